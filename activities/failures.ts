@@ -1,0 +1,35 @@
+import { ApplicationFailure } from '@temporalio/common';
+import {
+  ForeignContainerError,
+  ImageUnavailableError,
+  PortTakenError,
+  SubnetTakenError,
+} from '../src/containers/container-errors.js';
+import { AgentNotReadyError } from '../src/agents/await-ready.js';
+import { AgentGoneError } from '../src/agents/agent-specs.js';
+
+/** What another attempt cannot mend. */
+const FINAL = [
+  AgentGoneError,
+  AgentNotReadyError,
+  ForeignContainerError,
+  ImageUnavailableError,
+  PortTakenError,
+  SubnetTakenError,
+];
+
+/**
+ * Runs an activity's work and tells its failure to the workflow with the error's class as its type,
+ * as not retryable where another attempt cannot help.
+ */
+export async function telling<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ApplicationFailure || !(error instanceof Error)) throw error;
+    throw ApplicationFailure.fromError(error, {
+      type: error.name,
+      nonRetryable: FINAL.some((type) => error instanceof type),
+    });
+  }
+}

@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { PLANS } from '../../src/accounts/plans.js';
+import { addressOf } from '../../src/agents/agent-address.js';
+import { OPERATION_KINDS } from '../../src/agents/operation-rules.js';
+import type { Config } from '../../src/config.js';
+import type { AgentRow, OperationRow } from '../../src/database/models.js';
+
+export const agentIdParams = z.object({ id: z.string().max(64) });
+
+export const agentStatus = z.enum(['pending', 'active', 'stopped', 'error']);
+
+export const agentListItem = z.strictObject({
+  id: z.string(),
+  status: agentStatus,
+  created: z.iso.datetime(),
+  subdomain: z.string(),
+  url: z.string(),
+});
+
+export const agentDetail = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  status: agentStatus,
+  statusReason: z.string().nullable().describe('Why the status is `error`'),
+  desired: z.enum(['running', 'stopped']),
+  observedAt: z.iso.datetime().nullable().describe('When the status was last seen to be so'),
+  startedAt: z.iso.datetime().nullable(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+  plan: z.enum(PLANS),
+  model: z.string(),
+  aiProvider: z.string(),
+  subdomain: z.string(),
+  url: z.string(),
+  websocketUrl: z.string(),
+  openclawVersion: z.string(),
+  verified: z.boolean(),
+  verificationType: z.string().nullable(),
+  attestationUid: z.string().nullable(),
+  verifiedAt: z.iso.datetime().nullable(),
+});
+
+export const agentCreated = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  agentId: z.string(),
+  status: agentStatus,
+  subdomain: z.string(),
+  url: z.string(),
+  createdAt: z.iso.datetime(),
+});
+
+export const operationStatus = z.enum(['requested', 'running', 'succeeded', 'failed', 'cancelled']);
+
+export const operationItem = z.strictObject({
+  id: z.string(),
+  operation: z.enum(OPERATION_KINDS),
+  status: operationStatus,
+  error: z.string().nullable(),
+  requestedAt: z.iso.datetime(),
+  finishedAt: z.iso.datetime().nullable(),
+});
+
+type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion'>;
+
+const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
+
+export function presentListItem(agent: AgentRow, config: AddressConfig) {
+  return {
+    id: agent.id,
+    status: agent.status,
+    created: agent.createdAt.toISOString(),
+    subdomain: agent.subdomain,
+    url: addressOf(agent, config.agentDomain).url,
+  };
+}
+
+export function presentDetail(agent: AgentRow, config: AddressConfig) {
+  return {
+    id: agent.id,
+    name: agent.name,
+    status: agent.status,
+    statusReason: agent.statusReason,
+    desired: agent.desired === 'stopped' ? ('stopped' as const) : ('running' as const),
+    observedAt: iso(agent.observedAt),
+    startedAt: iso(agent.startedAt),
+    createdAt: agent.createdAt.toISOString(),
+    updatedAt: agent.updatedAt.toISOString(),
+    plan: agent.plan,
+    model: agent.model,
+    aiProvider: agent.aiProvider,
+    subdomain: agent.subdomain,
+    ...addressOf(agent, config.agentDomain),
+    openclawVersion: agent.runtimeVersion ?? config.agentRuntimeVersion,
+    verified: agent.verified,
+    verificationType: agent.verificationType,
+    attestationUid: agent.attestationUid,
+    verifiedAt: iso(agent.verifiedAt),
+  };
+}
+
+export function presentCreated(agent: AgentRow, config: AddressConfig) {
+  return {
+    id: agent.id,
+    name: agent.name,
+    agentId: agent.id,
+    status: agent.status,
+    subdomain: agent.subdomain,
+    url: addressOf(agent, config.agentDomain).url,
+    createdAt: agent.createdAt.toISOString(),
+  };
+}
+
+export function presentOperation(operation: OperationRow) {
+  return {
+    id: operation.id,
+    operation: operation.kind,
+    status: operation.status,
+    error: operation.error,
+    requestedAt: operation.requestedAt.toISOString(),
+    finishedAt: iso(operation.finishedAt),
+  };
+}

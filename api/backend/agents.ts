@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { PLANS, parsePlan } from '../../src/accounts/plans.js';
+import { getAgent, listAgents } from '../../src/agents/agents.js';
+import { requestedModel } from '../../src/agents/models.js';
+import { BadRequestError } from '../../src/errors.js';
+import { endpoint } from '../http/endpoint.js';
+import { decodeCursor, nextLink, pageQuery } from '../http/pagination.js';
+import { reply } from '../http/reply.js';
+import {
+  agentCreated,
+  agentDetail,
+  agentIdParams,
+  agentListItem,
+  agentStatus,
+  presentCreated,
+  presentDetail,
+  presentListItem,
+} from './agent-schemas.js';
+import { agentConfig, agentName, deploy } from './deployments.js';
+import type { BackendDependencies } from './dependencies.js';
+import { operate, removeAgent, requireContainers, runHeader } from './operations.js';
+
+const cursorSchema = z.strictObject({ createdAt: z.iso.datetime(), id: z.string() });
+
+/** `/api/agents` of the backend (spec 4.7). */
+export function agentEndpoints(dependencies: BackendDependencies) {
+  const { config } = dependencies;
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/agents',
+      summary: 'List agents',
+      tag: 'Agents',
+      auth: 'internal',
+      query: pageQuery,
+      responses: { 200: z.array(agentListItem) },
+      async handler({ query, tenant }) {
+        const cursor = decodeCursor(query.cursor, cursorSchema);
+        const page = await listAgents(tenant, { limit: query.limit, cursor });
+        return reply(
+          200,
+          page.items.map((agent) => presentListItem(agent, config)),
+          nextLink('/api/agents', query.limit, page.next),
+        );
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/agents',
+      summary: 'Create an agent',
+      tag: 'Agents',
+      auth: 'internal',
+      idempotent: true,
+      body: z.object({ name: agentName, config: agentConfig.optional() }),
+      responses: { 201: agentCreated },
+      errors: [402, 404, 409, 503],
+      async handler(request) {
+        const { plan, aiProvider, model, ...config_ } = request.body.config ?? {};
+        const { agent, run } = await deploy(dependencies, request, {
+          name: request.body.name,
+          plan: typeof plan === 'string' ? plan : undefined,
+          aiProvider: typeof aiProvider === 'string' ? aiProvider : undefined,
+          model: typeof model === 'string' ? model : undefined,
+          config: config_,
+        });
+        return reply(201, presentCreated(agent, config), runHeader(run));
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/agents/:id',
+      summary: 'One agent in full',
+      tag: 'Agents',
+      auth: 'internal',
+      params: agentIdParams,
+      responses: { 200: agentDetail },
+      errors: [404],
+      async handler({ params, tenant }) {
+        return reply(200, presentDetail(await getAgent(tenant, params.id), config));
+      },
+    }),
+    endpoint({
+      method: 'PUT',
+      path: '/api/agents/:id',
+      summary: 'Change plan, AI provider or configuration; a running agent restarts with them',
+      tag: 'Agents',
+      auth: 'internal',
+      idempotent: true,
+      params: agentIdParams,
+      body: z.object({
+        plan: z.string().optional(),
+        aiProvider: z.string().optional(),
+        config: agentConfig.optional(),
+      }),
+      responses: {
+        200: z.strictObject({
+          id: z.string(),
+          plan: z.enum(PLANS),
+          aiProvider: z.string(),
+          subdomain: z.string(),
+          status: agentStatus,
+          message: z.string(),
+        }),
+      },
+      errors: [404, 409, 503],
+      async handler(request) {
+        const { body, params, tenant } = request;
+        const agent = await getAgent(tenant, params.id);
+        const plan = body.plan === undefined ? agent.plan : parsePlan(body.plan);
+        if (!plan) throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+        const { aiProvider } = requestedModel(
+          { model: agent.model, aiProvider: body.aiProvider ?? agent.aiProvider },
+          config.aiProvider,
+        );
+        await requireContainers(dependencies);
+        const { run } = await operate(dependencies, request, agent, 'configure', {
+          plan,
+          aiProvider,
+          ...(body.config && { config: body.config }),
+        });
+        return reply(
+          200,
+          {
+            id: agent.id,
+            plan,
+            aiProvider,
+            subdomain: agent.subdomain,
+            status: agent.status,
+            message:
+              agent.desired === 'running'
+                ? 'Agent updated; it restarts with the new configuration'
+                : 'Agent updated; it takes effect when the agent starts',
+          },
+          runHeader(run),
+        );
+      },
+    }),
+    endpoint({
+      method: 'DELETE',
+      path: '/api/agents/:id',
+      summary: 'Remove an agent and all that belongs to it, whatever it is doing',
+      tag: 'Agents',
+      auth: 'internal',
+      params: agentIdParams,
+      responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
+      async handler(request) {
+        const { id } = request.params;
+        const { run } = await removeAgent(dependencies, request, id);
+        return reply(200, { id, deleted: true as const }, runHeader(run));
+      },
+    }),
+  ];
+}

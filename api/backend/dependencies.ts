@@ -1,0 +1,16 @@
+import type { Logger } from 'pino';
+import type { Config } from '../../src/config.js';
+import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import type { Database } from '../../src/database/database.js';
+import type { SecretBox } from '../../src/secrets/secret-box.js';
+import type { Supervisors } from '../temporal/supervisors.js';
+
+/** What the backend API's endpoints work with. */
+export interface BackendDependencies {
+  readonly config: Config;
+  readonly database: Database;
+  readonly secrets: SecretBox;
+  readonly supervisors: Supervisors;
+  readonly containers: DockerContainers;
+  readonly log: Logger;
+}

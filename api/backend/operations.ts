@@ -1,0 +1,175 @@
+import { z } from 'zod';
+import { findAgent, getAgent } from '../../src/agents/agents.js';
+import type { OperationKind } from '../../src/agents/operation-rules.js';
+import {
+  listOperations,
+  requestOperation,
+  waitForOperation,
+  withdrawOperation,
+} from '../../src/agents/operations.js';
+import { recordAudit } from '../../src/audit/audit.js';
+import type { TenantDatabase } from '../../src/database/database.js';
+import type { AgentRow, OperationInput } from '../../src/database/models.js';
+import { ServiceError, UnavailableError } from '../../src/errors.js';
+import type { InternalCaller } from '../http/caller.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import type { RequestedOperation } from '../temporal/supervisors.js';
+import { supervisedOf } from '../temporal/supervised.js';
+import { agentIdParams, operationItem, operationStatus, presentOperation } from './agent-schemas.js';
+import type { BackendDependencies } from './dependencies.js';
+import { actorOf } from './requested-by.js';
+
+/** Longest time that `?wait=` holds an answer (decision 2). */
+const MAX_WAIT_SECONDS = 60;
+
+export const waitQuery = z.object({
+  wait: z.coerce
+    .number()
+    .min(0)
+    .max(MAX_WAIT_SECONDS)
+    .default(0)
+    .describe('Seconds to hold the answer until the operation ends'),
+});
+
+const operationAnswer = z.strictObject({
+  id: z.string(),
+  operation: z.string(),
+  operationId: z.string(),
+  status: operationStatus,
+  error: z.string().nullable(),
+});
+
+/** What a request for an operation says about itself. */
+export interface OperationContext {
+  readonly tenant: TenantDatabase;
+  readonly caller: InternalCaller;
+  readonly requestId: string;
+  readonly idempotencyId: string;
+}
+
+/** Header that leads an operator to the run (on the backend only). */
+export function runHeader(run: string | undefined): Record<string, string> {
+  return run === undefined ? {} : { 'X-Temporal-Run': run };
+}
+
+/**
+ * Writes an operation down, then tells the agent's supervisor. What a supervisor refuses, or has
+ * under way already, is taken back.
+ *
+ * @throws ConflictError while another operation runs
+ * @throws UnavailableError when the workflow engine cannot be reached
+ */
+export async function operate(
+  { supervisors }: Pick<BackendDependencies, 'supervisors'>,
+  context: OperationContext,
+  agent: AgentRow,
+  kind: Exclude<OperationKind, 'provision'>,
+  input?: OperationInput,
+): Promise<RequestedOperation> {
+  const { tenant, idempotencyId: id } = context;
+  await requestOperation(tenant, agent, { id, kind, input });
+  try {
+    const requested = await supervisors.request(supervisedOf(agent), kind, id);
+    if (requested.operationId !== id) await withdrawOperation(tenant, id);
+    await recordAudit(tenant, {
+      actor: actorOf(context.caller),
+      userId: agent.userId,
+      action: `agent.${kind}`,
+      subject: agent.id,
+      detail: { operationId: requested.operationId },
+      requestId: context.requestId,
+    });
+    return requested;
+  } catch (error) {
+    // Not heard is not the same as not happened: it is taken back only if it has not begun, and a
+    // removal never is.
+    if (kind !== 'delete') await withdrawOperation(tenant, id);
+    throw error;
+  }
+}
+
+/** `POST /api/agents/:id/start|stop|restart`, and the history of all operations. */
+export function operationEndpoints(dependencies: BackendDependencies) {
+  const lifecycle = (kind: 'start' | 'stop' | 'restart', summary: string) =>
+    endpoint({
+      method: 'POST',
+      path: `/api/agents/:id/${kind}`,
+      summary,
+      tag: 'Agents',
+      auth: 'internal',
+      idempotent: true,
+      params: agentIdParams,
+      query: waitQuery,
+      responses: { 202: operationAnswer },
+      errors: [404, 409, 503],
+      async handler(request) {
+        const { params, query, signal, tenant } = request;
+        await requireContainers(dependencies);
+        const agent = await getAgent(tenant, params.id);
+        const { operationId, run } = await operate(dependencies, request, agent, kind);
+        const operation = await waitForOperation(tenant, operationId, {
+          timeoutMs: query.wait * 1_000,
+          signal,
+        });
+        return reply(
+          202,
+          {
+            id: agent.id,
+            operation: kind,
+            operationId,
+            status: operation?.status ?? 'requested',
+            error: operation?.error ?? null,
+          },
+          runHeader(run),
+        );
+      },
+    });
+
+  return [
+    lifecycle('start', 'Start an agent'),
+    lifecycle('stop', 'Stop an agent'),
+    lifecycle('restart', 'Restart an agent'),
+    endpoint({
+      method: 'GET',
+      path: '/api/agents/:id/operations',
+      summary: 'What was done to an agent, newest first',
+      tag: 'Agents',
+      auth: 'internal',
+      params: agentIdParams,
+      query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
+      responses: { 200: z.strictObject({ operations: z.array(operationItem) }) },
+      errors: [404],
+      async handler({ params, query, tenant }) {
+        const agent = await getAgent(tenant, params.id);
+        const operations = await listOperations(tenant, agent.id, query.limit);
+        return reply(200, { operations: operations.map(presentOperation) });
+      },
+    }),
+  ];
+}
+
+/**
+ * Asks for the removal of an agent, whatever it is doing. An agent that is not there, or not any
+ * more, is removed already. Once written down it will happen, also when the workflow engine is out.
+ */
+export async function removeAgent(
+  dependencies: BackendDependencies,
+  context: OperationContext,
+  agentId: string,
+): Promise<Partial<RequestedOperation>> {
+  const agent = await findAgent(context.tenant, agentId);
+  if (!agent) return {};
+  try {
+    return await operate(dependencies, context, agent, 'delete');
+  } catch (error) {
+    if (!(error instanceof UnavailableError)) throw error;
+    dependencies.log.warn({ agentId }, 'removal waits for the workflow engine');
+    return {};
+  }
+}
+
+/** Spec 4.11: without an engine, what depends on containers answers 500. */
+export async function requireContainers({ containers }: BackendDependencies): Promise<void> {
+  if (!(await containers.available())) throw new ServiceError(500, 'Docker is not available');
+}

@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http';
+import { ForbiddenError, ServiceError, UnauthorizedError } from '../../src/errors.js';
+import { bearerOf, keyMatcher } from './bearer.js';
+import { ANONYMOUS, type AgentCaller, type Auth, type Caller } from './caller.js';
+import type { CallerUser, InternalCaller, SessionCaller } from './caller.js';
+import { csrfGuard } from './csrf.js';
+import { hashSessionToken, readSessionCookie } from './session-cookie.js';
+
+/** How a listener learns who calls. What is not given cannot be used by its endpoints. */
+export interface Authenticators {
+  /** Finds an unexpired session by the hash of its token. */
+  readonly session?: (
+    tokenHash: string,
+  ) => Promise<{ readonly user: CallerUser; readonly csrfToken: string } | undefined>;
+  readonly internalApiKey?: string | undefined;
+  /** Finds a living agent by the token that its container presents. */
+  readonly agent?: (
+    token: string,
+  ) => Promise<{ readonly agentId: string; readonly userId: string } | undefined>;
+}
+
+export type CallerReader = (auth: Auth, request: IncomingMessage) => Caller | Promise<Caller>;
+
+/** Tells who calls, or throws what the contract answers to someone who may not. */
+export function authentication(
+  authenticators: Authenticators,
+  publicUrl: string | undefined,
+): CallerReader {
+  const internal = internalKeyCheck(authenticators.internalApiKey);
+  const checkCsrf = csrfGuard(publicUrl);
+
+  async function signedIn(request: IncomingMessage): Promise<SessionCaller | undefined> {
+    const token = readSessionCookie(request.headers.cookie);
+    if (token === undefined || authenticators.session === undefined) return undefined;
+    const tokenHash = hashSessionToken(token);
+    const session = await authenticators.session(tokenHash);
+    if (session === undefined) return undefined;
+    checkCsrf(request, session.csrfToken);
+    return { kind: 'session', user: session.user, csrfToken: session.csrfToken, tokenHash };
+  }
+
+  async function agent(request: IncomingMessage): Promise<AgentCaller> {
+    const token = bearerOf(request);
+    const found = token === undefined ? undefined : await authenticators.agent?.(token);
+    if (found === undefined) throw new UnauthorizedError();
+    return { kind: 'agent', agentId: found.agentId, userId: found.userId };
+  }
+
+  return (auth, request) => {
+    switch (auth) {
+      case 'none':
+        return ANONYMOUS;
+      case 'optional-session':
+        return signedIn(request).then((session) => session ?? ANONYMOUS);
+      case 'session':
+        return signedIn(request).then((session) => {
+          if (session === undefined) throw new UnauthorizedError();
+          return session;
+        });
+      case 'internal':
+        return internal(request);
+      case 'agent':
+        return agent(request);
+    }
+  };
+}
+
+function internalKeyCheck(key: string | undefined): (request: IncomingMessage) => InternalCaller {
+  const matches = keyMatcher(key);
+  return (request) => {
+    if (key === undefined) throw new ServiceError(500, 'Server misconfigured');
+    const presented = bearerOf(request);
+    if (presented === undefined) throw new UnauthorizedError();
+    if (!matches(presented)) throw new ForbiddenError();
+
+    const id = headerOf(request, 'x-user-id');
+    const email = headerOf(request, 'x-user-email');
+    const role = headerOf(request, 'x-user-role');
+    return {
+      kind: 'internal',
+      user: id === undefined ? undefined : { id, ...(email && { email }), ...(role && { role }) },
+      subscriptionId: headerOf(request, 'x-billing-subscription-id'),
+    };
+  };
+}
+
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

@@ -1,0 +1,55 @@
+/** A person as the endpoints see one; never with anything secret. */
+export interface CallerUser {
+  readonly id: string;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+}
+
+/** Nobody in particular, or a request whose endpoint does not ask who it is. */
+export interface AnonymousCaller {
+  readonly kind: 'anonymous';
+}
+
+/** A signed-in person. */
+export interface SessionCaller {
+  readonly kind: 'session';
+  readonly user: CallerUser;
+  /** What `x-csrf-token` must say on a state-changing request from another site. */
+  readonly csrfToken: string;
+  /** SHA-256 in hex of the cookie's value: the key of the session record. */
+  readonly tokenHash: string;
+}
+
+/** A holder of the internal key, who may speak for a user. */
+export interface InternalCaller {
+  readonly kind: 'internal';
+  /** From `x-user-id`, `x-user-email` and `x-user-role`; absent without `x-user-id`. */
+  readonly user:
+    { readonly id: string; readonly email?: string; readonly role?: string } | undefined;
+  /** From `x-billing-subscription-id`. */
+  readonly subscriptionId: string | undefined;
+}
+
+/** An agent, by the token that its container holds. */
+export interface AgentCaller {
+  readonly kind: 'agent';
+  readonly agentId: string;
+  /** The agent's owner. */
+  readonly userId: string;
+}
+
+export type Caller = AnonymousCaller | SessionCaller | InternalCaller | AgentCaller;
+
+/** Which caller a handler can meet under each authentication class. */
+export interface CallerByAuth {
+  none: AnonymousCaller;
+  session: SessionCaller;
+  'optional-session': SessionCaller | AnonymousCaller;
+  internal: InternalCaller;
+  agent: AgentCaller;
+}
+
+export type Auth = keyof CallerByAuth;
+
+export const ANONYMOUS: AnonymousCaller = { kind: 'anonymous' };

@@ -1,0 +1,63 @@
+import type { IncomingMessage } from 'node:http';
+import { isIPv4, isIPv6, type BlockList } from 'node:net';
+import { bearerOf, keyMatcher } from './bearer.js';
+
+/** The address of the client behind a request, as plain IPv4 or IPv6. */
+export type AddressReader = (request: IncomingMessage) => string;
+
+/**
+ * Reads clients' addresses. `X-Forwarded-For` counts from its right end, and only as far as those
+ * who wrote it are trusted: the proxies named, and whoever holds the internal key.
+ */
+export function addressReader(
+  trustedProxies: BlockList,
+  internalApiKey: string | undefined,
+): AddressReader {
+  const isInternalKey = keyMatcher(internalApiKey);
+  const isTrusted = (address: string) => inNetworks(trustedProxies, address);
+
+  return (request) => {
+    let address = plainAddress(request.socket.remoteAddress ?? '');
+    const forwarded = request.headers['x-forwarded-for'];
+    if (typeof forwarded !== 'string') return address;
+    const believed = isTrusted(address) || isInternalKey(bearerOf(request) ?? '');
+    if (!believed) return address;
+
+    const hops = forwarded.split(',');
+    while (hops.length > 0) {
+      const hop = plainAddress(hops.pop()?.trim() ?? '');
+      if (!isIPv4(hop) && !isIPv6(hop)) break;
+      address = hop;
+      if (!isTrusted(hop)) break;
+    }
+    return address;
+  };
+}
+
+/** An IPv4 address that came as IPv6 (`::ffff:127.0.0.1`) is the IPv4 address; no zone index. */
+export function plainAddress(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  return mapped ?? address.split('%', 1)[0] ?? '';
+}
+
+export function inNetworks(networks: BlockList, address: string): boolean {
+  if (isIPv4(address)) return networks.check(address, 'ipv4');
+  return isIPv6(address) && networks.check(address, 'ipv6');
+}
+
+/**
+ * Who a rate limit counts: one IPv4 address, or the /64 of an IPv6 address, because whoever has
+ * one address of a /64 has all of them.
+ */
+export function limitedClient(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = '', tail] = address.toLowerCase().split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const rest = tail ? tail.split(':') : [];
+  // A dotted tail (64:ff9b::192.0.2.1) is two groups long.
+  const restLength = rest.length + (tail?.includes('.') ? 1 : 0);
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - restLength);
+  const full = [...groups, ...Array<string>(zeros).fill('0'), ...rest];
+  const network = full.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''));
+  return `${network.join(':')}::/64`;
+}

@@ -1,0 +1,25 @@
+import type { Endpoint } from './endpoint.js';
+import type { RateLimit } from './rate-limit.js';
+
+/** The error statuses of an endpoint: those it lists and those that follow from its declaration. */
+export function errorStatuses(endpoint: Endpoint, limits: readonly RateLimit[]): Set<number> {
+  const { auth, method, path } = endpoint;
+  const statuses = new Set([...(endpoint.errors ?? []), 500]);
+  const add = (condition: unknown, ...added: number[]) => {
+    if (condition) for (const status of added) statuses.add(status);
+  };
+  const changes = method !== 'GET';
+  const bySession = auth === 'session' || auth === 'optional-session';
+
+  add(endpoint.params ?? endpoint.query ?? endpoint.headers, 400);
+  add(changes, 413);
+  add(endpoint.body, 400, 415);
+  add(auth !== 'none' && auth !== 'optional-session', 401);
+  add(auth === 'internal' || (bySession && changes), 403);
+  add(
+    limits.some((limit) => limit.applies(method, path)),
+    429,
+  );
+  add(endpoint.idempotent, 400, 409, 422);
+  return statuses;
+}

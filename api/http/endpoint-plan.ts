@@ -1,0 +1,80 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Logger } from 'pino';
+import { BadRequestError } from '../../src/errors.js';
+import { errorStatuses } from './derived-errors.js';
+import type { Endpoint } from './endpoint.js';
+import { presenter, type Presenter } from './presenter.js';
+import type { RateLimit } from './rate-limit.js';
+import { refuseUnstorable } from './read-body.js';
+import { validator } from './validation.js';
+
+/** An endpoint with everything prepared that does not depend on the request. */
+export interface Plan {
+  readonly endpoint: Endpoint;
+  readonly presenter: Presenter;
+  /** @param raw as they stand in the path, still percent-encoded. */
+  readParams(raw: Readonly<Record<string, string>>): unknown;
+  /** @param search what follows the `?`. */
+  readQuery(search: string): unknown;
+  readHeaders(headers: IncomingHttpHeaders): unknown;
+  /** @param body undefined when the request had none. */
+  readBody(body: unknown): unknown;
+}
+
+const nothing = () => undefined;
+
+export function planOf(
+  endpoint: Endpoint,
+  options: {
+    readonly limits: readonly RateLimit[];
+    readonly production: boolean;
+    readonly log: Logger;
+  },
+): Plan {
+  const { params, query, headers, body } = endpoint;
+  const checkParams = params && validator(params, 'path');
+  const checkQuery = query && validator(query, 'query');
+  const checkHeaders = headers && validator(headers, 'headers');
+  const checkBody = body && validator(body, 'body');
+  // So that a missing body is told as the field that is missing, where one is.
+  const noBody = body?.safeParse(undefined).success ? undefined : {};
+
+  return {
+    endpoint,
+    presenter: presenter(endpoint, errorStatuses(endpoint, options.limits), options),
+    readParams: checkParams ? (raw) => checkParams(decodeParams(raw)) : nothing,
+    readQuery: checkQuery ? (search) => checkQuery(parseQuery(search)) : nothing,
+    readHeaders: checkHeaders ?? nothing,
+    readBody: checkBody ? (read) => checkBody(read === undefined ? noBody : read) : nothing,
+  };
+}
+
+function decodeParams(raw: Readonly<Record<string, string>>): Record<string, string> {
+  const params: Record<string, string> = {};
+  for (const [name, value] of Object.entries(raw)) {
+    try {
+      params[name] = decodeURIComponent(value);
+    } catch {
+      throw new BadRequestError(`${name} is not valid in the path`);
+    }
+  }
+  refuseUnstorable(params, 'path');
+  return params;
+}
+
+/** A name that comes more than once becomes a list, which a schema for one value refuses. */
+function parseQuery(search: string): Record<string, string | string[]> {
+  const query: Record<string, string | string[]> = {};
+  if (search === '') return query;
+  const values = new URLSearchParams(search);
+  for (const name of new Set(values.keys())) {
+    const all = values.getAll(name);
+    // Not assigned, because a query may well be named __proto__.
+    Object.defineProperty(query, name, {
+      value: all.length === 1 ? all[0] : all,
+      enumerable: true,
+    });
+  }
+  refuseUnstorable(query, 'query');
+  return query;
+}

@@ -1,0 +1,117 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Database, TenantDatabase } from '../../src/database/database.js';
+import type { Caller } from './caller.js';
+import type { Endpoint, EndpointRequest } from './endpoint.js';
+
+export interface RequestParts {
+  readonly endpoint: Endpoint;
+  readonly incoming: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly database: Database;
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly headers: unknown;
+  readonly body: unknown;
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly clientAddress: string;
+}
+
+/** What a handler gets. What few handlers ask for is made when it is asked for. */
+export class HandlerRequest implements EndpointRequest {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly headers: unknown;
+  readonly body: unknown;
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly clientAddress: string;
+  readonly #parts: RequestParts;
+  #tenant: TenantDatabase | undefined;
+  #signal: AbortSignal | undefined;
+  #idempotencyId: string | undefined;
+
+  constructor(parts: RequestParts) {
+    this.#parts = parts;
+    this.params = parts.params;
+    this.query = parts.query;
+    this.headers = parts.headers;
+    this.body = parts.body;
+    this.caller = parts.caller;
+    this.requestId = parts.requestId;
+    this.clientAddress = parts.clientAddress;
+  }
+
+  get tenant(): TenantDatabase {
+    return (this.#tenant ??= tenantOf(this.caller, this.#parts.database));
+  }
+
+  get signal(): AbortSignal {
+    return (this.#signal ??= goneSignal(this.#parts.response));
+  }
+
+  get idempotencyId(): string {
+    return (this.#idempotencyId ??= this.#makeIdempotencyId());
+  }
+
+  #makeIdempotencyId(): string {
+    const key = this.#parts.incoming.headers['idempotency-key'];
+    if (typeof key !== 'string') return randomUUID();
+    const scope = callerScope(this.caller, this.clientAddress);
+    return uuidOf([scope, routeOf(this.#parts.endpoint), key]);
+  }
+}
+
+/** The endpoint's name where requests to it are stored. */
+export const routeOf = ({ method, path }: Endpoint): string => `${method} ${path}`;
+
+/** Whose an `Idempotency-Key` is: two callers with the same key never meet. */
+export function callerScope(caller: Caller, clientAddress: string): string {
+  switch (caller.kind) {
+    case 'session':
+      return caller.user.id;
+    case 'internal':
+      return caller.user === undefined ? 'internal' : `internal:${caller.user.id}`;
+    case 'agent':
+      return `agent:${caller.agentId}`;
+    case 'anonymous':
+      return `anonymous:${clientAddress}`;
+  }
+}
+
+function tenantOf(caller: Caller, database: Database): TenantDatabase {
+  switch (caller.kind) {
+    case 'session':
+      return database.asUser(caller.user.id);
+    case 'internal':
+      return caller.user === undefined ? database.asPlatform() : database.asUser(caller.user.id);
+    case 'agent':
+      return database.asUser(caller.userId);
+    case 'anonymous':
+      // No user has the empty id, so this tenant sees nothing.
+      return database.asUser('');
+  }
+}
+
+function goneSignal(response: ServerResponse): AbortSignal {
+  if (response.destroyed) return AbortSignal.abort();
+  const controller = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) controller.abort();
+  });
+  return controller.signal;
+}
+
+/** A UUID (version 8: by our own rule) that is a digest of these parts. */
+function uuidOf(parts: readonly string[]): string {
+  const hex = createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `${variant}${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join('-');
+}

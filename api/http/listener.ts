@@ -1,0 +1,83 @@
+import Koa from 'koa';
+import type { Logger } from 'pino';
+import type { Config } from '../../src/config.js';
+import type { Database } from '../../src/database/database.js';
+import { authentication, type Authenticators } from './authentication.js';
+import { addressReader } from './client-address.js';
+import type { Endpoint } from './endpoint.js';
+import { describeError } from './error-answer.js';
+import { idempotency } from './idempotency.js';
+import { openApiDocument } from './openapi.js';
+import { pipeline } from './pipeline.js';
+import { createLimiter, type RateLimit } from './rate-limit.js';
+import { referencePages } from './reference-page.js';
+import { Server, type Listening } from './server.js';
+
+export interface ListenerOptions {
+  /** Names it in logs and in the keys of its limits: `web`, `backend`. */
+  readonly name: string;
+  /** Heads its OpenAPI document. */
+  readonly title: string;
+  readonly endpoints: readonly Endpoint[];
+  readonly limits: readonly RateLimit[];
+  readonly authenticate: Authenticators;
+  readonly database: Database;
+  readonly log: Logger;
+  readonly config: Pick<Config, 'production' | 'trustedProxies' | 'redisUrl'>;
+  /** Where people reach this listener: its origin counts as our own site. */
+  readonly publicUrl?: string;
+  /** Networks (CIDR) whose connections are dropped unanswered, such as those of agents. */
+  readonly refuseFrom?: readonly string[];
+}
+
+export interface Listener {
+  readonly app: Koa;
+  /**
+   * Starts to serve; port 0 takes a free one.
+   *
+   * @throws ListenError in one sentence, for example when the port is taken.
+   */
+  listen(host: string, port: number): Promise<Listening>;
+}
+
+/** Builds the Koa application that serves these endpoints, and its OpenAPI document beside them. */
+export function createListener(options: ListenerOptions): Listener {
+  const { config, database, endpoints, limits, name } = options;
+  const log = options.log.child({ listener: name });
+  const limiter = createLimiter({ name, limits, redisUrl: config.redisUrl, log });
+  const document = () => openApiDocument({ title: options.title, endpoints, limits });
+  const server = new Server({
+    log,
+    refuseFrom: options.refuseFrom ?? [],
+    onClosed: () => limiter.close(),
+  });
+
+  const app = new Koa();
+  app.on('error', (error: unknown) => {
+    // A client that leaves in the middle of a stream is not a fault of ours.
+    if (clientLeft(error)) log.debug('the client went away');
+    else log.error({ error: describeError(error) }, 'a response could not be completed');
+  });
+  app.use(
+    pipeline({
+      endpoints: [...endpoints, ...referencePages(document, options.title)],
+      limits,
+      limiter,
+      addressOf: addressReader(config.trustedProxies, options.authenticate.internalApiKey),
+      callerOf: authentication(options.authenticate, options.publicUrl),
+      idempotency: idempotency(database),
+      database,
+      log,
+      production: config.production,
+      server,
+    }),
+  );
+
+  return { app, listen: (host, port) => server.listen(app.callback(), host, port) };
+}
+
+const CLIENT_LEFT = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);
+
+function clientLeft(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && CLIENT_LEFT.has(String(error.code));
+}

@@ -1,0 +1,75 @@
+import type { Counters, RateLimit, Taken } from './rate-limit.js';
+
+/** One limit's clients. Windows are equally long, so the map's order is the order of expiry. */
+type Windows = Map<string, { count: number; endsAt: number }>;
+
+const MAX_CLIENTS_PER_LIMIT = 50_000;
+
+/** Counts in this process. Synchronous from the check to the count, and therefore exact. */
+export class MemoryCounters implements Counters {
+  private readonly windowsByLimit = new Map<string, Windows>();
+
+  /** @param now milliseconds that never go back. */
+  constructor(private readonly now: () => number = () => performance.now()) {}
+
+  /** How many windows are held, over all limits. */
+  get size(): number {
+    let size = 0;
+    for (const windows of this.windowsByLimit.values()) size += windows.size;
+    return size;
+  }
+
+  take(client: string, limits: readonly RateLimit[]): Taken {
+    const now = this.now();
+    this.dropExpired(now);
+
+    const current = limits.map((limit) => {
+      const windows = this.windowsOf(limit);
+      const window = windows.get(client) ?? { count: 0, endsAt: now + limit.windowMs };
+      return { limit, windows, window };
+    });
+    const refused = current.some(({ limit, window }) => window.count >= limit.max);
+    const counts = current.map(({ limit, windows, window }) => {
+      if (!refused) {
+        window.count++;
+        if (window.count === 1) this.add(windows, client, window);
+      }
+      return { limit, remaining: limit.max - window.count, resetMs: window.endsAt - now };
+    });
+    return { refused, counts };
+  }
+
+  close(): Promise<void> {
+    this.windowsByLimit.clear();
+    return Promise.resolve();
+  }
+
+  private windowsOf(limit: RateLimit): Windows {
+    let windows = this.windowsByLimit.get(limit.name);
+    if (windows === undefined) {
+      windows = new Map();
+      this.windowsByLimit.set(limit.name, windows);
+    }
+    return windows;
+  }
+
+  private dropExpired(now: number): void {
+    for (const windows of this.windowsByLimit.values()) {
+      for (const [client, window] of windows) {
+        if (window.endsAt > now) break;
+        windows.delete(client);
+      }
+    }
+  }
+
+  /** When full, the client whose window ends first is forgotten: memory stays bounded. */
+  private add(windows: Windows, client: string, window: { count: number; endsAt: number }): void {
+    if (windows.size >= MAX_CLIENTS_PER_LIMIT) {
+      for (const oldest of windows.keys()) {
+        windows.delete(oldest);
+        break;
+      }
+    }
+    windows.set(client, window);
+  }
+}

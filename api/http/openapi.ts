@@ -1,0 +1,176 @@
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+import type { Auth } from './caller.js';
+import { errorStatuses } from './derived-errors.js';
+import type { Endpoint, ResponseBody } from './endpoint.js';
+import { mayStream, schemaOf } from './presenter.js';
+import type { RateLimit } from './rate-limit.js';
+import { isParameter } from './routes.js';
+import { SESSION_COOKIE } from './session-cookie.js';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const ERROR: Json = {
+  type: 'object',
+  required: ['error'],
+  properties: { error: { type: 'string' }, code: { type: 'string' } },
+  additionalProperties: true,
+};
+
+const SECURITY_SCHEMES: Json = {
+  session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE },
+  internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' },
+  agentToken: { type: 'http', scheme: 'bearer', description: "The agent's own token" },
+};
+
+const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
+  none: [],
+  session: [{ session: [] }],
+  'optional-session': [{}, { session: [] }],
+  internal: [{ internalKey: [] }],
+  agent: [{ agentToken: [] }],
+};
+
+const seconds = (description: string): Json => ({ description, schema: { type: 'integer' } });
+
+const RATE_LIMIT_HEADERS: Json = {
+  'RateLimit-Limit': seconds('Requests that a window admits'),
+  'RateLimit-Remaining': seconds('Requests left in this window'),
+  'RateLimit-Reset': seconds('Seconds until the window ends'),
+};
+
+const RETRY_AFTER: Json = { 'Retry-After': seconds('Seconds to wait') };
+
+/** The OpenAPI 3.1 document of a listener, made from nothing but its declarations. */
+export function openApiDocument(listener: {
+  readonly title: string;
+  readonly endpoints: readonly Endpoint[];
+  readonly limits: readonly RateLimit[];
+}): Json {
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const endpoint of listener.endpoints) {
+    const template = endpoint.path.replace(/:(\w+)/g, '{$1}');
+    const operations = (paths[template] ??= {});
+    operations[endpoint.method.toLowerCase()] = operationOf(endpoint, listener.limits);
+  }
+  return {
+    openapi: '3.1.0',
+    info: { title: listener.title, version: '1' },
+    servers: [{ url: '/' }],
+    tags: [...new Set(listener.endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: { schemas: { Error: ERROR }, securitySchemes: SECURITY_SCHEMES },
+  };
+}
+
+function operationOf(endpoint: Endpoint, limits: readonly RateLimit[]): Json {
+  const { method, path, body } = endpoint;
+  const applying = limits.filter((limit) => limit.applies(method, path));
+  const description = applying
+    .map(({ name, max, windowMs }) => `Limit ${name}: ${max} requests in ${windowMs / 1000} s.`)
+    .join('\n\n');
+  return {
+    operationId: `${method.toLowerCase()}${path.replace(/\W+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
+    summary: endpoint.summary,
+    ...(description !== '' && { description }),
+    tags: [endpoint.tag],
+    security: SECURITY[endpoint.auth],
+    parameters: parametersOf(endpoint),
+    ...(body && { requestBody: requestBodyOf(body) }),
+    responses: responsesOf(endpoint, limits, applying.length > 0),
+  };
+}
+
+/** As inputs: what clients send, and answers as handlers return them, before any default. */
+function jsonSchemaOf(schema: z.ZodType): Json {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+  });
+  return rest;
+}
+
+function requestBodyOf(schema: z.ZodType): Json {
+  return {
+    required: !schema.safeParse(undefined).success,
+    content: { 'application/json': { schema: jsonSchemaOf(schema) } },
+  };
+}
+
+function parametersOf({ path, params, query, headers, idempotent }: Endpoint): Json[] {
+  const declared = params && propertiesOf(params).properties;
+  const inPath = path
+    .split('/')
+    .filter(isParameter)
+    .map((segment) => segment.slice(1))
+    .map((name) => ({
+      name,
+      in: 'path',
+      required: true,
+      schema: declared?.[name] ?? { type: 'string' },
+    }));
+  const key = {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    description: 'Repeating a request with its key gives the first answer again.',
+    schema: { type: 'string', minLength: 1, maxLength: 255 },
+  };
+  return [
+    ...inPath,
+    ...namedParameters(query, 'query'),
+    ...namedParameters(headers, 'header'),
+    ...(idempotent === true ? [key] : []),
+  ];
+}
+
+function namedParameters(schema: z.ZodType | undefined, place: 'query' | 'header'): Json[] {
+  if (schema === undefined) return [];
+  const { properties, required } = propertiesOf(schema);
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: place,
+    required: required.has(name),
+    schema: property,
+  }));
+}
+
+function propertiesOf(schema: z.ZodType) {
+  const { properties, required } = jsonSchemaOf(schema);
+  return {
+    properties: isObject(properties) ? properties : {},
+    required: new Set(Array.isArray(required) ? required : []),
+  };
+}
+
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
+
+function responsesOf(endpoint: Endpoint, limits: readonly RateLimit[], limited: boolean): Json {
+  const responses: Record<string, Json> = {};
+  const common = limited ? RATE_LIMIT_HEADERS : {};
+  for (const status of errorStatuses(endpoint, limits)) {
+    responses[status] = {
+      description: STATUS_CODES[status] ?? String(status),
+      headers: status === 429 ? { ...common, ...RETRY_AFTER } : common,
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+    };
+  }
+  for (const [status, declared] of Object.entries(endpoint.responses)) {
+    const content = contentOf(declared);
+    responses[status] = {
+      description: STATUS_CODES[Number(status)] ?? status,
+      headers: common,
+      ...(content && { content }),
+    };
+  }
+  return responses;
+}
+
+function contentOf(declared: ResponseBody): Json | undefined {
+  const schema = schemaOf(declared);
+  if (schema === undefined && !mayStream(declared)) return undefined;
+  return {
+    ...(schema && { 'application/json': { schema: jsonSchemaOf(schema) } }),
+    ...(mayStream(declared) && { 'text/event-stream': { schema: { type: 'string' } } }),
+  };
+}

@@ -1,0 +1,217 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import type Koa from 'koa';
+import type { Logger } from 'pino';
+import type { Database } from '../../src/database/database.js';
+import { NotFoundError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
+import { watchAccess } from './access-log.js';
+import type { CallerReader } from './authentication.js';
+import type { AddressReader } from './client-address.js';
+import type { Endpoint } from './endpoint.js';
+import { planOf, type Plan } from './endpoint-plan.js';
+import { callerScope, HandlerRequest, routeOf } from './endpoint-request.js';
+import { describeError, errorAnswer, type ErrorAnswer } from './error-answer.js';
+import { hashRequest, readIdempotencyKey, StillRunningError } from './idempotency.js';
+import type { OncePerKey } from './idempotency.js';
+import { jsonAnswer, type Answer, type Presenter } from './presenter.js';
+import type { Limiter, RateLimit } from './rate-limit.js';
+import { readJsonBody } from './read-body.js';
+import { readRequestId } from './request-id.js';
+import { Routes, type Match } from './routes.js';
+import { SECURITY_HEADERS } from './security-headers.js';
+import type { Server } from './server.js';
+
+export interface PipelineOptions {
+  readonly endpoints: readonly Endpoint[];
+  readonly limits: readonly RateLimit[];
+  readonly limiter: Limiter;
+  readonly addressOf: AddressReader;
+  readonly callerOf: CallerReader;
+  readonly idempotency: OncePerKey;
+  readonly database: Database;
+  readonly log: Logger;
+  readonly production: boolean;
+  readonly server: Server;
+}
+
+/** What is known of a request before its endpoint is asked. */
+interface Arrival {
+  readonly ctx: Koa.Context;
+  readonly path: string;
+  readonly search: string;
+  readonly match: Match<Plan> | undefined;
+  readonly requestId: string;
+  readonly clientAddress: string;
+}
+
+/**
+ * The way of every request: request id, access log, security headers, rate limit, body,
+ * authentication, validation, tenant, handler, presenter. The limit is taken before the body is
+ * read, so that a refused request costs nothing else.
+ */
+export function pipeline(options: PipelineOptions): Koa.Middleware {
+  const { log, limiter, server } = options;
+  const routes = new Routes<Plan>();
+  for (const endpoint of options.endpoints) {
+    routes.add(endpoint.method, endpoint.path, planOf(endpoint, options));
+  }
+
+  async function answer(arrival: Arrival): Promise<Answer> {
+    const { ctx, match, path, clientAddress } = arrival;
+    const method = ctx.method;
+    const pending = limiter.check(method, path, clientAddress);
+    const verdict = pending instanceof Promise ? await pending : pending;
+    if (verdict !== undefined) {
+      ctx.set(verdict.headers);
+      if (verdict.refusal !== undefined) throw new TooManyRequestsError(verdict.refusal);
+    }
+
+    if (match === undefined) throw new NotFoundError();
+    const plan = match.byMethod.get(method === 'HEAD' ? 'GET' : method);
+    if (plan === undefined) return wrongMethod(match, method);
+    return ask(plan, arrival, match.params);
+  }
+
+  /** Leads a request to its endpoint's handler. */
+  async function ask(
+    plan: Plan,
+    { ctx, search, requestId, clientAddress }: Arrival,
+    rawParams: Readonly<Record<string, string>>,
+  ): Promise<Answer> {
+    const { endpoint } = plan;
+    const incoming = ctx.req;
+    const rawBody = hasBody(incoming)
+      ? await readJsonBody(incoming, endpoint.body !== undefined)
+      : undefined;
+    const identified = options.callerOf(endpoint.auth, incoming);
+    const caller = identified instanceof Promise ? await identified : identified;
+
+    const params = plan.readParams(rawParams);
+    const query = plan.readQuery(search);
+    const headers = plan.readHeaders(incoming.headers);
+    const body = plan.readBody(rawBody);
+    const request = new HandlerRequest({
+      endpoint,
+      incoming,
+      response: ctx.res,
+      database: options.database,
+      params,
+      query,
+      headers,
+      body,
+      caller,
+      requestId,
+      clientAddress,
+    });
+
+    const work = () => handle(plan, request);
+    if (endpoint.idempotent !== true) return work();
+    const key = readIdempotencyKey(incoming.headers['idempotency-key']);
+    if (key === undefined) return work();
+    return options.idempotency(
+      {
+        caller: callerScope(caller, clientAddress),
+        route: routeOf(endpoint),
+        key,
+        requestHash: hashRequest(params, query, body),
+      },
+      work,
+    );
+  }
+
+  /** Always ends in an answer: whoever keeps it for a repetition relies on that. */
+  async function handle({ endpoint, presenter }: Plan, request: HandlerRequest): Promise<Answer> {
+    try {
+      return presenter.present(await endpoint.handler(request));
+    } catch (error) {
+      return error instanceof ServiceError
+        ? refused(presenter, error, request.requestId)
+        : failed(error, request.requestId);
+    }
+  }
+
+  /** Not every error of the domain may come from every endpoint: that is declared as well. */
+  function refused(presenter: Presenter, error: ServiceError, requestId: string): Answer {
+    try {
+      return presenter.presentError(told(error, requestId));
+    } catch (undeclared) {
+      return failed(undeclared, requestId);
+    }
+  }
+
+  /** The answer to an error, after the log has got what the caller must not see. */
+  function told(error: unknown, requestId: string): ErrorAnswer {
+    const answer = errorAnswer(error, requestId);
+    if (answer.status >= 500) log.error({ requestId, error: describeError(error) }, 'failed');
+    return answer;
+  }
+
+  function failed(error: unknown, requestId: string): Answer {
+    const { status, body } = told(error, requestId);
+    return jsonAnswer(status, body, retryHeaders(error));
+  }
+
+  function send(ctx: Koa.Context, { status, headers, contentType, body }: Answer): void {
+    ctx.status = status;
+    if (contentType !== undefined) ctx.set('Content-Type', contentType);
+    for (const name in headers) {
+      const value = headers[name];
+      if (value !== undefined) ctx.set(name, typeof value === 'string' ? value : [...value]);
+    }
+    if (server.closing) ctx.set('Connection', 'close');
+    if (!(body instanceof Readable)) {
+      ctx.body = body ?? null;
+    } else if (ctx.method === 'HEAD') {
+      body.destroy();
+      ctx.body = null;
+    } else {
+      server.track(body);
+      ctx.body = body;
+      ctx.flushHeaders();
+    }
+  }
+
+  return async (ctx) => {
+    const requestId = readRequestId(ctx.req.headers['x-request-id']);
+    const url = ctx.req.url ?? '/';
+    const queryAt = url.indexOf('?');
+    const path = queryAt < 0 ? url : url.slice(0, queryAt);
+    const match = routes.match(path);
+    watchAccess(ctx, { log, requestId, template: match?.template });
+    ctx.res.setHeader('X-Request-Id', requestId);
+    for (const [name, value] of SECURITY_HEADERS) ctx.res.setHeader(name, value);
+
+    const arrival: Arrival = {
+      ctx,
+      path,
+      search: queryAt < 0 ? '' : url.slice(queryAt + 1),
+      match,
+      requestId,
+      clientAddress: options.addressOf(ctx.req),
+    };
+    let result: Answer;
+    try {
+      result = await answer(arrival);
+    } catch (error) {
+      result = failed(error, requestId);
+    }
+    send(ctx, result);
+  };
+}
+
+function hasBody({ method, headers }: IncomingMessage): boolean {
+  if (method === 'GET' || method === 'HEAD') return false;
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
+function wrongMethod({ byMethod }: Match<Plan>, method: string): Answer {
+  const allowed = [...byMethod.keys(), ...(byMethod.has('GET') ? ['HEAD'] : []), 'OPTIONS'];
+  const headers = { Allow: allowed.join(', ') };
+  if (method !== 'OPTIONS') return jsonAnswer(405, { error: 'Method not allowed' }, headers);
+  return { status: 204, headers, contentType: undefined, body: undefined };
+}
+
+function retryHeaders(error: unknown): Record<string, string> | undefined {
+  if (!(error instanceof StillRunningError)) return undefined;
+  return { 'Retry-After': String(error.retryAfter) };
+}

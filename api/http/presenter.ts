@@ -1,0 +1,105 @@
+import { Readable } from 'node:stream';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Endpoint, ReplyTo, ResponseBody, Responses } from './endpoint.js';
+import type { ErrorAnswer } from './error-answer.js';
+import type { ReplyHeaders } from './reply.js';
+
+/** What goes over the wire. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: ReplyHeaders | undefined;
+  readonly contentType: string | undefined;
+  readonly body: string | Readable | undefined;
+}
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
+export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders): Answer {
+  return { status, headers, contentType: JSON_TYPE, body: JSON.stringify(body) };
+}
+
+/** An answer that its endpoint does not declare: a defect, shown outside production. */
+export class UndeclaredAnswerError extends Error {
+  constructor(route: string, problems: readonly string[]) {
+    super(`${route} answered what it does not declare: ${problems.join('; ')}`);
+    this.name = 'UndeclaredAnswerError';
+  }
+}
+
+export interface Presenter {
+  present(reply: ReplyTo<Responses>): Answer;
+  presentError(error: ErrorAnswer): Answer;
+}
+
+/**
+ * Turns what handlers return and throw into answers, and holds them against the declaration.
+ *
+ * @param errors the error statuses that the endpoint may answer.
+ */
+export function presenter(
+  endpoint: Endpoint,
+  errors: ReadonlySet<number>,
+  options: { readonly production: boolean; readonly log: Logger },
+): Presenter {
+  const route = `${endpoint.method} ${endpoint.path}`;
+
+  function undeclared(problems: readonly string[]): void {
+    if (!options.production) throw new UndeclaredAnswerError(route, problems);
+    options.log.error({ route, problems }, 'an answer differs from its declaration');
+  }
+
+  function checkJson(status: number, body: unknown): void {
+    const declared = endpoint.responses[status];
+    const schema = schemaOf(declared);
+    if (schema === undefined) {
+      if (declared !== 'empty') undeclared([`status ${status} with JSON`]);
+      else if (body !== undefined) undeclared([`status ${status} with a body`]);
+      return;
+    }
+    const result = schema.safeParse(body);
+    if (!result.success) undeclared(result.error.issues.map(nameOf));
+  }
+
+  return {
+    present(reply) {
+      const { status, headers } = reply;
+      if (reply.kind === 'stream') {
+        if (!mayStream(endpoint.responses[status])) undeclared([`status ${status} as a stream`]);
+        const { source, contentType } = reply;
+        const body = source instanceof Readable ? source : Readable.from(source);
+        return { status, headers, contentType, body };
+      }
+      checkJson(status, reply.body);
+      if (reply.body !== undefined) return jsonAnswer(status, reply.body, headers);
+      return { status, headers, contentType: undefined, body: undefined };
+    },
+
+    presentError({ status, body }) {
+      if (!errors.has(status)) {
+        if (endpoint.responses[status] === undefined) undeclared([`status ${status}`]);
+        else checkJson(status, body);
+      }
+      return jsonAnswer(status, body);
+    },
+  };
+}
+
+export function schemaOf(declared: ResponseBody | undefined): z.ZodType | undefined {
+  if (declared === undefined || typeof declared === 'string') return undefined;
+  return isPair(declared) ? declared[0] : declared;
+}
+
+export function mayStream(declared: ResponseBody | undefined): boolean {
+  return declared === 'stream' || (typeof declared === 'object' && isPair(declared));
+}
+
+function isPair(declared: ResponseBody): declared is readonly [z.ZodType, 'stream'] {
+  return Array.isArray(declared);
+}
+
+/** Names the field and the fault; never the value, which may be anybody's data. */
+function nameOf(issue: z.core.$ZodIssue): string {
+  const keys = issue.code === 'unrecognized_keys' ? issue.keys : [];
+  return `${issue.code} at ${[...issue.path, ...keys].map(String).join('.') || '(body)'}`;
+}

@@ -1,0 +1,107 @@
+import { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+import type { Counters, RateLimit, Taken } from './rate-limit.js';
+
+/**
+ * Looks at all limits of a request, then counts in all of them or in none: one round trip, and
+ * atomic, so that any number of processes together admit exactly `max`. Answers 1 for a refusal,
+ * then a count and the milliseconds left for each limit.
+ */
+const TAKE = `
+local counts, refused = {}, false
+for i, key in ipairs(KEYS) do
+  counts[i] = tonumber(redis.call('GET', key) or '0')
+  if counts[i] >= tonumber(ARGV[2 * i - 1]) then refused = true end
+end
+local result = { refused and 1 or 0 }
+for i, key in ipairs(KEYS) do
+  local window = tonumber(ARGV[2 * i])
+  if not refused then counts[i] = redis.call('INCR', key) end
+  local left = redis.call('PTTL', key)
+  if left == -1 then redis.call('PEXPIRE', key, window) end
+  if left < 0 then left = window end
+  result[2 * i] = counts[i]
+  result[2 * i + 1] = left
+end
+return result`;
+
+const TIMEOUT_MS = 500;
+const RETRY_AFTER_MS = 1_000;
+
+interface Options {
+  readonly url: string;
+  readonly namespace: string;
+  /** Counts for this process alone while Redis does not answer. */
+  readonly memory: Counters;
+  readonly log: Logger;
+}
+
+/**
+ * Counts in Redis. While it does not answer, each process counts for itself: a client then gets at
+ * most the limit once more from each process, which is better than nobody getting anything.
+ */
+export class RedisCounters implements Counters {
+  private readonly redis: Redis;
+  private skipUntil = 0;
+  private failing = false;
+
+  constructor(private readonly options: Options) {
+    this.redis = new Redis(options.url, {
+      connectTimeout: TIMEOUT_MS,
+      commandTimeout: TIMEOUT_MS,
+      maxRetriesPerRequest: 0,
+      retryStrategy: (attempt) => Math.min(attempt * 100, RETRY_AFTER_MS),
+    });
+    this.redis.on('error', (error: Error) => this.failed(error));
+  }
+
+  async take(client: string, limits: readonly RateLimit[]): Promise<Taken> {
+    if (Date.now() < this.skipUntil) return this.options.memory.take(client, limits);
+    try {
+      const taken = await this.takeShared(client, limits);
+      this.recovered();
+      return taken;
+    } catch (error) {
+      this.failed(error);
+      return this.options.memory.take(client, limits);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.redis.disconnect();
+    await this.options.memory.close();
+  }
+
+  private async takeShared(client: string, limits: readonly RateLimit[]): Promise<Taken> {
+    // The braces keep all keys of a client on one node of a Redis cluster.
+    const keys = limits.map(({ name }) => `limit:{${client}}:${this.options.namespace}:${name}`);
+    const bounds = limits.flatMap(({ max, windowMs }) => [max, windowMs]);
+    const result = await this.redis.eval(TAKE, keys.length, ...keys, ...bounds);
+    if (!isNumbers(result) || result.length !== 1 + 2 * limits.length) {
+      throw new TypeError('Redis answered a count in an unknown form');
+    }
+    const counts = limits.map((limit, index) => {
+      const [count = limit.max, resetMs = limit.windowMs] = result.slice(1 + 2 * index);
+      return { limit, remaining: Math.max(0, limit.max - count), resetMs };
+    });
+    return { refused: result[0] === 1, counts };
+  }
+
+  private failed(error: unknown): void {
+    this.skipUntil = Date.now() + RETRY_AFTER_MS;
+    if (this.failing) return;
+    this.failing = true;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.options.log.warn({ reason }, 'Redis does not answer: limits count in this process alone');
+  }
+
+  private recovered(): void {
+    if (!this.failing) return;
+    this.failing = false;
+    this.options.log.info('Redis answers again: limits are shared');
+  }
+}
+
+function isNumbers(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((entry) => typeof entry === 'number');
+}

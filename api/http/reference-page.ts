@@ -1,0 +1,82 @@
+import { createReadStream } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import { endpoint, type Endpoint } from './endpoint.js';
+import { reply, streamReply } from './reply.js';
+
+/** The page's own scripts and styles, and nothing from anywhere else. */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const ASSETS = { 'swagger-ui.css': 'text/css', 'swagger-ui-bundle.js': 'text/javascript' } as const;
+
+const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#reference', deepLinking: true });\n`;
+
+/** `/openapi.json`, and a page at `/docs` that shows it. They are not part of the document. */
+export function referencePages(
+  document: () => Readonly<Record<string, unknown>>,
+  title: string,
+): Endpoint[] {
+  let made: Readonly<Record<string, unknown>> | undefined;
+  const openapi = endpoint({
+    ...page('/openapi.json', 'The OpenAPI document'),
+    responses: { 200: z.record(z.string(), z.unknown()) },
+    handler: () => reply(200, (made ??= document())),
+  });
+  const folder = path.dirname(
+    createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'),
+  );
+  const assets = Object.entries(ASSETS).map(([file, type]) =>
+    textEndpoint(`/docs/${file}`, type, () => createReadStream(path.join(folder, file))),
+  );
+  return [
+    openapi,
+    textEndpoint('/docs', 'text/html', () => Readable.from([html(title)])),
+    textEndpoint('/docs/start.js', 'text/javascript', () => Readable.from([START])),
+    ...assets,
+  ];
+}
+
+function page(route: string, summary: string) {
+  return { method: 'GET', path: route, summary, tag: 'reference', auth: 'none' } as const;
+}
+
+function textEndpoint(route: string, type: string, open: () => Readable): Endpoint {
+  return endpoint({
+    ...page(route, 'Part of the reference page'),
+    responses: { 200: 'stream' },
+    handler: () =>
+      streamReply(200, open(), `${type}; charset=utf-8`, {
+        'Content-Security-Policy': PAGE_POLICY,
+        'Cache-Control': 'max-age=3600',
+      }),
+  });
+}
+
+function html(title: string): string {
+  const name = title.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>${name}</title>
+    <link rel="stylesheet" href="/docs/swagger-ui.css" />
+  </head>
+  <body>
+    <div id="reference"></div>
+    <script src="/docs/swagger-ui-bundle.js"></script>
+    <script src="/docs/start.js"></script>
+  </body>
+</html>
+`;
+}

@@ -1,0 +1,28 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import helmet from 'koa-helmet';
+import Koa from 'koa';
+
+/** An API's answers are data: nothing in them may run, load or be framed. */
+const API_POLICY = { defaultSrc: ["'none'"], frameAncestors: ["'none'"] };
+
+/**
+ * Helmet's headers. They are the same for every request, so helmet runs once, against a response
+ * that is never sent.
+ */
+async function helmetHeaders(): Promise<ReadonlyArray<readonly [string, string]>> {
+  const request = new IncomingMessage(new Socket());
+  const response = new ServerResponse(request);
+  const middleware = helmet({
+    contentSecurityPolicy: { useDefaults: false, directives: API_POLICY },
+  });
+  await middleware(new Koa().createContext(request, response), () => Promise.resolve());
+  const headers = Object.entries(response.getHeaders());
+  return [
+    ...headers.map(([name, value]) => [name, String(value)] as const),
+    ['cache-control', 'no-store'],
+  ];
+}
+
+/** What every answer carries; an answer of its own headers can replace them. */
+export const SECURITY_HEADERS = await helmetHeaders();

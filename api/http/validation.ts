@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { BadRequestError } from '../../src/errors.js';
+
+type Issue = Parameters<z.core.$ZodErrorMap>[0];
+
+/** Checks one part of a request; the sentence it throws names the field. */
+export type Validator = (input: unknown) => unknown;
+
+/**
+ * @param part what a fault is called that lies in no single field: `body`, `query`, ...
+ *
+ * A schema's own `error` text wins over the sentences made here: some are fixed by the contract.
+ */
+export function validator(schema: z.ZodType, part: string): Validator {
+  const options = { error: (issue: Issue) => describeIssue(issue, part) };
+  return (input) => {
+    const result = schema.safeParse(input, options);
+    if (result.success) return result.data;
+    throw new BadRequestError(result.error.issues[0]?.message ?? `${part} is not valid`);
+  };
+}
+
+/** One readable sentence, made from what the issue is and never from zod's own text. */
+export function describeIssue(issue: Issue, part: string): string {
+  const field = fieldName(issue.path ?? [], part);
+  switch (issue.code) {
+    case 'invalid_type':
+      if (issue.input === undefined) return `${field} is required`;
+      return `${field} must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
+    case 'too_small':
+      return tooSmall(issue, field);
+    case 'too_big':
+      return `${field} must be at most ${amount(issue.maximum, issue.origin)}`;
+    case 'invalid_format':
+      return `${field} must be ${FORMATS[issue.format] ?? 'in the right format'}`;
+    case 'invalid_value':
+      if (issue.input === undefined) return `${field} is required`;
+      return `${field} must be ${oneOf(issue.values)}`;
+    case 'not_multiple_of':
+      return `${field} must be a multiple of ${issue.divisor}`;
+    case 'unrecognized_keys':
+      return `${fieldName([...(issue.path ?? []), issue.keys[0] ?? ''], part)} is not known here`;
+    case 'invalid_union':
+      return issue.input === undefined ? `${field} is required` : `${field} is not valid`;
+    default:
+      return `${field} is not valid`;
+  }
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+  date: 'a date',
+  null: 'null',
+};
+
+const FORMATS: Readonly<Record<string, string>> = {
+  email: 'an email address',
+  url: 'a URL',
+  uuid: 'a UUID',
+  datetime: 'an ISO 8601 time',
+  date: 'an ISO 8601 date',
+  ipv4: 'an IPv4 address',
+  ipv6: 'an IPv6 address',
+};
+
+function tooSmall(issue: Extract<Issue, { code: 'too_small' }>, field: string): string {
+  const isEmpty = issue.origin === 'string' || issue.origin === 'array';
+  if (isEmpty && Number(issue.minimum) === 1) return `${field} is required`;
+  const bound = issue.inclusive === false ? 'greater than' : 'at least';
+  return `${field} must be ${bound} ${amount(issue.minimum, issue.origin)}`;
+}
+
+function amount(count: number | bigint, origin: string): string {
+  if (origin === 'string') return `${count} characters`;
+  if (origin === 'array' || origin === 'set') return `${count} entries`;
+  return String(count);
+}
+
+function oneOf(values: readonly unknown[]): string {
+  const names = values.map(String);
+  return names.length === 1 ? String(names[0]) : `one of ${names.join(', ')}`;
+}
+
+/** `config.plan`, `recipients[0].share`. */
+function fieldName(path: readonly PropertyKey[], part: string): string {
+  let name = '';
+  for (const key of path) {
+    if (typeof key === 'number') name += `[${key}]`;
+    else name += name === '' ? String(key) : `.${String(key)}`;
+  }
+  return name === '' ? part : name;
+}

@@ -1,0 +1,124 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import path from 'node:path';
+import type Docker from 'dockerode';
+import { ImageUnavailableError } from '../../src/containers/container-errors.js';
+import { pullImage } from '../../src/containers/runtime-image.js';
+import { projectRoot } from '../root.js';
+import { hasGlibc } from './host-programs.js';
+import { hasImage, importImage } from './import-image.js';
+import { installRuntime, type RuntimePackages } from './install-runtime.js';
+import { openClawRootfs } from './openclaw-rootfs.js';
+
+/** The official image, published for every release under the release's number. */
+const OFFICIAL_IMAGE = 'ghcr.io/openclaw/openclaw';
+
+/** How long its registry may take to answer before the image is built here. */
+const REGISTRY_TIMEOUT_MS = 8_000;
+
+/** Name of the image that is built here. */
+const BUILT_IMAGE = 'agent-platform/openclaw';
+
+/** Raise this when the way the image is put together changes. */
+const RECIPE = 1;
+
+export interface AgentImageOptions {
+  readonly docker: Docker;
+  /** The OpenClaw release, such as `2026.9.6`. */
+  readonly version: string;
+  /** Where the built image is kept for other engines and clones. */
+  readonly cacheDir: string;
+  /** Called for each step that takes a while. */
+  readonly log: (line: string) => void;
+}
+
+/**
+ * The image that new agents run: the official one if the engine has it or its registry answers,
+ * else one built here from npm packages and programs of this machine, with no image registry.
+ *
+ * @returns the tag of an image on the engine.
+ * @throws ImageUnavailableError when it can be neither pulled nor built.
+ */
+export async function ensureAgentImage(options: AgentImageOptions): Promise<string> {
+  const { docker, version, log } = options;
+  const official = `${OFFICIAL_IMAGE}:${version}`;
+  if (await hasImage(docker, official)) return official;
+  const recipe = await readRecipe();
+  const built = `${BUILT_IMAGE}:${version}-${recipe.key}`;
+  if (await hasImage(docker, built)) return built;
+
+  try {
+    log(`fetching the agents' image ${official}`);
+    await pullImage(docker, official, { answerMs: REGISTRY_TIMEOUT_MS });
+    return official;
+  } catch (error) {
+    if (!(error instanceof ImageUnavailableError)) throw error;
+    if (recipe.version !== version || !(await canBuild(docker))) throw error;
+    log(`its registry does not answer, so it is made here from npm packages`);
+  }
+  await importImage(docker, await ensureArchive(options, recipe), built, instructions(version));
+  log(`the agents' image ${built} is ready`);
+  return built;
+}
+
+interface Recipe extends RuntimePackages {
+  /** Fingerprint of everything that decides what is in the image. */
+  readonly key: string;
+}
+
+async function readRecipe(): Promise<Recipe> {
+  const folder = path.join(projectRoot, 'agent-runtime');
+  const lock = await readFile(path.join(folder, 'package-lock.json'), 'utf8');
+  const { packages } = JSON.parse(lock) as { packages: Record<string, { version: string }> };
+  const version = packages['node_modules/openclaw']?.version ?? '';
+  const key = createHash('sha256')
+    .update(JSON.stringify([RECIPE, process.arch, lock]))
+    .digest('hex')
+    .slice(0, 12);
+  return { folder, version, key };
+}
+
+/** Programs are taken from this machine, so the engine must run what this machine runs. */
+async function canBuild(docker: Docker): Promise<boolean> {
+  const { Arch: arch, Os: os } = await docker.version();
+  const same = { x64: 'amd64', arm64: 'arm64' }[process.arch as string] === arch;
+  return hasGlibc() && os === 'linux' && same;
+}
+
+function instructions(version: string): string[] {
+  const command = ['gateway', 'run', '--port', '18789', '--bind', 'lan', '--auth', 'token'];
+  return [
+    'ENV PATH=/usr/local/bin:/usr/bin HOME=/home/node LANG=C.UTF-8 NODE_ENV=production',
+    'WORKDIR /home/node',
+    'USER 1000:1000',
+    'EXPOSE 18789',
+    `LABEL org.opencontainers.image.version=${version} org.opencontainers.image.title=OpenClaw`,
+    `CMD ${JSON.stringify(['openclaw', ...command, '--allow-unconfigured'])}`,
+  ];
+}
+
+/** The image's files as one archive in the cache, made if it is not there. */
+async function ensureArchive(options: AgentImageOptions, recipe: Recipe): Promise<string> {
+  const cache = path.join(options.cacheDir, 'agent-image');
+  const archive = path.join(cache, `openclaw-${recipe.version}-${recipe.key}.tar`);
+  const cached = await access(archive).then(
+    () => true,
+    () => false,
+  );
+  if (cached) return archive;
+  const work = path.join(cache, `work-${randomUUID()}`);
+  await mkdir(work, { recursive: true });
+  try {
+    const installed = await installRuntime(recipe, work, options.log);
+    options.log('putting the image together');
+    const rootfs = await openClawRootfs(installed);
+    const draft = path.join(work, 'rootfs.tar');
+    await rootfs.writeTo(createWriteStream(draft));
+    // Renamed when complete: a crash, or two at once, never leave half an archive.
+    await rename(draft, archive);
+    return archive;
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}

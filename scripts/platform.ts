@@ -1,0 +1,147 @@
+import path from 'node:path';
+import { prepareDatabase, type DatabaseUrls } from './database.js';
+import { obtainDocker, type Docker } from './engines/docker.js';
+import { startDockerDaemon } from './engines/docker-daemon.js';
+import { startPostgres } from './engines/postgres.js';
+import { findTemporalCli } from './engines/temporal-binary.js';
+import { startTemporal } from './engines/temporal.js';
+import { describeFailure, StartFailure } from './failure.js';
+import { keepRunning } from './keep-running.js';
+import { chooseEnginePorts, type EnginePorts } from './kept-ports.js';
+import { say, step } from './report.js';
+import { projectRoot } from './root.js';
+import { lastWords, run } from './run.js';
+import type { Secrets } from './secrets.js';
+import { startService } from './services.js';
+import { isSet, type Settings } from './settings.js';
+
+/** What is running, in the order it was started. */
+export interface Started {
+  readonly name: string;
+  stop(): Promise<void>;
+}
+
+/** Starts engines and services one after the other and remembers what is to be stopped. */
+export class Platform {
+  /** The environment of the services, complete once all engines are up. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly #started: Started[] = [];
+
+  constructor(
+    private readonly settings: Settings,
+    private readonly secrets: Secrets,
+    env: NodeJS.ProcessEnv,
+  ) {
+    this.env = { ...env };
+    if (!isSet(env, 'INTERNAL_API_KEY')) this.env.INTERNAL_API_KEY = secrets.internalApiKey;
+    if (!isSet(env, 'ENCRYPTION_KEY')) this.env.ENCRYPTION_KEY = secrets.encryptionKey;
+  }
+
+  /** Brings up PostgreSQL, Temporal and Docker, beside each other. Returns the Docker engine. */
+  async startEngines(): Promise<Docker> {
+    const ports = await chooseEnginePorts(this.settings.dataDir);
+    const [, , docker] = await Promise.all([
+      this.#startPostgres(ports),
+      this.#startTemporal(ports),
+      this.#startDocker(),
+    ]);
+    return docker;
+  }
+
+  /** Brings the schema up to date. */
+  async migrate(): Promise<void> {
+    const script = path.join(projectRoot, 'dist', 'scripts', 'migrate.js');
+    try {
+      const said = await run(process.execPath, ['--enable-source-maps', script], {
+        env: this.env,
+        timeout: 300_000,
+      });
+      if (said.trim()) say(said.trim());
+    } catch (cause) {
+      throw new StartFailure(`The database could not be migrated: ${lastWords(cause)}`, { cause });
+    }
+  }
+
+  /** Starts worker and API; each is started again when it dies. */
+  async startServices(): Promise<void> {
+    for (const name of ['worker', 'api'] as const) {
+      const service = await keepRunning(name, () =>
+        startService({ name, env: this.env, runDir: this.settings.runDir }),
+      );
+      this.#started.push({ name, stop: () => service.stop() });
+    }
+  }
+
+  /** Stops everything, last started first, going on past what cannot be stopped. */
+  async stop(): Promise<void> {
+    for (const each of this.#started.splice(0).reverse()) {
+      try {
+        await each.stop();
+      } catch (error) {
+        say(`${each.name} could not be stopped: ${describeFailure(error)}`);
+      }
+    }
+  }
+
+  async #startPostgres(ports: EnginePorts): Promise<void> {
+    if (isSet(this.env, 'DATABASE_URL')) return;
+    const { dataDir, runDir } = this.settings;
+    const start = () =>
+      startPostgres({
+        dataDir: path.join(dataDir, 'postgres'),
+        runDir,
+        port: ports.postgres,
+        password: this.secrets.postgresPassword,
+      });
+    const postgres = await step(`Starting PostgreSQL on port ${ports.postgres}`, () =>
+      keepRunning('PostgreSQL', start),
+    );
+    this.#started.push({ name: 'PostgreSQL', stop: () => postgres.stop() });
+    const urls: DatabaseUrls = await prepareDatabase(postgres.superuserUrl, this.secrets);
+    this.env.DATABASE_URL = urls.servingUrl;
+    this.env.DATABASE_OWNER_URL = urls.ownerUrl;
+  }
+
+  async #startTemporal(ports: EnginePorts): Promise<void> {
+    if (isSet(this.env, 'TEMPORAL_ADDRESS')) return;
+    const { config, dataDir, runDir } = this.settings;
+    const cli = await findTemporalCli(config.cacheDir);
+    const start = () =>
+      startTemporal({
+        cli,
+        runDir,
+        port: ports.temporal,
+        uiPort: ports.temporalUi,
+        databaseFile: path.join(dataDir, 'temporal.db'),
+      });
+    const temporal = await step(`Starting Temporal on port ${ports.temporal}`, () =>
+      keepRunning('Temporal', start),
+    );
+    this.#started.push({ name: 'Temporal', stop: () => temporal.stop() });
+    this.env.TEMPORAL_ADDRESS = temporal.address;
+    this.env.TEMPORAL_UI_URL ??= temporal.uiUrl;
+  }
+
+  async #startDocker(): Promise<Docker> {
+    const { dataDir, runDir, manageDocker } = this.settings;
+    const dockerDir = path.join(dataDir, 'docker');
+    const docker = await obtainDocker({ dataDir: dockerDir, runDir, manage: manageDocker });
+    if (docker.host === undefined) return docker;
+    this.env.DOCKER_HOST = docker.host;
+    const { own } = docker;
+    if (own === undefined) return docker;
+    const kept = await keepRunning('The Docker engine', () =>
+      own.process.hasEnded() ? startDockerDaemon(dockerDir, runDir) : Promise.resolve(own),
+    );
+    this.#started.unshift({
+      name: 'Docker',
+      stop: async () => {
+        say(
+          'Stopping the agents and the Docker engine, which this start had started; they come back with the next start.',
+        );
+        await kept.stop();
+      },
+    });
+    return docker;
+  }
+}

@@ -1,0 +1,32 @@
+import { execFile, type ExecFileOptions } from 'node:child_process';
+import { promisify } from 'node:util';
+import { stopping } from './stopping.js';
+
+const execute = promisify(execFile);
+
+/** Runs a program to its end and returns what it wrote; it ends with us when we are to stop. */
+export async function run(
+  command: string,
+  args: readonly string[],
+  options: ExecFileOptions & { timeout: number },
+): Promise<string> {
+  const { stdout } = await execute(command, args, {
+    maxBuffer: 50_000_000,
+    ...options,
+    encoding: 'utf8',
+    signal: stopping.signal,
+  });
+  return stdout;
+}
+
+/** What a program that `run` ran told about its failure; empty when it said nothing. */
+export function lastWords(error: unknown): string {
+  const { stderr } = error as { stderr?: unknown };
+  return typeof stderr === 'string' ? (stderr.trim().split('\n').at(-1) ?? '') : '';
+}
+
+/** The code a program ended with; undefined when it did not run to its end by itself. */
+export function exitCodeOf(error: unknown): number | undefined {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'number' ? code : undefined;
+}

@@ -1,0 +1,77 @@
+import { obtainAgentImage } from './agent-image.js';
+import { endLeftovers, killAll } from './engines/process.js';
+import { describeFailure } from './failure.js';
+import { lockDataDir } from './lock.js';
+import { Platform } from './platform.js';
+import { requirePort } from './ports.js';
+import { say } from './report.js';
+import { loadSecrets } from './secrets.js';
+import { makeDataDir, readSettings } from './settings.js';
+import { stopping } from './stopping.js';
+import { summary } from './summary.js';
+
+/** A second Ctrl-C within this time is npm passing on the one that the terminal sent to all. */
+const SAME_SIGNAL_MS = 1_000;
+
+process.exitCode = await main();
+process.exit(); // whatever still holds the event loop open has been told to end
+
+async function main(): Promise<number> {
+  const interrupted = onSignal();
+  const cleanups: (() => Promise<void> | void)[] = [];
+  let code = 0;
+  try {
+    await Promise.race([start(cleanups), interrupted]);
+    await interrupted;
+    say('\nStopping ...');
+  } catch (error) {
+    if (!stopping.signal.aborted) {
+      console.error(describeFailure(error));
+      code = 1;
+    }
+  }
+  stopping.abort();
+  for (const cleanup of cleanups.reverse()) await cleanup();
+  await killAll();
+  if (code === 0) say('Stopped.');
+  return code;
+}
+
+async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
+  const settings = readSettings(process.env);
+  const { config, dataDir, runDir } = settings;
+  makeDataDir(dataDir);
+  cleanups.push(await lockDataDir(dataDir, config.webUrl));
+  if ((await endLeftovers(runDir, ['docker'])).length > 0) {
+    say('Ended what an earlier start had left running when it was killed.');
+  }
+  await requirePort('WEB_PORT', config.webPort, config.host);
+  await requirePort('BACKEND_PORT', config.backendPort, config.host);
+
+  const platform = new Platform(settings, loadSecrets(dataDir), process.env);
+  cleanups.push(() => platform.stop());
+  const docker = await platform.startEngines();
+  if (docker.host === undefined) say(`${docker.missing} Until then no agent can be created.`);
+  await platform.migrate();
+  await obtainAgentImage(platform.env);
+  await platform.startServices();
+  say(summary(settings, platform.env));
+}
+
+/** Resolves with the first signal to end; a later one ends everything at once. */
+function onSignal(): Promise<void> {
+  let first: number | undefined;
+  return new Promise((resolve) => {
+    const receive = () => {
+      if (first === undefined) {
+        first = performance.now();
+        stopping.abort();
+        resolve();
+      } else if (performance.now() - first > SAME_SIGNAL_MS) {
+        say('Ending everything at once.');
+        void killAll().then(() => process.exit(1));
+      }
+    };
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, receive);
+  });
+}

@@ -1,0 +1,24 @@
+import path from 'node:path';
+import { isSet, type Settings } from './settings.js';
+import { tour } from './tour.js';
+
+/** What the person at the terminal reads once everything runs. */
+export function summary({ config, runDir }: Settings, env: NodeJS.ProcessEnv): string {
+  const { webUrl, backendUrl } = config;
+  const ownKey = isSet(process.env, 'INTERNAL_API_KEY');
+  const lines = [
+    '',
+    'Agent Platform Service is running.',
+    `  web API       ${webUrl}  (reference: ${webUrl}/docs)`,
+    `  backend API   ${backendUrl}  (reference: ${backendUrl}/docs)`,
+    ...(env.TEMPORAL_UI_URL ? [`  Temporal UI   ${env.TEMPORAL_UI_URL}`] : []),
+    `  logs          ${path.join(runDir, '*.log')}`,
+    '',
+    'A tour, to paste into another terminal:',
+    ...(ownKey ? [] : [`  export INTERNAL_API_KEY=${env.INTERNAL_API_KEY}`]),
+    tour({ webUrl, backendUrl }),
+    '',
+    'Ctrl-C stops everything.',
+  ];
+  return lines.join('\n');
+}

@@ -1,0 +1,134 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { Op, QueryTypes, type Transaction } from 'sequelize';
+import { violates } from '../database/constraints.js';
+import type { Database } from '../database/database.js';
+import { BadRequestError, ConflictError } from '../errors.js';
+import { firstAccountIsAdmin, isAdmin, type AdminRules } from './admin.js';
+import type { SignedInUser } from './sign-in.js';
+import { requireEmail } from './email.js';
+import { hashPassword } from './password.js';
+
+export const MIN_PASSWORD_LENGTH = 8;
+export const MAX_PASSWORD_BYTES = 1024;
+export const MAX_NAME_LENGTH = 200;
+
+/** Credits for the new user and for who referred them, each. */
+export const REFERRAL_CREDITS = 100;
+
+/** The built-in user that owns what programs create for nobody in particular. */
+export const OPERATOR_USER_ID = 'operator';
+
+/** Key of the advisory lock under which the first account is made; the number means nothing. */
+const FIRST_ACCOUNT_LOCK = 4_106_718_313;
+
+/** Without characters that look alike. */
+const REFERRAL_ALPHABET = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789';
+const REFERRAL_CODE_LENGTH = 12;
+
+/** Wallets sign in under addresses of this domain: a password on one would be a way in beside. */
+const WALLET_EMAIL_SUFFIX = '@wallet.service';
+
+export interface Registration {
+  readonly email: string;
+  readonly password: string;
+  /** The email when omitted. */
+  readonly name?: string;
+  /** In any case of letters. */
+  readonly referralCode?: string;
+}
+
+/**
+ * Makes an account; nobody is signed in by it.
+ *
+ * @throws BadRequestError for an unusable email or password or an unknown referral code,
+ *   ConflictError when the email has an account.
+ */
+export async function registerAccount(
+  database: Database,
+  registration: Registration,
+  rules: AdminRules,
+): Promise<SignedInUser> {
+  const email = requireEmail(registration.email);
+  if (email.endsWith(WALLET_EMAIL_SUFFIX)) throw new BadRequestError('Invalid email');
+  checkPassword(registration.password);
+  const name = registration.name?.trim() || email;
+  if (name.length > MAX_NAME_LENGTH) throw new BadRequestError('Name is too long');
+  // Before the transaction: a connection is not held while the processor is busy.
+  const passwordHash = await hashPassword(registration.password);
+
+  const { models } = database;
+  try {
+    return await database.asPlatform().transaction(async (transaction) => {
+      const referrerId = await findReferrer(database, registration.referralCode, transaction);
+      const user = await models.User.create(
+        {
+          id: randomUUID(),
+          email,
+          name,
+          passwordHash,
+          isAdmin: firstAccountIsAdmin(rules) && (await isFirstAccount(database, transaction)),
+          referralCode: newReferralCode(),
+        },
+        { transaction },
+      );
+      if (referrerId !== undefined) {
+        // Each is credited once for the other, whatever happens.
+        const credit = { amount: REFERRAL_CREDITS, reason: 'referral' } as const;
+        await models.CreditEntry.bulkCreate(
+          [
+            { ...credit, userId: referrerId, reference: user.id },
+            { ...credit, userId: user.id, reference: referrerId },
+          ],
+          { transaction },
+        );
+      }
+      return { id: user.id, email, name, isAdmin: isAdmin(user, rules) };
+    });
+  } catch (error) {
+    if (violates(error, 'users_email_key')) throw new ConflictError('Email already registered');
+    throw error;
+  }
+}
+
+function checkPassword(password: string): void {
+  if (password.length < MIN_PASSWORD_LENGTH) {
+    throw new BadRequestError(`Password must have at least ${MIN_PASSWORD_LENGTH} characters`);
+  }
+  if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) {
+    throw new BadRequestError(`Password must have at most ${MAX_PASSWORD_BYTES} bytes`);
+  }
+}
+
+async function findReferrer(
+  { models }: Database,
+  code: string | undefined,
+  transaction: Transaction,
+): Promise<string | undefined> {
+  if (code === undefined) return undefined;
+  const referrer = await models.User.findOne({
+    attributes: ['id'],
+    where: { referralCode: code.toUpperCase() },
+    transaction,
+  });
+  if (!referrer) throw new BadRequestError('Unknown referral code');
+  return referrer.id;
+}
+
+/** Two first registrations at once: the second waits here, and then sees the first. */
+async function isFirstAccount(
+  { sequelize, models }: Database,
+  transaction: Transaction,
+): Promise<boolean> {
+  const othersThan = { where: { id: { [Op.ne]: OPERATOR_USER_ID } }, limit: 1, transaction };
+  if ((await models.User.findOne(othersThan)) !== null) return false;
+  await sequelize.query(`SELECT pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`, {
+    type: QueryTypes.SELECT,
+    transaction,
+  });
+  return (await models.User.findOne(othersThan)) === null;
+}
+
+function newReferralCode(): string {
+  const letter = () => REFERRAL_ALPHABET.charAt(randomInt(REFERRAL_ALPHABET.length));
+  return Array.from({ length: REFERRAL_CODE_LENGTH }, letter).join('');
+}

@@ -1,0 +1,121 @@
+import type { Transaction } from 'sequelize';
+import type { AgentContainerSpec } from '../containers/agent-container.js';
+import { openClawConfig } from '../containers/openclaw-config.js';
+import type { Database } from '../database/database.js';
+import type { AgentRow } from '../database/models.js';
+import type { SecretBox } from '../secrets/secret-box.js';
+import { subnetOf } from './agent-place.js';
+import type { AgentRef } from './agent-ref.js';
+import { secretContext, type AgentSecretKind } from './agent-secrets.js';
+import type { Observation } from './observation.js';
+
+/** The agent, or what it needs to run, is not in the database any more. */
+export class AgentGoneError extends Error {
+  constructor(readonly agentId: string) {
+    super('The agent is no more');
+    this.name = 'AgentGoneError';
+  }
+}
+
+export interface AgentSpecsOptions {
+  readonly database: Database;
+  readonly secrets: SecretBox;
+  /** Image of agents that have none of their own. */
+  readonly image: string;
+  readonly ports: { readonly first: number };
+  readonly subnetPool: string;
+  /** Where containers reach the AI listener, such as `http://host.docker.internal:3002/v1`. */
+  readonly aiBaseUrl: string;
+}
+
+/** What the containers' side reads and writes of one agent. Secrets are opened here, and only here. */
+export class AgentSpecs {
+  constructor(private readonly options: AgentSpecsOptions) {}
+
+  /** @throws AgentGoneError */
+  async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
+    const { row, gatewayToken, aiToken } = await this.read(agent);
+    if (row.port === null) throw new AgentGoneError(agent.agentId);
+    const config = openClawConfig({
+      aiBaseUrl: this.options.aiBaseUrl,
+      userConfig: row.config.runtime,
+    });
+    return {
+      agentId: row.id,
+      userId: row.userId,
+      image: row.image ?? this.options.image,
+      port: row.port,
+      subnet: subnetOf(row.port, this.options.ports.first, this.options.subnetPool),
+      env: {
+        OPENCLAW_GATEWAY_TOKEN: gatewayToken,
+        PLATFORM_AI_BASE_URL: this.options.aiBaseUrl,
+        PLATFORM_AI_TOKEN: aiToken,
+      },
+      files: { '.openclaw/openclaw.json': JSON.stringify(config, null, 2) },
+    };
+  }
+
+  /** @throws AgentGoneError */
+  async imageOf(agent: AgentRef): Promise<string> {
+    return this.as(agent, async (transaction) => {
+      const row = await this.find(agent, transaction);
+      return row.image ?? this.options.image;
+    });
+  }
+
+  /** Where the agent's gateway is, and the token it asks for. */
+  async gatewayOf(agent: AgentRef): Promise<{ port: number; gatewayToken: string }> {
+    const { row, gatewayToken } = await this.read(agent);
+    if (row.port === null) throw new AgentGoneError(agent.agentId);
+    return { port: row.port, gatewayToken };
+  }
+
+  async recordImage(agent: AgentRef, image: string, version: string | undefined): Promise<void> {
+    await this.update(agent, { image, runtimeVersion: version ?? null });
+  }
+
+  async recordContainer(agent: AgentRef, containerId: string): Promise<void> {
+    await this.update(agent, { containerId });
+  }
+
+  /** The same was seen again: only the time of it changes. */
+  async recordSeen(agent: AgentRef, seen: Observation): Promise<void> {
+    await this.update(agent, { observedAt: new Date(seen.observedAt) });
+  }
+
+  private async read(agent: AgentRef) {
+    return this.as(agent, async (transaction) => {
+      const row = await this.find(agent, transaction);
+      const sealed = await this.options.database.models.AgentSecret.findAll({
+        where: { agentId: agent.agentId },
+        transaction,
+      });
+      const open = (kind: AgentSecretKind): string => {
+        const secret = sealed.find((candidate) => candidate.kind === kind);
+        if (!secret) throw new AgentGoneError(agent.agentId);
+        return this.options.secrets.open(secret.sealed, secretContext(agent.agentId, kind));
+      };
+      return { row, gatewayToken: open('gateway-token'), aiToken: open('ai-token') };
+    });
+  }
+
+  private async find(agent: AgentRef, transaction: Transaction): Promise<AgentRow> {
+    const row = await this.options.database.models.Agent.findOne({
+      where: { id: agent.agentId, deletedAt: null },
+      transaction,
+    });
+    if (!row) throw new AgentGoneError(agent.agentId);
+    return row;
+  }
+
+  private async update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
+    await this.as(agent, async (transaction) => {
+      const where = { id: agent.agentId, deletedAt: null };
+      await this.options.database.models.Agent.update(values, { where, transaction });
+    });
+  }
+
+  private as<T>(agent: AgentRef, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return this.options.database.asUser(agent.userId).transaction(work);
+  }
+}

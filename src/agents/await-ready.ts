@@ -1,0 +1,47 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { DockerContainers } from '../containers/docker-containers.js';
+import { gatewayReady } from '../containers/gateway-probe.js';
+import { STARTUP_LIMIT_MS, endOf, runningForMs } from './observe-agent.js';
+
+/** The container ended, or did not become ready within 60 s of its start. */
+export class AgentNotReadyError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'AgentNotReadyError';
+  }
+}
+
+/** Between two polls: from 50 ms, doubling, to the 2 s of the contract (section 8). */
+const FIRST_POLL_MS = 50;
+const LAST_POLL_MS = 2_000;
+
+/**
+ * Waits until the agent's gateway takes work.
+ *
+ * @throws AgentNotReadyError
+ */
+export async function awaitReady(
+  containers: DockerContainers,
+  agentId: string,
+  gateway: { readonly port: number; readonly gatewayToken: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const { port, gatewayToken, signal } = gateway;
+  for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LAST_POLL_MS)) {
+    const probe = await gatewayReady(port, {
+      timeoutMs: LAST_POLL_MS,
+      token: gatewayToken,
+      signal,
+    });
+    if (probe.ready) return;
+    signal.throwIfAborted();
+    const container = await containers.inspect(agentId);
+    if (!container) throw new AgentNotReadyError('The container is gone');
+    if (container.status !== 'running') throw new AgentNotReadyError(endOf(container));
+    if (runningForMs(container) > STARTUP_LIMIT_MS) {
+      throw new AgentNotReadyError(
+        `The agent was not ready within ${STARTUP_LIMIT_MS / 1_000} s of its start`,
+      );
+    }
+    await delay(pause, undefined, { signal });
+  }
+}

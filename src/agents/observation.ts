@@ -1,0 +1,11 @@
+/** The container health statuses of the contract (section 3). */
+export type ContainerHealth = 'healthy' | 'starting' | 'stopped' | 'unhealthy';
+
+/** What was seen of an agent's container, and when. */
+export interface Observation {
+  readonly health: ContainerHealth;
+  /** Why it is not healthy, in a sentence for people. */
+  readonly reason: string | null;
+  /** ISO 8601. */
+  readonly observedAt: string;
+}

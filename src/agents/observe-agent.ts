@@ -1,0 +1,44 @@
+import type { ContainerState } from '../containers/agent-container.js';
+import type { DockerContainers } from '../containers/docker-containers.js';
+import { gatewayHealth } from '../containers/gateway-probe.js';
+import type { Observation } from './observation.js';
+
+/** Spec 8: a probe's timeout, and how long a container may take to answer at all. */
+const PROBE_TIMEOUT_MS = 5_000;
+export const STARTUP_LIMIT_MS = 60_000;
+
+/** Looks at an agent's container and asks its gateway whether it is alive. */
+export async function observeAgent(
+  containers: DockerContainers,
+  agentId: string,
+  port: number,
+): Promise<Observation> {
+  const container = await containers.inspect(agentId);
+  const observedAt = new Date().toISOString();
+  if (!container) return { health: 'stopped', reason: 'The container is gone', observedAt };
+  if (container.status !== 'running') {
+    return { health: 'stopped', reason: endOf(container), observedAt };
+  }
+  const probe = await gatewayHealth(port, { timeoutMs: PROBE_TIMEOUT_MS });
+  if (probe.healthy) return { health: 'healthy', reason: null, observedAt };
+  if (runningForMs(container) < STARTUP_LIMIT_MS) {
+    return { health: 'starting', reason: 'The gateway does not answer yet', observedAt };
+  }
+  const reason = probe.reachable
+    ? `The gateway answers its health check with ${probe.status}`
+    : `The gateway does not answer its health check: ${probe.reason}`;
+  return { health: 'unhealthy', reason, observedAt };
+}
+
+/** How a container came to its end, in a sentence. */
+export function endOf(container: ContainerState): string {
+  if (container.oomKilled) return 'The container ran out of memory';
+  return container.exitCode === undefined
+    ? `The container is ${container.status}`
+    : `The container ended with exit code ${container.exitCode}`;
+}
+
+/** Milliseconds since the container's last start. */
+export function runningForMs(container: ContainerState): number {
+  return Date.now() - Date.parse(container.startedAt ?? new Date().toISOString());
+}

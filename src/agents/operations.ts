@@ -1,0 +1,91 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { TenantDatabase } from '../database/database.js';
+import type { AgentRow, OperationInput, OperationRow } from '../database/models.js';
+import { BadRequestError } from '../errors.js';
+import type { OperationKind } from './operation-rules.js';
+
+/** The page of an agent's history, newest first. */
+export async function listOperations(
+  tenant: TenantDatabase,
+  agentId: string,
+  limit: number,
+): Promise<OperationRow[]> {
+  return tenant.transaction((transaction) =>
+    tenant.models.Operation.findAll({
+      where: { agentId },
+      order: [
+        ['requestedAt', 'DESC'],
+        ['id', 'DESC'],
+      ],
+      limit,
+      raw: true,
+      transaction,
+    }),
+  );
+}
+
+/**
+ * Puts down that an operation was asked for, before its supervisor is told: what is written here is
+ * carried out, also when whoever wrote it dies right after. Again with the same id it is the same.
+ */
+export async function requestOperation(
+  tenant: TenantDatabase,
+  agent: AgentRow,
+  operation: {
+    readonly id: string;
+    readonly kind: OperationKind;
+    readonly input?: OperationInput | undefined;
+  },
+): Promise<void> {
+  const { Agent, Operation } = tenant.models;
+  await tenant.transaction(async (transaction) => {
+    const [row] = await Operation.findOrCreate({
+      where: { id: operation.id },
+      defaults: {
+        id: operation.id,
+        agentId: agent.id,
+        userId: agent.userId,
+        kind: operation.kind,
+        input: operation.input ?? null,
+        error: null,
+        runId: null,
+        requestedAt: new Date(),
+        finishedAt: null,
+      },
+      transaction,
+    });
+    if (row.agentId !== agent.id || row.kind !== operation.kind) {
+      throw new BadRequestError('The Idempotency-Key was used for another operation');
+    }
+    // From now on it is gone from lists, and its name is free.
+    if (operation.kind === 'delete') {
+      await Agent.update({ desired: 'deleted' }, { where: { id: agent.id }, transaction });
+    }
+  });
+}
+
+/** Takes a request back that the supervisor refused, or that joined another one. */
+export async function withdrawOperation(tenant: TenantDatabase, id: string): Promise<void> {
+  await tenant.transaction((transaction) =>
+    tenant.models.Operation.destroy({ where: { id, status: 'requested' }, transaction }),
+  );
+}
+
+const FIRST_POLL_MS = 20;
+const LAST_POLL_MS = 500;
+
+/** Waits until the operation ended, or the time is up; returns it as it is then. */
+export async function waitForOperation(
+  tenant: TenantDatabase,
+  id: string,
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+): Promise<OperationRow | null> {
+  const deadline = Date.now() + options.timeoutMs;
+  for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LAST_POLL_MS)) {
+    const row = await tenant.transaction((transaction) =>
+      tenant.models.Operation.findByPk(id, { raw: true, transaction }),
+    );
+    if (!row || row.finishedAt !== null || Date.now() >= deadline) return row;
+    await delay(Math.min(pause, deadline - Date.now()), undefined, { signal: options.signal });
+  }
+}

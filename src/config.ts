@@ -1,0 +1,266 @@
+import { readFileSync } from 'node:fs';
+import { homedir, platform } from 'node:os';
+import path from 'node:path';
+import { BlockList, isIP } from 'node:net';
+
+/** Every problem with the environment, told in one report. Never holds a secret's value. */
+export class ConfigError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(
+      `The environment is not usable:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
+    );
+    this.name = 'ConfigError';
+  }
+}
+
+/** The AI providers by name, with the address of their OpenAI-compatible API. */
+export const PROVIDER_BASE_URLS = {
+  openrouter: 'https://openrouter.ai/api/v1',
+  gemini: 'https://generativelanguage.googleapis.com/v1beta/openai',
+  groq: 'https://api.groq.com/openai/v1',
+  anthropic: 'https://api.anthropic.com/v1',
+  openai: 'https://api.openai.com/v1',
+  minimax: 'https://api.minimax.io/v1',
+} as const;
+
+export type ProviderName = keyof typeof PROVIDER_BASE_URLS;
+
+const isProviderName = (name: string): name is ProviderName =>
+  Object.hasOwn(PROVIDER_BASE_URLS, name);
+
+/** Where a provider's OpenAI-compatible API is, and the key to it. */
+export interface ProviderConfig {
+  readonly baseUrl: string;
+  readonly apiKey: string | undefined;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads typed values and collects what is wrong with them instead of stopping at the first. */
+class EnvironmentReader {
+  readonly problems: string[] = [];
+
+  constructor(private readonly env: Environment) {}
+
+  text(name: string, fallback: string): string;
+  text(name: string): string | undefined;
+  text(name: string, fallback?: string): string | undefined {
+    const value = this.env[name]?.trim();
+    return value ? value : fallback;
+  }
+
+  required(name: string): string {
+    const value = this.secret(name);
+    if (value === undefined) this.problems.push(`${name} is missing`);
+    return value ?? '';
+  }
+
+  /** The variable, or the content of the file that `<name>_FILE` names. */
+  secret(name: string): string | undefined {
+    const file = this.text(`${name}_FILE`);
+    if (file === undefined) return this.text(name);
+    try {
+      return readFileSync(file, 'utf8').trim() || undefined;
+    } catch {
+      this.problems.push(`${name}_FILE names a file that cannot be read`);
+      return undefined;
+    }
+  }
+
+  choice<T extends string>(name: string, choices: readonly T[], fallback: T): T {
+    const value = this.text(name);
+    if (value === undefined) return fallback;
+    const found = choices.find((choice) => choice === value);
+    if (found === undefined) this.problems.push(`${name} must be one of ${choices.join(', ')}`);
+    return found ?? fallback;
+  }
+
+  boolean(name: string, fallback: boolean): boolean {
+    return this.choice(name, ['true', 'false'], fallback ? 'true' : 'false') === 'true';
+  }
+
+  port(name: string, fallback: number): number {
+    const value = this.text(name);
+    if (value === undefined) return fallback;
+    const port = Number(value);
+    if (/^\d+$/.test(value) && port <= 65535) return port;
+    this.problems.push(`${name} must be a port from 0 to 65535`);
+    return fallback;
+  }
+
+  url(name: string, protocols: readonly string[]): string | undefined;
+  url(name: string, protocols: readonly string[], fallback: string): string;
+  url(name: string, protocols: readonly string[], fallback?: string): string | undefined {
+    return this.checkUrl(name, this.text(name), protocols) ?? fallback;
+  }
+
+  /** An address that may hold a password, and so may come from a file. */
+  secretUrl(name: string, protocols: readonly string[]): string | undefined {
+    return this.checkUrl(name, this.secret(name), protocols);
+  }
+
+  /** Milliseconds, written as seconds (`120`) or with a unit (`500ms`, `120s`, `5m`). */
+  duration(name: string, fallbackMs: number): number {
+    const value = this.text(name);
+    if (value === undefined) return fallbackMs;
+    const match = /^(\d+)(ms|s|m)?$/.exec(value);
+    const ms = Number(match?.[1]) * { ms: 1, s: 1_000, m: 60_000 }[match?.[2] ?? 's']!;
+    if (match && ms > 0) return ms;
+    this.problems.push(`${name} must be a positive number of seconds, or like 500ms, 120s or 5m`);
+    return fallbackMs;
+  }
+
+  private checkUrl(name: string, value: string | undefined, protocols: readonly string[]) {
+    if (value === undefined) return undefined;
+    const protocol = URL.canParse(value) ? new URL(value).protocol.slice(0, -1) : '';
+    if (protocols.includes(protocol)) return value.replace(/\/+$/, '');
+    this.problems.push(
+      `${name} must be an address that starts with ${protocols.join(':// or ')}://`,
+    );
+    return undefined;
+  }
+}
+
+/** Everything the product reads from its environment, in one checked object. */
+export type Config = ReturnType<typeof loadConfig>;
+
+/**
+ * Reads and checks the whole environment once.
+ *
+ * @throws ConfigError with every problem found.
+ */
+export function loadConfig(env: Environment = process.env) {
+  const read = new EnvironmentReader(env);
+  const production = env.NODE_ENV === 'production';
+  const host = read.text('HOST', '127.0.0.1');
+  const webPort = read.port('WEB_PORT', 3000);
+  const backendPort = read.port('BACKEND_PORT', 3001);
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+
+  const config = {
+    production,
+    host,
+    webPort,
+    backendPort,
+    webUrl: read.url('WEB_URL', ['http', 'https'], `http://${reachable}:${webPort}`),
+    backendUrl: read.url('BACKEND_URL', ['http', 'https'], `http://${reachable}:${backendPort}`),
+    trustedProxies: readTrustedProxies(read),
+
+    databaseUrl: read.required('DATABASE_URL'),
+    databaseOwnerUrl: read.secretUrl('DATABASE_OWNER_URL', ['postgres', 'postgresql']),
+    redisUrl: read.secretUrl('REDIS_URL', ['redis', 'rediss']),
+    temporalUiUrl: read.url('TEMPORAL_UI_URL', ['http', 'https']),
+
+    dockerHost: read.url('DOCKER_HOST', ['unix', 'tcp', 'http', 'https', 'npipe']),
+    agentRuntimeImage: read.text('AGENT_RUNTIME_IMAGE'),
+    agentRuntimeVersion: read.text('AGENT_RUNTIME_VERSION', AGENT_RUNTIME_VERSION),
+    agentPortRange: readPortRange(read),
+    agentSubnets: readSubnetPool(read),
+    agentAiHost: read.text('AGENT_AI_HOST'),
+    agentAiPort: read.port('AGENT_AI_PORT', 3002),
+    agentDomain: read.text('AGENT_DOMAIN', 'localhost'),
+    provisioningEnabled: read.boolean('PROVISIONING_ENABLED', true),
+
+    internalApiKey: read.secret('INTERNAL_API_KEY'),
+    adminEmails: splitList(read.text('ADMIN_EMAILS', '')).map((email) => email.toLowerCase()),
+    encryptionKey: readEncryptionKey(read),
+    sessionCookieSecure: read.boolean('SESSION_COOKIE_SECURE', production),
+    botDetection: read.boolean('BOT_DETECTION', production),
+
+    aiProvider: readAiProvider(read),
+    providers: readProviders(read),
+
+    watchdogCheckIntervalMs: read.duration('WATCHDOG_CHECK_INTERVAL', 120_000),
+
+    cacheDir: read.text('CACHE_DIR', defaultCacheDir(env)),
+    logLevel: read.choice('LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
+  } as const;
+
+  if (production && config.internalApiKey === undefined) {
+    read.problems.push('INTERNAL_API_KEY is missing');
+  }
+  if (read.problems.length > 0) throw new ConfigError(read.problems);
+  return config;
+}
+
+/** The OpenClaw release that new agents run; `agent-runtime/` builds the image of just this one. */
+export const AGENT_RUNTIME_VERSION = '2026.9.6';
+
+function splitList(value: string): string[] {
+  return value
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}
+
+function readTrustedProxies(read: EnvironmentReader): BlockList {
+  const proxies = new BlockList();
+  for (const entry of splitList(read.text('TRUSTED_PROXIES', ''))) {
+    const [address = '', prefix] = entry.split('/');
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+    const bits = Number(prefix ?? (family === 'ipv6' ? 128 : 32));
+    try {
+      proxies.addSubnet(address, bits, family);
+    } catch {
+      read.problems.push('TRUSTED_PROXIES must be addresses or networks, separated by commas');
+    }
+  }
+  return proxies;
+}
+
+function readPortRange(read: EnvironmentReader): { first: number; last: number } {
+  const match = /^(\d+)-(\d+)$/.exec(read.text('AGENT_PORT_RANGE', '19100-19999'));
+  const range = { first: Number(match?.[1]), last: Number(match?.[2]) };
+  if (match && range.first >= 1024 && range.last <= 65535 && range.first <= range.last)
+    return range;
+  read.problems.push('AGENT_PORT_RANGE must be like 19100-19999, within 1024 and 65535');
+  return { first: 19100, last: 19999 };
+}
+
+/** The private /16 out of which every agent's own network takes a /28. */
+function readSubnetPool(read: EnvironmentReader): string {
+  const value = read.text('AGENT_SUBNET_POOL', '10.231.0.0/16');
+  if (/^\d{1,3}\.\d{1,3}\.0\.0\/16$/.test(value) && isIP(value.split('/')[0] ?? '') === 4)
+    return value;
+  read.problems.push('AGENT_SUBNET_POOL must be a /16 network like 10.231.0.0/16');
+  return '10.231.0.0/16';
+}
+
+/** 32 bytes that wrap the data keys of all secrets at rest. */
+function readEncryptionKey(read: EnvironmentReader): Buffer {
+  const value = read.required('ENCRYPTION_KEY');
+  const key = Buffer.from(value, 'base64');
+  if (value !== '' && key.length !== 32) {
+    read.problems.push('ENCRYPTION_KEY must be 32 bytes in base64 (openssl rand -base64 32)');
+  }
+  return key;
+}
+
+function readAiProvider(read: EnvironmentReader): ProviderName {
+  const value = read.text('AI_PROVIDER', 'openrouter');
+  if (isProviderName(value)) return value;
+  read.problems.push(`AI_PROVIDER must be one of ${Object.keys(PROVIDER_BASE_URLS).join(', ')}`);
+  return 'openrouter';
+}
+
+function readProviders(read: EnvironmentReader): Partial<Record<ProviderName, ProviderConfig>> {
+  const providers: Partial<Record<ProviderName, ProviderConfig>> = {};
+  for (const [name, defaultBaseUrl] of Object.entries(PROVIDER_BASE_URLS)) {
+    if (!isProviderName(name)) continue;
+    const prefix = name.toUpperCase();
+    const apiKey = read.secret(`${prefix}_API_KEY`);
+    const baseUrl = read.url(`${prefix}_BASE_URL`, ['http', 'https']);
+    // A local model server often needs no key, so an address alone configures a provider too.
+    if (apiKey === undefined && baseUrl === undefined) continue;
+    providers[name] = { apiKey, baseUrl: baseUrl ?? defaultBaseUrl };
+  }
+  return providers;
+}
+
+function defaultCacheDir(env: Environment): string {
+  const caches =
+    platform() === 'darwin'
+      ? path.join(homedir(), 'Library', 'Caches')
+      : (env.XDG_CACHE_HOME ?? path.join(homedir(), '.cache'));
+  return path.join(caches, 'agent-platform-service');
+}

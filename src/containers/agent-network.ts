@@ -1,0 +1,91 @@
+import type Docker from 'dockerode';
+import { type AgentContainerSpec, containerName } from './agent-container.js';
+import { EngineRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
+import { isOurs, ownershipLabels } from './container-profile.js';
+import { callEngine, callEngineUnless } from './engine.js';
+
+/** The bridge network that belongs to one agent. */
+export class AgentNetworks {
+  constructor(
+    private readonly docker: Docker,
+    private readonly installation: string,
+    private readonly timeoutMs: number,
+  ) {}
+
+  /** The agent's network, if there is one. @throws ForeignContainerError */
+  async find(agentId: string): Promise<Docker.NetworkInspectInfo | undefined> {
+    const name = containerName(agentId);
+    // By list: the engine's names of networks are not unique, and the filter matches parts of them.
+    const filters = JSON.stringify({ name: [name] });
+    const networks = await callEngine(this.timeoutMs, (abortSignal) =>
+      this.docker.listNetworks({ filters, abortSignal }),
+    );
+    const named = networks.filter((network) => network.Name === name);
+    const foreign = named.some(({ Labels }) => !isOurs(Labels, agentId, this.installation));
+    if (foreign) throw new ForeignContainerError('network', name);
+    return named[0];
+  }
+
+  /** Adopts or creates the network; one with another subnet is replaced. */
+  async ensure(spec: AgentContainerSpec): Promise<void> {
+    const existing = await this.find(spec.agentId);
+    if (existing) {
+      if (subnetOf(existing) === spec.subnet) return;
+      await this.remove(spec.agentId);
+    }
+    try {
+      await callEngine(this.timeoutMs, (abortSignal) =>
+        this.docker.createNetwork({
+          Name: containerName(spec.agentId),
+          Driver: 'bridge',
+          CheckDuplicate: true,
+          // Explicit, because the engine's own pools end at about 30 networks.
+          IPAM: { Driver: 'default', Config: [{ Subnet: spec.subnet }] },
+          Labels: ownershipLabels(spec, this.installation),
+          abortSignal,
+        }),
+      );
+    } catch (error) {
+      if (!(error instanceof EngineRefusedError)) throw error;
+      // Somebody else may have made it in this moment: then it is there now.
+      const made = await this.find(spec.agentId);
+      if (made && subnetOf(made) === spec.subnet) return;
+      if (error.statusCode === 403 || (await this.overlaps(spec.subnet))) {
+        throw new SubnetTakenError(spec.subnet, { cause: error });
+      }
+      throw error;
+    }
+  }
+
+  async remove(agentId: string): Promise<void> {
+    const network = await this.find(agentId);
+    if (!network) return;
+    await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
+      this.docker.getNetwork(network.Id).remove({ abortSignal }),
+    );
+  }
+
+  private async overlaps(subnet: string): Promise<boolean> {
+    const networks = await callEngine(this.timeoutMs, (abortSignal) =>
+      this.docker.listNetworks({ abortSignal }),
+    );
+    const wanted = addressRange(subnet);
+    return networks
+      .flatMap((network) => network.IPAM?.Config ?? [])
+      .flatMap((config) => (config.Subnet?.includes('.') ? [addressRange(config.Subnet)] : []))
+      .some((used) => used.first <= wanted.last && wanted.first <= used.last);
+  }
+}
+
+function subnetOf(network: Docker.NetworkInspectInfo): string | undefined {
+  return network.IPAM?.Config?.[0]?.Subnet;
+}
+
+/** First and last address of an IPv4 network such as `10.231.0.16/28`, as numbers. */
+function addressRange(subnet: string): { first: number; last: number } {
+  const [address = '', bits = '32'] = subnet.split('/');
+  const size = 2 ** (32 - Number(bits));
+  const value = address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
+  const first = value - (value % size);
+  return { first, last: first + size - 1 };
+}

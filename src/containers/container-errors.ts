@@ -1,0 +1,75 @@
+/** Base of what the container engine, or our rules about it, can refuse. */
+export class ContainerError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** The engine cannot be reached, or did not answer in time. Whether the call took effect is unknown. */
+export class EngineUnavailableError extends ContainerError {}
+
+/** A container, network or volume has our name and not our labels. It is never touched. */
+export class ForeignContainerError extends ContainerError {
+  constructor(
+    readonly kind: 'container' | 'network' | 'volume',
+    readonly resource: string,
+  ) {
+    super(`The ${kind} ${resource} exists and is not ours; remove or rename it`);
+  }
+}
+
+/** The host port is in use by somebody else: take the next one. */
+export class PortTakenError extends ContainerError {
+  constructor(
+    readonly port: number,
+    options?: ErrorOptions,
+  ) {
+    super(`Port ${port} is in use on the host`, options);
+  }
+}
+
+/** The subnet overlaps one that is in use: take the next one. */
+export class SubnetTakenError extends ContainerError {
+  constructor(
+    readonly subnet: string,
+    options?: ErrorOptions,
+  ) {
+    super(`Subnet ${subnet} overlaps a network in use`, options);
+  }
+}
+
+/** The image is neither on the engine nor to be had from its registry. */
+export class ImageUnavailableError extends ContainerError {
+  constructor(
+    readonly image: string,
+    options?: ErrorOptions,
+  ) {
+    super(`Image ${image} is not on the engine and cannot be pulled`, options);
+  }
+}
+
+/** There is no container for this agent. */
+export class ContainerMissingError extends ContainerError {
+  constructor(readonly agentId: string) {
+    super(`Agent ${agentId} has no container`);
+  }
+}
+
+/** The engine answered with an error that has no meaning of its own here. */
+export class EngineRefusedError extends ContainerError {
+  constructor(
+    readonly statusCode: number,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** A log cursor that was not made by us. */
+export class InvalidCursorError extends ContainerError {
+  constructor() {
+    super('The log cursor is not one that was given out');
+  }
+}

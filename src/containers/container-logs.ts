@@ -1,0 +1,148 @@
+import type { Readable } from 'node:stream';
+import type { LogLine } from './agent-container.js';
+import { ContainerError, InvalidCursorError } from './container-errors.js';
+
+/** An engine's log frame is one line of at most 16 KiB with its time; ten times that is nonsense. */
+const MAX_FRAME_BYTES = 160 * 1024;
+
+/**
+ * Both output streams of a container are stamped before they are written, so that lines close
+ * together can stand in the file out of order: reading again starts this much earlier.
+ */
+const DISORDER_MS = 2_000;
+
+/** Lines held back while the cursor's line is looked for; more than that follow it for sure. */
+const MAX_HELD_LINES = 10_000;
+
+/** From when (in `seconds.fraction`), and whether to go on until the container stops. */
+export interface LogRange {
+  readonly since?: string | undefined;
+  readonly follow: boolean;
+}
+
+export type OpenLog = (range: LogRange) => Promise<Readable>;
+
+/** A line of the log: its time, and which of the lines with this very time it is. */
+interface Position {
+  readonly timestamp: string;
+  readonly ordinal: number;
+}
+
+interface PlacedLine extends LogLine {
+  readonly position: Position;
+}
+
+/** Reads a log from its beginning (or the tail that `open` asks for). */
+export async function* readLog(open: OpenLog, follow: boolean): AsyncGenerator<LogLine> {
+  for await (const { position: _, ...line } of place(await open({ follow }))) yield line;
+}
+
+/**
+ * Reads a log from just after a line that was seen, without a gap or a repeat, also when that line
+ * has been rotated away since, or the container replaced.
+ *
+ * @throws InvalidCursorError
+ */
+export async function* resumeLog(
+  open: OpenLog,
+  cursor: string,
+  follow: boolean,
+): AsyncGenerator<LogLine> {
+  let at = parseCursor(cursor);
+  let found = false;
+  const history = place(await open({ since: slightlyBefore(at), follow: false }));
+  for await (const line of after(at, history, () => (found = true))) {
+    at = line.position;
+    found = true;
+    yield withoutPosition(line);
+  }
+  if (!follow) return;
+  const lines = place(await open({ since: slightlyBefore(at), follow: true }));
+  const fresh = found ? after(at, lines, () => undefined) : laterThan(at, lines);
+  for await (const line of fresh) yield withoutPosition(line);
+}
+
+function withoutPosition({ position: _, ...line }: PlacedLine): LogLine {
+  return line;
+}
+
+/** The lines behind a position in the file; when its line is gone, those with a later time. */
+async function* after(
+  at: Position,
+  lines: AsyncIterable<PlacedLine>,
+  onFound: () => void,
+): AsyncGenerator<PlacedLine> {
+  const horizon = new Date(Date.parse(at.timestamp) + DISORDER_MS).toISOString();
+  let held: PlacedLine[] = [];
+  let passed = false;
+  for await (const line of lines) {
+    if (passed) {
+      yield line;
+    } else if (line.timestamp === at.timestamp && line.position.ordinal === at.ordinal) {
+      passed = true;
+      held = [];
+      onFound();
+    } else if (line.timestamp > at.timestamp) {
+      held.push(line);
+      if (line.timestamp <= horizon && held.length < MAX_HELD_LINES) continue;
+      passed = true;
+      yield* held;
+      held = [];
+    }
+  }
+  yield* held;
+}
+
+async function* laterThan(at: Position, lines: AsyncIterable<PlacedLine>) {
+  for await (const line of lines) if (line.timestamp > at.timestamp) yield line;
+}
+
+/** Numbers the lines of each point in time, in the order of the file. */
+async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
+  const counts = new Map<string, number>();
+  for await (const { stream: source, payload } of frames(stream)) {
+    const space = payload.indexOf(' ');
+    const timestamp = payload.slice(0, space);
+    const ordinal = (counts.get(timestamp) ?? 0) + 1;
+    counts.delete(timestamp);
+    counts.set(timestamp, ordinal);
+    const oldest = counts.keys().next().value;
+    if (counts.size > 1_000 && oldest !== undefined) counts.delete(oldest);
+    yield {
+      timestamp,
+      stream: source,
+      line: payload.slice(space + 1).replace(/\r?\n$/, ''),
+      cursor: `${timestamp}~${ordinal}`,
+      position: { timestamp, ordinal },
+    };
+  }
+}
+
+/** Takes the engine's multiplexed stream apart: 8 bytes of stream and length, then the payload. */
+async function* frames(stream: Readable) {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of stream) {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    while (rest.length >= 8) {
+      const length = rest.readUInt32BE(4);
+      if (length > MAX_FRAME_BYTES) throw new ContainerError('The log stream is not readable');
+      if (rest.length < 8 + length) break;
+      const source = rest[0] === 2 ? ('stderr' as const) : ('stdout' as const);
+      yield { stream: source, payload: rest.toString('utf8', 8, 8 + length) };
+      rest = rest.subarray(8 + length);
+    }
+  }
+}
+
+function parseCursor(cursor: string): Position {
+  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z)~(\d{1,9})$/.exec(cursor);
+  const timestamp = match?.[1];
+  if (timestamp === undefined || Number.isNaN(Date.parse(timestamp)))
+    throw new InvalidCursorError();
+  return { timestamp, ordinal: Number(match?.[2]) };
+}
+
+function slightlyBefore(at: Position): string {
+  const ms = Math.max(0, Date.parse(at.timestamp) - DISORDER_MS);
+  return (ms / 1000).toFixed(3);
+}

@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import type Docker from 'dockerode';
+import {
+  type AgentContainerSpec,
+  containerName,
+  GATEWAY_PORT,
+  LABEL,
+  STATE_DIRECTORY,
+} from './agent-container.js';
+
+const MIB = 1024 * 1024;
+
+/** What one agent may use. OpenClaw idles at 650 MB and has been seen to need more than 2 GiB. */
+export const AGENT_LIMITS = {
+  memoryBytes: 3072 * MIB,
+  cpus: 2,
+  processes: 512,
+  temporaryBytes: 256 * MIB,
+  logFileSize: '10m',
+  logFiles: 3,
+} as const;
+
+/** User and group of the runtime in every image: `node` in the official one. */
+export const AGENT_UID = 1000;
+
+const SECOND_NS = 1_000_000_000;
+
+// Node is the one program that every runtime image has.
+const HEALTH_CHECK =
+  `require('http').get('http://127.0.0.1:${GATEWAY_PORT}/healthz',{timeout:4500},` +
+  `r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))` +
+  `.on('timeout',()=>process.exit(1))`;
+
+/** Labels that make a container, network or volume ours, and this agent's. */
+export function ownershipLabels(
+  spec: AgentContainerSpec,
+  installation: string,
+): Record<string, string> {
+  return {
+    ...spec.labels,
+    [LABEL.agent]: spec.agentId,
+    [LABEL.owner]: spec.userId,
+    [LABEL.installation]: installation,
+  };
+}
+
+/** Whether labels say that a thing is this installation's, for this agent. */
+export function isOurs(
+  labels: Readonly<Record<string, string>> | null | undefined,
+  agentId: string,
+  installation: string,
+): boolean {
+  return labels?.[LABEL.agent] === agentId && labels[LABEL.installation] === installation;
+}
+
+/**
+ * The hardened container of one agent. The image starts its own gateway; nothing about the command
+ * is set here, so that the official image, ours and an operator's all run by the same profile.
+ */
+export function containerOptions(
+  spec: AgentContainerSpec,
+  installation: string,
+): Docker.ContainerCreateOptions & { readonly name: string } {
+  const name = containerName(spec.agentId);
+  const gateway = `${GATEWAY_PORT}/tcp`;
+  const options = {
+    name,
+    Image: spec.image,
+    User: `${AGENT_UID}:${AGENT_UID}`,
+    Env: Object.entries(spec.env)
+      .map(([key, value]) => `${key}=${value}`)
+      .sort(),
+    Labels: { ...ownershipLabels(spec, installation), [LABEL.port]: String(spec.port) },
+    ExposedPorts: { [gateway]: {} },
+    Healthcheck: {
+      Test: ['CMD', 'node', '-e', HEALTH_CHECK],
+      Interval: 30 * SECOND_NS,
+      Timeout: 5 * SECOND_NS,
+      StartPeriod: 20 * SECOND_NS,
+      Retries: 5,
+    },
+    HostConfig: {
+      // A bridge of its own for each agent is what keeps agents from reaching each other.
+      NetworkMode: name,
+      PortBindings: { [gateway]: [{ HostIp: '127.0.0.1', HostPort: String(spec.port) }] },
+      ExtraHosts: ['host.docker.internal:host-gateway'],
+      Mounts: [{ Type: 'volume' as const, Source: name, Target: STATE_DIRECTORY }],
+      Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,size=${AGENT_LIMITS.temporaryBytes},mode=1777` },
+      ReadonlyRootfs: true,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      Privileged: false,
+      Init: true,
+      PidsLimit: AGENT_LIMITS.processes,
+      Memory: AGENT_LIMITS.memoryBytes,
+      // The same as memory: no swap on top of it.
+      MemorySwap: AGENT_LIMITS.memoryBytes,
+      // As a quota: NanoCpus is refused on a host with fewer cores than the limit.
+      CpuPeriod: 100_000,
+      CpuQuota: AGENT_LIMITS.cpus * 100_000,
+      LogConfig: {
+        Type: 'json-file',
+        Config: { 'max-size': AGENT_LIMITS.logFileSize, 'max-file': String(AGENT_LIMITS.logFiles) },
+      },
+      // The supervisor alone restarts.
+      RestartPolicy: { Name: 'no' },
+    },
+  };
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify({ ...options, subnet: spec.subnet }))
+    .digest('hex');
+  return { ...options, Labels: { ...options.Labels, [LABEL.spec]: fingerprint } };
+}

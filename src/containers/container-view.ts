@@ -1,0 +1,82 @@
+import type Docker from 'dockerode';
+import {
+  type ContainerState,
+  type ContainerStats,
+  type ContainerStatus,
+  type ContainerSummary,
+  LABEL,
+  VERSION_LABEL,
+} from './agent-container.js';
+
+/** The engine's way to say "never". */
+const NEVER = '0001-01-01T00:00:00Z';
+
+const STATUSES: readonly ContainerStatus[] = [
+  'created',
+  'running',
+  'paused',
+  'restarting',
+  'removing',
+  'exited',
+];
+
+/** What the engine tells about a container, in our terms. */
+export function containerState(info: Docker.ContainerInspectInfo): ContainerState {
+  const { State: state, Config: config } = info;
+  const status = containerStatus(state.Status);
+  const health = state.Health?.Status;
+  const port = config.Labels[LABEL.port];
+  return {
+    id: info.Id,
+    status,
+    startedAt: time(state.StartedAt),
+    finishedAt: time(state.FinishedAt),
+    exitCode: status === 'exited' || status === 'dead' ? state.ExitCode : undefined,
+    oomKilled: state.OOMKilled,
+    health:
+      health === 'starting' || health === 'healthy' || health === 'unhealthy' ? health : undefined,
+    image: config.Image,
+    // Labels of the image are labels of its containers.
+    runtimeVersion: config.Labels[VERSION_LABEL],
+    port: port === undefined ? undefined : Number(port),
+  };
+}
+
+export function containerSummary(info: Docker.ContainerInfo): ContainerSummary {
+  return {
+    id: info.Id,
+    agentId: info.Labels[LABEL.agent] ?? '',
+    userId: info.Labels[LABEL.owner] ?? '',
+    status: containerStatus(info.State),
+    image: info.Image,
+    createdAt: new Date(info.Created * 1000).toISOString(),
+  };
+}
+
+/** Figures as `docker stats` shows them. */
+export function containerStats(stats: Docker.ContainerStats): ContainerStats {
+  const { cpu_stats: cpu, precpu_stats: before, memory_stats: memory } = stats;
+  const used = cpu.cpu_usage.total_usage - before.cpu_usage.total_usage;
+  const elapsed = (cpu.system_cpu_usage ?? 0) - (before.system_cpu_usage ?? 0);
+  const cores = cpu.online_cpus ?? cpu.cpu_usage.percpu_usage?.length ?? 1;
+  // Pages of files that can be dropped at any time are not "used"; cgroups 1 and 2 name them apart.
+  const cache = memory.stats?.total_inactive_file ?? memory.stats?.inactive_file ?? 0;
+  const networks = Object.values(stats.networks ?? {});
+  return {
+    cpuPercent: elapsed > 0 && used > 0 ? (used / elapsed) * cores * 100 : 0,
+    memoryBytes: Math.max(0, (memory.usage ?? 0) - cache),
+    memoryLimitBytes: memory.limit ?? 0,
+    networkReceivedBytes: networks.reduce((sum, network) => sum + network.rx_bytes, 0),
+    networkSentBytes: networks.reduce((sum, network) => sum + network.tx_bytes, 0),
+    processes: stats.pids_stats?.current ?? 0,
+    readAt: new Date(stats.read).toISOString(),
+  };
+}
+
+function containerStatus(status: string): ContainerStatus {
+  return STATUSES.find((known) => known === status) ?? 'dead';
+}
+
+function time(value: string): string | undefined {
+  return value === NEVER ? undefined : new Date(value).toISOString();
+}

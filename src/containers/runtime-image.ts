@@ -1,0 +1,83 @@
+import type Docker from 'dockerode';
+import { VERSION_LABEL } from './agent-container.js';
+import { EngineRefusedError, ImageUnavailableError } from './container-errors.js';
+import { asContainerError, callEngineUnless } from './engine.js';
+
+/** A registry that says nothing for so long is not going to. */
+const SILENCE_MS = 60_000;
+
+export interface RuntimeImage {
+  readonly id: string;
+  /** Version of the runtime, where the image's labels say it. */
+  readonly version: string | undefined;
+}
+
+export interface PullOptions {
+  /** Called for every step of a pull: a sign of life, and something to show. */
+  readonly onProgress?: ((line: string) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** How long the registry may take to answer at all, in milliseconds. */
+  readonly answerMs?: number | undefined;
+}
+
+/** The image as it is on the engine, if it is. */
+export async function findImage(
+  docker: Docker,
+  image: string,
+  timeoutMs: number,
+): Promise<RuntimeImage | undefined> {
+  const found = await callEngineUnless([404], timeoutMs, () => docker.getImage(image).inspect());
+  return found && { id: found.Id, version: found.Config.Labels?.[VERSION_LABEL] };
+}
+
+/**
+ * Pulls an image. Called again after a pull that was not heard of, it finds what is there by then.
+ *
+ * @throws ImageUnavailableError when the registry does not have it or does not answer.
+ */
+export async function pullImage(docker: Docker, image: string, options: PullOptions = {}) {
+  // Without a tag the engine would pull all of them.
+  const reference = /[:@][^/]*$/.test(image) ? image : `${image}:latest`;
+  const silence = new AbortController();
+  const signal = options.signal
+    ? AbortSignal.any([options.signal, silence.signal])
+    : silence.signal;
+  let timer = setTimeout(() => silence.abort(), options.answerMs ?? SILENCE_MS);
+  try {
+    const stream: NodeJS.ReadableStream = await docker.pull(reference, { abortSignal: signal });
+    let rest = '';
+    for await (const chunk of stream) {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE_MS);
+      const lines = (rest + chunk.toString()).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) reportStep(line, options.onProgress);
+    }
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    const cause = asContainerError(error);
+    // An engine that answers with a status, or is silent, waits for the registry in vain.
+    if (
+      cause instanceof EngineRefusedError ||
+      cause instanceof PullFailure ||
+      silence.signal.aborted
+    ) {
+      throw new ImageUnavailableError(image, { cause });
+    }
+    throw cause;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A pull that began well and failed later is told inside a stream with status 200. */
+class PullFailure extends Error {}
+
+function reportStep(line: string, onProgress: PullOptions['onProgress']) {
+  if (line.trim() === '') return;
+  const step: unknown = JSON.parse(line);
+  if (typeof step !== 'object' || step === null) return;
+  if ('error' in step) throw new PullFailure(String(step.error));
+  const parts = ['id', 'status', 'progress'].map((key) => (step as Record<string, unknown>)[key]);
+  onProgress?.(parts.filter((part) => typeof part === 'string').join(' '));
+}

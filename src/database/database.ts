@@ -1,0 +1,104 @@
+import { QueryTypes, Sequelize, type Transaction, type TransactionOptions } from 'sequelize';
+import { defineModels, type Models } from './models.js';
+
+/** Connections of one process unless it asks for another number. */
+const DEFAULT_MAX_CONNECTIONS = 10;
+
+/** Bounds in milliseconds: nothing that talks to the database waits for ever. */
+const CONNECT_TIMEOUT_MS = 5_000;
+const ACQUIRE_TIMEOUT_MS = 10_000;
+const IDLE_CONNECTION_MS = 60_000;
+const STATEMENT_TIMEOUT_MS = 15_000;
+const LOCK_TIMEOUT_MS = 5_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+
+/** The database as one tenant, or the platform, sees it. */
+export interface TenantDatabase {
+  readonly models: Models;
+  /**
+   * Runs `work` in one transaction whose rows are the tenant's; commits what it returns, rolls
+   * back when it throws. Queries must be given the transaction: without it they see no rows.
+   */
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+}
+
+/** The connection pool of the serving role, and the models on it. */
+export class Database {
+  readonly sequelize: Sequelize;
+  readonly models: Models;
+
+  constructor(url: string, options: { maxConnections?: number } = {}) {
+    this.sequelize = new Sequelize(url, {
+      dialect: 'postgres',
+      logging: false,
+      define: { underscored: true },
+      pool: {
+        max: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+        min: 0,
+        acquire: ACQUIRE_TIMEOUT_MS,
+        idle: IDLE_CONNECTION_MS,
+      },
+      dialectOptions: {
+        application_name: 'agent-platform-service',
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        statement_timeout: STATEMENT_TIMEOUT_MS,
+        lock_timeout: LOCK_TIMEOUT_MS,
+        idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+        keepAlive: true,
+      },
+    });
+    beginTransactionsWithTenant(this.sequelize);
+    this.models = defineModels(this.sequelize);
+  }
+
+  /** The rows of one user. An id that no user has is no error: it owns no rows. */
+  asUser(userId: string): TenantDatabase {
+    return this.asTenant(tenantSql(this.sequelize.escape(userId), 'off'));
+  }
+
+  /** All rows: for the platform's own work across tenants, never on behalf of a user. */
+  asPlatform(): TenantDatabase {
+    return this.asTenant(tenantSql("''", 'on'));
+  }
+
+  /** Asks the server one trivial question; rejects when it does not answer in time. */
+  async ping(): Promise<void> {
+    await this.sequelize.query('SELECT 1', { type: QueryTypes.SELECT });
+  }
+
+  async close(): Promise<void> {
+    await this.sequelize.close();
+  }
+
+  private asTenant(tenant: string): TenantDatabase {
+    const { sequelize, models } = this;
+    const options: TenantTransactionOptions = { tenantSql: tenant };
+    return { models, transaction: (work) => sequelize.transaction(options, work) };
+  }
+}
+
+interface TenantTransactionOptions extends TransactionOptions {
+  /** Sets the tenant for the transaction that it is sent with. */
+  readonly tenantSql: string;
+}
+
+function tenantSql(userIdLiteral: string, platform: 'on' | 'off'): string {
+  return (
+    `SELECT set_config('app.user_id', ${userIdLiteral}, true),` +
+    ` set_config('app.platform', '${platform}', true);`
+  );
+}
+
+/**
+ * Makes a transaction take its tenant in the round trip that begins it: one less in every request.
+ * The two statements travel as one simple query.
+ */
+function beginTransactionsWithTenant(sequelize: Sequelize): void {
+  // Sequelize leaves its generator untyped; this is the part of it that begins a transaction.
+  const generator = sequelize.getQueryInterface().queryGenerator as {
+    startTransactionQuery(tx: { parent?: Transaction; options: { tenantSql?: string } }): string;
+  };
+  const begin = generator.startTransactionQuery.bind(generator);
+  generator.startTransactionQuery = (tx) =>
+    tx.parent ? begin(tx) : begin(tx) + (tx.options.tenantSql ?? '');
+}

@@ -1,0 +1,34 @@
+import type { Sequelize } from 'sequelize';
+import {
+  defineCreditEntry,
+  defineInstallation,
+  defineSession,
+  defineSubscription,
+  defineUser,
+} from './models/accounts.js';
+import { defineAgent, defineAgentSecret, defineMessage, defineOperation } from './models/agents.js';
+import { defineAuditEntry, defineIdempotencyKey } from './models/records.js';
+
+export type * from './models/accounts.js';
+export type * from './models/agents.js';
+export type * from './models/records.js';
+
+/** Defines every model on one Sequelize instance: a process may hold several databases. */
+export function defineModels(sequelize: Sequelize) {
+  return {
+    User: defineUser(sequelize),
+    Session: defineSession(sequelize),
+    Subscription: defineSubscription(sequelize),
+    CreditEntry: defineCreditEntry(sequelize),
+    Agent: defineAgent(sequelize),
+    AgentSecret: defineAgentSecret(sequelize),
+    Operation: defineOperation(sequelize),
+    Message: defineMessage(sequelize),
+    IdempotencyKey: defineIdempotencyKey(sequelize),
+    AuditEntry: defineAuditEntry(sequelize),
+    Installation: defineInstallation(sequelize),
+  } as const;
+}
+
+/** The models of one database, by name. */
+export type Models = ReturnType<typeof defineModels>;

@@ -1,0 +1,88 @@
+/**
+ * The errors of the domain. Each knows the HTTP status the contract gives it and, where the
+ * contract names one, its `code`. Everything else that is thrown is a defect and is answered as a
+ * masked 500.
+ */
+export class ServiceError extends Error {
+  /** @param facts fields added to the error body beside `error` and `code`, such as `current`. */
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly code?: string,
+    readonly facts: Readonly<Record<string, unknown>> = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** 400: the request does not fit its declaration or a rule of the domain. */
+export class BadRequestError extends ServiceError {
+  constructor(message: string, facts?: Readonly<Record<string, unknown>>) {
+    super(400, message, undefined, facts);
+  }
+}
+
+/** 401: nobody, or not who they say. */
+export class UnauthorizedError extends ServiceError {
+  constructor(message = 'Unauthorized') {
+    super(401, message);
+  }
+}
+
+/** 402: a plan, a subscription or a payment is missing. */
+export class PaymentRequiredError extends ServiceError {
+  constructor(message: string, code?: string, facts?: Readonly<Record<string, unknown>>) {
+    super(402, message, code, facts);
+  }
+}
+
+/** 403: known, but not allowed. */
+export class ForbiddenError extends ServiceError {
+  constructor(message = 'Forbidden', code?: string) {
+    super(403, message, code);
+  }
+}
+
+/** 404: not there, or not the caller's: the two are never told apart. */
+export class NotFoundError extends ServiceError {
+  constructor(message = 'Not found') {
+    super(404, message);
+  }
+}
+
+/** 409: in conflict with what is there or under way. */
+export class ConflictError extends ServiceError {
+  constructor(message: string, facts?: Readonly<Record<string, unknown>>) {
+    super(409, message, undefined, facts);
+  }
+}
+
+/** 422: an `Idempotency-Key` came again with another request. */
+export class UnprocessableError extends ServiceError {
+  constructor(message: string) {
+    super(422, message);
+  }
+}
+
+/** 429: a rate or a cap. */
+export class TooManyRequestsError extends ServiceError {
+  constructor(message: string, code?: string, facts?: Readonly<Record<string, unknown>>) {
+    super(429, message, code, facts);
+  }
+}
+
+/** 502: another service answered wrongly or not at all. */
+export class BadGatewayError extends ServiceError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(502, message, undefined, undefined, options);
+  }
+}
+
+/** 503: switched off or not configured. */
+export class UnavailableError extends ServiceError {
+  constructor(message: string, options?: ErrorOptions) {
+    super(503, message, undefined, undefined, options);
+  }
+}

@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  MAX_PASSWORD_BYTES,
+  REFERRAL_CREDITS,
+  registerAccount,
+  type Registration,
+} from '../../src/accounts/register.js';
+import { verifyPassword } from '../../src/accounts/sign-in.js';
+import { BadRequestError, ConflictError } from '../../src/errors.js';
+import { queryRows } from '../database/catalog.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+
+const DEVELOPMENT = { production: false, adminEmails: [] };
+const PRODUCTION = { production: true, adminEmails: [] };
+
+let database: TestDatabase;
+
+beforeEach(async () => {
+  database = await testDatabase();
+});
+
+afterEach(async () => {
+  await database.close();
+});
+
+const PASSWORD = 'correct horse';
+
+const register = (given: Partial<Registration>, rules = PRODUCTION) =>
+  registerAccount(database.db, { email: 'ann@example.test', password: PASSWORD, ...given }, rules);
+
+async function stored(email: string) {
+  const [user] = await queryRows<{ id: string; referral_code: string; password_hash: string }>(
+    database.ownerUrl,
+    `SELECT id, referral_code, password_hash FROM users WHERE email = '${email}'`,
+  );
+  if (!user) throw new Error('not stored');
+  return user;
+}
+
+const credits = () =>
+  queryRows(
+    database.ownerUrl,
+    'SELECT user_id, amount, reason, reference FROM credit_entries ORDER BY id',
+  );
+
+describe('registration', () => {
+  test('makes an account under the lower-case email, with the password hashed', async () => {
+    const user = await register({ email: ' Ann@Example.TEST ', name: 'Ann' });
+    expect(user).toMatchObject({ email: 'ann@example.test', name: 'Ann', isAdmin: false });
+    const { id, password_hash } = await stored('ann@example.test');
+    expect(id).toBe(user.id);
+    expect(password_hash).toMatch(/^scrypt\$/);
+    expect(password_hash).not.toContain(PASSWORD);
+  });
+
+  test.each([{}, { name: '' }, { name: '  ' }])(
+    'names an account %o after its email',
+    async (given) => {
+      expect(await register(given)).toMatchObject({ name: 'ann@example.test' });
+    },
+  );
+
+  test.each(['', 'ann', 'ann@', '@example.test', 'a b@example.test', 'a@b@c', 'a@-b.test'])(
+    'refuses %j as an email',
+    async (email) => {
+      await expect(register({ email })).rejects.toThrow(BadRequestError);
+    },
+  );
+
+  test('refuses an email too long for mail, and one that belongs to a wallet', async () => {
+    for (const email of [`${'x'.repeat(250)}@example.test`, '0xAbc@Wallet.Service']) {
+      await expect(register({ email })).rejects.toThrow(BadRequestError);
+    }
+  });
+
+  test('takes passwords from 8 characters to 1024 bytes', async () => {
+    for (const password of ['1234567', 'x'.repeat(MAX_PASSWORD_BYTES + 1)]) {
+      await expect(register({ password })).rejects.toThrow(BadRequestError);
+    }
+    await register({ password: '12345678', email: 'short@example.test' });
+    await register({ password: 'x'.repeat(MAX_PASSWORD_BYTES), email: 'long@example.test' });
+  });
+
+  test('gives an email one account, in whatever letters and at whatever moment', async () => {
+    const outcomes = await Promise.allSettled([
+      register({}),
+      register({ email: 'ANN@example.test' }),
+    ]);
+    const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
+    expect(refused.map(({ reason }) => reason instanceof ConflictError)).toEqual([true]);
+    await expect(register({})).rejects.toThrow(ConflictError);
+  });
+
+  test('leaves nobody able to sign in as the operator', async () => {
+    await expect(register({ email: 'operator@platform.invalid' })).rejects.toThrow(ConflictError);
+    const rules = { adminEmails: [] };
+    for (const password of ['', PASSWORD]) {
+      const email = 'operator@platform.invalid';
+      expect(await verifyPassword(database.db, email, password, rules)).toBeUndefined();
+    }
+  });
+});
+
+describe('a referral code', () => {
+  test('credits both sides once, in whatever letters it is written', async () => {
+    const ann = await register({});
+    const { referral_code } = await stored(ann.email);
+    const referralCode = referral_code.toLowerCase();
+    const bob = await register({ email: 'bob@example.test', referralCode });
+    const credit = { amount: REFERRAL_CREDITS, reason: 'referral' };
+    expect(await credits()).toEqual([
+      { ...credit, user_id: ann.id, reference: bob.id },
+      { ...credit, user_id: bob.id, reference: ann.id },
+    ]);
+  });
+
+  test('that nobody has makes no account and no credit', async () => {
+    const attempt = register({ referralCode: 'NOBODYS-CODE' });
+    await expect(attempt).rejects.toThrow(new BadRequestError('Unknown referral code'));
+    await expect(stored('ann@example.test')).rejects.toThrow('not stored');
+    expect(await credits()).toEqual([]);
+  });
+
+  test('fits what registration accepts as one', async () => {
+    const { email } = await register({});
+    expect((await stored(email)).referral_code).toMatch(/^[A-Z0-9-]{1,20}$/);
+  });
+});
+
+describe('the first account', () => {
+  test('is the admin, and later ones are not', async () => {
+    expect(await register({}, DEVELOPMENT)).toMatchObject({ isAdmin: true });
+    const second = await register({ email: 'bob@example.test' }, DEVELOPMENT);
+    expect(second).toMatchObject({ isAdmin: false });
+  });
+
+  test('is one also when several register at the same time', async () => {
+    const users = await Promise.all(
+      [1, 2, 3, 4].map((n) => register({ email: `user-${n}@example.test` }, DEVELOPMENT)),
+    );
+    expect(users.filter(({ isAdmin }) => isAdmin)).toHaveLength(1);
+  });
+
+  test('is not the admin in production', async () => {
+    expect(await register({}, PRODUCTION)).toMatchObject({ isAdmin: false });
+  });
+
+  test('is not the admin where others are named', async () => {
+    const rules = { production: false, adminEmails: ['boss@example.test'] };
+    const ann = await registerAccount(
+      database.db,
+      { email: 'ann@example.test', password: PASSWORD },
+      rules,
+    );
+    const boss = await registerAccount(
+      database.db,
+      { email: 'Boss@Example.Test', password: PASSWORD },
+      rules,
+    );
+    expect([ann.isAdmin, boss.isAdmin]).toEqual([false, true]);
+  });
+});

@@ -1,0 +1,68 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type Docker from 'dockerode';
+import { pack } from 'tar-stream';
+import { addBaseLayout, addProgram, hasGlibc } from '../../scripts/agent-image/host-programs.js';
+import { hasImage, importImage } from '../../scripts/agent-image/import-image.js';
+import { Rootfs } from '../../scripts/agent-image/rootfs.js';
+
+/** Where there are no programs to take from this machine, Node comes from an image registry. */
+const BASE_IMAGE = 'node:24-slim';
+
+const INSTRUCTIONS = [
+  'ENV PATH=/usr/local/bin:/usr/bin HOME=/home/node NODE_ENV=production',
+  'WORKDIR /home/node',
+  'USER 1000:1000',
+  'EXPOSE 18789',
+  'LABEL org.opencontainers.image.version=0.0.0-test',
+  'CMD ["node","/opt/server.mjs"]',
+];
+
+/**
+ * The tests' own agent image: Node and `server.mjs`, and nothing else where this is Linux.
+ *
+ * @returns its tag on the engine.
+ */
+export async function ensureTestImage(docker: Docker): Promise<string> {
+  const server = await readFile(new URL('server.mjs', import.meta.url), 'utf8');
+  const inputs = JSON.stringify([server, INSTRUCTIONS, process.version, hasGlibc()]);
+  const key = createHash('sha256').update(inputs).digest('hex').slice(0, 12);
+  const tag = `agent-platform-test/agent:${key}`;
+  if (await hasImage(docker, tag)) return tag;
+  if (hasGlibc()) await importFromThisMachine(docker, tag, server);
+  else await buildFromBaseImage(docker, tag, server);
+  return tag;
+}
+
+async function importFromThisMachine(docker: Docker, tag: string, server: string): Promise<void> {
+  const folder = path.join(tmpdir(), `agent-test-image-${randomUUID()}`);
+  await mkdir(folder);
+  try {
+    const rootfs = new Rootfs();
+    addBaseLayout(rootfs);
+    await addProgram(rootfs, process.execPath, '/usr/local/bin/node');
+    rootfs.addText('/opt/server.mjs', server);
+    const archive = path.join(folder, 'rootfs.tar');
+    await rootfs.writeTo(createWriteStream(archive));
+    await importImage(docker, archive, tag, INSTRUCTIONS);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function buildFromBaseImage(docker: Docker, tag: string, server: string): Promise<void> {
+  const context = pack();
+  const dockerfile = [`FROM ${BASE_IMAGE}`, 'COPY server.mjs /opt/server.mjs', ...INSTRUCTIONS];
+  context.entry({ name: 'Dockerfile' }, dockerfile.join('\n'));
+  context.entry({ name: 'server.mjs' }, server);
+  context.finalize();
+  const abortSignal = AbortSignal.timeout(5 * 60_000);
+  let output = '';
+  for await (const chunk of await docker.buildImage(context, { t: tag, abortSignal })) {
+    output += chunk.toString();
+  }
+  if (!(await hasImage(docker, tag))) throw new Error(`The test image was not built: ${output}`);
+}

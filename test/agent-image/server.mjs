@@ -1,0 +1,135 @@
+// An agent runtime for tests: the surface of the real one, up in a moment, and it does as it is
+// told. By environment: START_DELAY_MS, ANSWER_DELAY_MS, EXIT_AT_START (a code), PRINT_LINES (a
+// number). By `POST /test` on the gateway's port with a JSON body of
+//   {"mode": "healthy" | "unhealthy" | "hang" | "draining"}, {"answerDelayMs": 500},
+//   {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}}.
+// `POST /test/fetch {"url"}` tells whether this container can reach an address.
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+
+const { env } = process;
+const token = env.OPENCLAW_GATEWAY_TOKEN ?? '';
+const startedAt = Date.now();
+const behaviour = { mode: 'healthy', answerDelayMs: Number(env.ANSWER_DELAY_MS ?? 0) };
+
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+if (env.EXIT_AT_START !== undefined) {
+  console.error('told to exit at start');
+  process.exit(Number(env.EXIT_AT_START));
+}
+await wait(Number(env.START_DELAY_MS ?? 0));
+print({ lines: Number(env.PRINT_LINES ?? 0) });
+
+const server = createServer((request, response) => {
+  answer(request, response).catch((error) => {
+    console.error(String(error));
+    if (!response.headersSent) json(response, 500, { error: { message: String(error) } });
+    else response.destroy();
+  });
+});
+server.listen(18789, '0.0.0.0', () => console.log('gateway ready on 18789'));
+process.on('SIGTERM', () => process.exit(0));
+
+async function answer(request, response) {
+  const { pathname } = new URL(request.url, 'http://localhost');
+  if (pathname === '/test') return json(response, 200, obey(await body(request)));
+  if (pathname === '/test/fetch') return json(response, 200, await tryFetch(await body(request)));
+  if (behaviour.mode === 'hang') return;
+  if (pathname === '/healthz' || pathname === '/health') {
+    const ok = behaviour.mode !== 'unhealthy';
+    return json(response, ok ? 200 : 503, { ok, status: 'live' });
+  }
+  if (pathname === '/readyz') {
+    const ready = behaviour.mode === 'healthy';
+    const failing = ready ? [] : [behaviour.mode];
+    return json(response, ready ? 200 : 503, { ready, failing, uptimeMs: Date.now() - startedAt });
+  }
+  if (pathname === '/v1/chat/completions') {
+    if (request.headers.authorization !== `Bearer ${token}` || token === '') {
+      return json(response, 401, { error: { message: 'Unauthorized', type: 'unauthorized' } });
+    }
+    return chat(await body(request), response);
+  }
+  json(response, 404, { error: { message: 'Not found' } });
+}
+
+async function chat(input, response) {
+  await wait(behaviour.answerDelayMs);
+  const content = await reply(input);
+  const base = { id: 'chatcmpl-test', created: Math.floor(Date.now() / 1000), model: input.model };
+  if (!input.stream) {
+    const choice = { index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' };
+    return json(response, 200, { ...base, object: 'chat.completion', choices: [choice] });
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const send = (delta, finish_reason) => {
+    const choices = [{ index: 0, delta, finish_reason }];
+    response.write(
+      `data: ${JSON.stringify({ ...base, object: 'chat.completion.chunk', choices })}\n\n`,
+    );
+  };
+  send({ role: 'assistant' }, null);
+  for (const part of content.match(/.{1,8}/gs) ?? []) send({ content: part }, null);
+  send({}, 'stop');
+  response.end('data: [DONE]\n\n');
+}
+
+/** The platform's AI answers when its configuration names one; else the last message comes back. */
+async function reply(input) {
+  const provider = platformProvider();
+  const last = input.messages?.at(-1)?.content ?? '';
+  if (!provider) return `echo: ${typeof last === 'string' ? last : JSON.stringify(last)}`;
+  const result = await fetch(`${provider.baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization: `Bearer ${env.PLATFORM_AI_TOKEN}`,
+    },
+    body: JSON.stringify({ model: provider.models[0].id, messages: input.messages }),
+    signal: AbortSignal.timeout(60_000),
+  });
+  if (!result.ok)
+    throw new Error(`the AI endpoint answered ${result.status}: ${await result.text()}`);
+  return (await result.json()).choices[0].message.content;
+}
+
+function platformProvider() {
+  const file = env.OPENCLAW_CONFIG_PATH ?? '/home/node/.openclaw/openclaw.json';
+  if (!existsSync(file)) return undefined;
+  return JSON.parse(readFileSync(file, 'utf8')).models?.providers?.platform;
+}
+
+function obey(order) {
+  if (order.mode !== undefined) behaviour.mode = order.mode;
+  if (order.answerDelayMs !== undefined) behaviour.answerDelayMs = order.answerDelayMs;
+  if (order.print !== undefined) print(order.print);
+  if (order.exit !== undefined) setTimeout(() => process.exit(order.exit), 20);
+  return behaviour;
+}
+
+function print({ lines, stream = 'stdout', text = 'line' }) {
+  for (let number = 1; number <= lines; number++) process[stream].write(`${text} ${number}\n`);
+}
+
+async function tryFetch({ url }) {
+  try {
+    const result = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+    return { reached: true, status: result.status };
+  } catch (error) {
+    return { reached: false, reason: String(error.cause?.code ?? error.name) };
+  }
+}
+
+async function body(request) {
+  let text = '';
+  request.on('data', (chunk) => (text += chunk));
+  await once(request, 'end');
+  return text === '' ? {} : JSON.parse(text);
+}
+
+function json(response, status, value) {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(value));
+}

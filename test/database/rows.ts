@@ -1,0 +1,104 @@
+/** A user's row number `n` in every table: what an INSERT of it takes. */
+export type RowOf = (user: string, n: number) => Record<string, string | number>;
+
+const now = '2026-01-01T00:00:00Z';
+const agentOf = (user: string) => `${user}-agent-1`;
+
+/** One for each table, in an order in which they can be filled. */
+export const ROWS: Readonly<Record<string, RowOf>> = {
+  users: (user, n) => ({
+    id: n === 1 ? user : `${user}-${n}`,
+    email: `${user}-${n}@example.test`,
+    name: user,
+    created_at: now,
+    updated_at: now,
+  }),
+  sessions: (user, n) => ({
+    token_hash: `${user}-${n}`,
+    user_id: user,
+    csrf_token: 'csrf',
+    created_at: now,
+    expires_at: '2100-01-01T00:00:00Z',
+  }),
+  subscriptions: (user) => ({
+    user_id: user,
+    plan: 'solo',
+    status: 'active',
+    source: 'test',
+    period_start: now,
+    created_at: now,
+    updated_at: now,
+  }),
+  credit_entries: (user, n) => ({
+    user_id: user,
+    amount: 1,
+    reason: 'referral',
+    reference: `${n}`,
+    created_at: now,
+  }),
+  installations: (user) => ({
+    user_id: user,
+    mode: 'home',
+    registered_at: now,
+    last_seen: now,
+    status: 'inactive',
+  }),
+  agents: (user, n) => ({
+    id: `${user}-agent-${n}`,
+    user_id: user,
+    name: `agent ${n}`,
+    subdomain: `${user}-agent-${n}`,
+    plan: 'solo',
+    model: 'provider/model',
+    ai_provider: 'provider',
+    created_at: now,
+    updated_at: now,
+  }),
+  agent_secrets: (user, n) => ({
+    agent_id: agentOf(user),
+    kind: n === 1 ? 'gateway-token' : 'ai-token',
+    user_id: user,
+    sealed: 'sealed',
+  }),
+  operations: (user, n) => ({
+    id: `${user}-operation-${n}`,
+    agent_id: agentOf(user),
+    user_id: user,
+    kind: 'start',
+    requested_at: now,
+  }),
+  messages: (user, n) => ({
+    id: `${user}-message-${n}`,
+    agent_id: agentOf(user),
+    user_id: user,
+    conversation: 'main',
+    role: 'user',
+    content: 'hello',
+    created_at: now,
+  }),
+  audit_log: (user) => ({ actor: user, user_id: user, action: 'test', subject: 'test' }),
+  idempotency_keys: (user, n) => ({
+    caller: user,
+    route: 'POST /api/agents',
+    key: `${n}`,
+    request_hash: 'hash',
+    state: 'running',
+    locked_until: now,
+    created_at: now,
+  }),
+};
+
+/** The column that names whose a row is, where there is one. */
+export function ownerColumn(table: string): string {
+  return { users: 'id', idempotency_keys: 'caller' }[table] ?? 'user_id';
+}
+
+/** Tables of the platform alone: no user reaches a row of them, not even "their own". */
+export const PLATFORM_TABLES: readonly string[] = ['idempotency_keys'];
+
+export function insertSql(table: string, row: Record<string, string | number>): string {
+  const values = Object.values(row).map((value) =>
+    typeof value === 'number' ? value : `'${value.replaceAll("'", "''")}'`,
+  );
+  return `INSERT INTO ${table} (${Object.keys(row).join(', ')}) VALUES (${values.join(', ')})`;
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import type { AgentContainerSpec } from '../../src/containers/agent-container.js';
+import { DockerContainers } from '../../src/containers/docker-containers.js';
+import { connectEngine } from '../../src/containers/engine.js';
+import { isLoopbackPortFree } from '../../src/containers/port-check.js';
+
+/** Label on everything that one test run makes, in addition to the product's own. */
+export const TEST_RUN_LABEL = 'test-run';
+
+/** An engine for one test file: its own installation on it, and a way to leave nothing behind. */
+export interface TestDocker {
+  readonly docker: Docker;
+  readonly containers: DockerContainers;
+  readonly installation: string;
+  /** Value of the label `test-run`, and labels to put on what the test makes itself. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** A specification for a new agent on a free port and a free subnet. */
+  spec(overrides?: Partial<AgentContainerSpec> & { image: string }): Promise<AgentContainerSpec>;
+  /** Removes every container, network and volume of this run. */
+  close(): Promise<void>;
+}
+
+/** Connects to the engine at `DOCKER_HOST`, or at its usual socket. */
+export function testDocker(): TestDocker {
+  const dockerHost = process.env.DOCKER_HOST;
+  const installation = `test-${randomUUID()}`;
+  const docker = connectEngine(dockerHost);
+  const labels = { [TEST_RUN_LABEL]: installation };
+  return {
+    docker,
+    containers: new DockerContainers({ dockerHost, installation }),
+    installation,
+    labels,
+    spec: async (overrides = { image: '' }) => ({
+      agentId: randomUUID(),
+      userId: 'user-1',
+      port: await freePort(),
+      subnet: freeSubnet(),
+      env: {},
+      files: {},
+      ...overrides,
+      labels: { ...labels, ...overrides.labels },
+    }),
+    close: () => removeAll(docker, installation),
+  };
+}
+
+/** A loopback port below the system's own range, so that nothing else takes it in between. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    if (await isLoopbackPortFree(port)) return port;
+  }
+}
+
+/** One of 65,536 small networks that are not the product's default ones. */
+export function freeSubnet(): string {
+  const number = Math.floor(Math.random() * 65_536);
+  return `10.${216 + (number >> 12)}.${(number >> 4) & 255}.${(number & 15) * 16}/28`;
+}
+
+/** Asks again until the answer is there. @throws after the time is up. */
+export async function until<T>(
+  ask: () => Promise<T | undefined | false>,
+  timeoutMs = 10_000,
+): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    if (Date.now() > deadline) throw new Error(`Not so after ${timeoutMs} ms: ${ask.toString()}`);
+    await delay(25);
+  }
+}
+
+async function removeAll(docker: Docker, run: string): Promise<void> {
+  const filters = { label: [`${TEST_RUN_LABEL}=${run}`] };
+  for (const { Id } of await docker.listContainers({ all: true, filters })) {
+    await docker.getContainer(Id).remove({ force: true, v: true });
+  }
+  for (const { Id } of await docker.listNetworks({ filters: JSON.stringify(filters) })) {
+    await docker.getNetwork(Id).remove();
+  }
+  const { Volumes: volumes } = await docker.listVolumes({ filters: JSON.stringify(filters) });
+  for (const { Name } of volumes) await docker.getVolume(Name).remove();
+}

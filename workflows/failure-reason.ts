@@ -1,0 +1,18 @@
+import { ActivityFailure, ChildWorkflowFailure, TimeoutFailure } from '@temporalio/common';
+
+/** The sentence that a person is told: that of the innermost failure. */
+export function failureReason(error: unknown): string {
+  let innermost: unknown = error;
+  while (
+    (innermost instanceof ActivityFailure || innermost instanceof ChildWorkflowFailure) &&
+    innermost.cause
+  ) {
+    innermost = innermost.cause;
+  }
+  if (innermost instanceof TimeoutFailure) {
+    return error instanceof ActivityFailure
+      ? `${error.activityType} did not finish in time`
+      : 'It did not finish in time';
+  }
+  return innermost instanceof Error ? innermost.message : 'Unknown failure';
+}

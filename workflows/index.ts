@@ -1,0 +1,2 @@
+export { provisionAgent } from './provision-agent.js';
+export { superviseAgent } from './supervise-agent.js';

@@ -1,0 +1,65 @@
+import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
+
+/**
+ * The database: nothing can be told truthfully without it, so these are retried until it is back.
+ * All are idempotent.
+ */
+export const records: LocalActivityOptions = {
+  startToCloseTimeout: '10 seconds',
+  localRetryThreshold: '30 seconds',
+  retry: { initialInterval: '100 milliseconds', maximumInterval: '10 seconds' },
+};
+
+/**
+ * Short calls to the engine: retried past a restart of it, and then told as a failure. The
+ * heartbeat finds a worker that was killed; a cancellation waits for the call, since what is to be
+ * undone must not be under way.
+ */
+export const engineCall: ActivityOptions = {
+  startToCloseTimeout: '60 seconds',
+  heartbeatTimeout: '10 seconds',
+  scheduleToCloseTimeout: '5 minutes',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds' },
+};
+
+/** A pull or a build may take long, and says that it is alive while it does. */
+export const imageCall: ActivityOptions = {
+  startToCloseTimeout: '20 minutes',
+  heartbeatTimeout: '30 seconds',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: { initialInterval: '1 second', maximumAttempts: 3 },
+};
+
+/** Waits up to 60 s from the container's start, wherever the worker that waits was restarted. */
+export const readinessWait: ActivityOptions = {
+  startToCloseTimeout: '75 seconds',
+  heartbeatTimeout: '10 seconds',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds', maximumAttempts: 10 },
+};
+
+/** Taking away what is left of an agent goes on until it is gone, however long the engine is out. */
+export const removal: ActivityOptions = {
+  startToCloseTimeout: '60 seconds',
+  heartbeatTimeout: '10 seconds',
+  retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
+};
+
+/** Undoing a failed provisioning: bounded, because the failure has to be told at some point. */
+export const compensation: ActivityOptions = {
+  startToCloseTimeout: '60 seconds',
+  heartbeatTimeout: '10 seconds',
+  scheduleToCloseTimeout: '10 minutes',
+  retry: { initialInterval: '500 milliseconds', maximumInterval: '10 seconds' },
+};
+
+/**
+ * A check that is retried by `nextRetryDelay` as long as nothing changed, which leaves no event in
+ * the history. The interval may not be below that delay, and nothing may end the retries.
+ */
+export const healthWatch: ActivityOptions = {
+  startToCloseTimeout: '45 seconds',
+  cancellationType: 'TRY_CANCEL',
+  retry: { initialInterval: '2 seconds', backoffCoefficient: 1, maximumInterval: '1 day' },
+};

@@ -1,0 +1,39 @@
+import { defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { Observation } from '../src/agents/observation.js';
+import type { OperationKind } from '../src/agents/operation-rules.js';
+
+/** The workflow itself, for clients that start it by name. */
+export type { superviseAgent } from './supervise-agent.js';
+
+/** The request of one operation. Its input, if any, stands in the `operations` table. */
+export interface OperationRequest {
+  readonly operationId: string;
+}
+
+/** `operationId` is that of the operation under way when the same one was already asked for. */
+export interface OperationAdmitted {
+  readonly operationId: string;
+}
+
+export interface SuperviseAgentInput extends AgentRef {
+  readonly desired: 'running' | 'stopped';
+  /** Whether it has ever run. If not, a start is a provisioning. */
+  readonly provisioned: boolean;
+  /** What to do first. */
+  readonly operation?: { readonly id: string; readonly kind: OperationKind };
+  /** The last observation, so that a new run tells only what changed. */
+  readonly observed?: Observation['health'];
+}
+
+export const startAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('startAgent');
+export const stopAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('stopAgent');
+export const restartAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('restartAgent');
+export const configureAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('configureAgent');
+export const deleteAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('deleteAgent');
+
+/** Look at the container now, instead of at the next check: after a restart of the host, say. */
+export const checkNow = defineSignal('checkNow');
+
+/** The type of the failure that refuses an operation while another one runs. */
+export const OPERATION_CONFLICT = 'OperationConflict';
