@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import { AgentGoneError, type AgentSpecs } from '../src/agents/agent-specs.js';
+import type { AgentSpecs } from '../src/agents/agent-specs.js';
 import { awaitReady } from '../src/agents/await-ready.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
 import { observeAgent } from '../src/agents/observe-agent.js';

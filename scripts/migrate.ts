@@ -1,13 +1,13 @@
 // Run as a program of its own, so that the launcher does not keep the database library in memory.
 import { loadConfig } from '../src/config.js';
 import { migrate } from '../src/database/migrate.js';
+import { roleOf } from '../src/database/roles.js';
 import { say } from './report.js';
 
 const config = loadConfig();
 if (config.databaseOwnerUrl === undefined) {
   say('DATABASE_OWNER_URL is not set: the schema is taken as it is.');
 } else {
-  const servingRole = decodeURIComponent(new URL(config.databaseUrl).username);
-  const done = await migrate(config.databaseOwnerUrl, servingRole);
+  const done = await migrate(config.databaseOwnerUrl, roleOf(config.databaseUrl));
   if (done.length > 0) say(`Migrated the database: ${done.join(', ')}`);
 }

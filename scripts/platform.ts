@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { prepareDatabase, type DatabaseUrls } from './database.js';
+import { ensureRolesAndDatabase } from '../src/database/roles.js';
+import { obtainAgentImage } from './agent-image.js';
 import { obtainDocker, type Docker } from './engines/docker.js';
 import { startDockerDaemon } from './engines/docker-daemon.js';
 import { startPostgres } from './engines/postgres.js';
@@ -62,6 +63,13 @@ export class Platform {
     }
   }
 
+  /** Finds or makes the image for new agents, when there is an engine that could run it. */
+  async obtainImage(): Promise<void> {
+    if (this.env.DOCKER_HOST === undefined || isSet(this.env, 'AGENT_RUNTIME_IMAGE')) return;
+    const image = await obtainAgentImage(this.env, this.settings.runDir);
+    if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;
+  }
+
   /** Starts worker and API; each is started again when it dies. */
   async startServices(): Promise<void> {
     for (const name of ['worker', 'api'] as const) {
@@ -97,7 +105,13 @@ export class Platform {
       keepRunning('PostgreSQL', start),
     );
     this.#started.push({ name: 'PostgreSQL', stop: () => postgres.stop() });
-    const urls: DatabaseUrls = await prepareDatabase(postgres.superuserUrl, this.secrets);
+    const urls = await ensureRolesAndDatabase(postgres.superuserUrl, {
+      database: 'agent_platform',
+      ownerRole: 'agent_platform_owner',
+      ownerPassword: this.secrets.ownerPassword,
+      servingRole: 'agent_platform_api',
+      servingPassword: this.secrets.servingPassword,
+    });
     this.env.DATABASE_URL = urls.servingUrl;
     this.env.DATABASE_OWNER_URL = urls.ownerUrl;
   }

@@ -1,4 +1,3 @@
-import { obtainAgentImage } from './agent-image.js';
 import { endLeftovers, killAll } from './engines/process.js';
 import { describeFailure } from './failure.js';
 import { lockDataDir } from './lock.js';
@@ -53,7 +52,7 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   const docker = await platform.startEngines();
   if (docker.host === undefined) say(`${docker.missing} Until then no agent can be created.`);
   await platform.migrate();
-  await obtainAgentImage(platform.env);
+  await platform.obtainImage();
   await platform.startServices();
   say(summary(settings, platform.env));
 }

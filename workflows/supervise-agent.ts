@@ -76,17 +76,21 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     kind: OperationKind,
     description: string,
   ): void => {
-    setHandler(definition, (request) => accept(kind, request), {
-      description,
-      validator: () => {
-        if (admit(kind, (next ?? current)?.kind) === 'conflict') {
-          throw ApplicationFailure.nonRetryable(
-            `Another operation is running: ${(next ?? current)?.kind}`,
-            OPERATION_CONFLICT,
-          );
-        }
+    setHandler<OperationAdmitted, [OperationRequest], typeof definition>(
+      definition,
+      (request) => accept(kind, request),
+      {
+        description,
+        validator: () => {
+          if (admit(kind, (next ?? current)?.kind) === 'conflict') {
+            throw ApplicationFailure.nonRetryable(
+              `Another operation is running: ${(next ?? current)?.kind}`,
+              OPERATION_CONFLICT,
+            );
+          }
+        },
       },
-    });
+    );
   };
   handle(startAgent, 'start', 'Start the container and wait until it answers');
   handle(stopAgent, 'stop', 'Stop the container');

@@ -4,7 +4,7 @@ import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { requestedModel } from '../../src/agents/models.js';
 import { BadRequestError } from '../../src/errors.js';
 import { endpoint } from '../http/endpoint.js';
-import { decodeCursor, nextLink, pageQuery } from '../http/pagination.js';
+import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import {
   agentCreated,
@@ -20,8 +20,6 @@ import { agentConfig, agentName, deploy } from './deployments.js';
 import type { BackendDependencies } from './dependencies.js';
 import { operate, removeAgent, requireContainers, runHeader } from './operations.js';
 
-const cursorSchema = z.strictObject({ createdAt: z.iso.datetime(), id: z.string() });
-
 /** `/api/agents` of the backend (spec 4.7). */
 export function agentEndpoints(dependencies: BackendDependencies) {
   const { config } = dependencies;
@@ -32,15 +30,17 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       summary: 'List agents',
       tag: 'Agents',
       auth: 'internal',
-      query: pageQuery,
+      query: z.object(pageQuery),
       responses: { 200: z.array(agentListItem) },
       async handler({ query, tenant }) {
-        const cursor = decodeCursor(query.cursor, cursorSchema);
-        const page = await listAgents(tenant, { limit: query.limit, cursor });
+        const page = await listAgents(tenant, {
+          limit: query.limit,
+          after: query.cursor === undefined ? undefined : decodeCursor(query.cursor, 2),
+        });
         return reply(
           200,
           page.items.map((agent) => presentListItem(agent, config)),
-          nextLink('/api/agents', query.limit, page.next),
+          nextPageLink('/api/agents', { limit: query.limit }, page.next && encodeCursor(page.next)),
         );
       },
     }),

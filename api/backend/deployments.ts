@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { findUser } from '../../src/accounts/users.js';
+import { isAdmin } from '../../src/accounts/admin.js';
 import { PLANS, PLAN_LIMITS, isPlan, parsePlan } from '../../src/accounts/plans.js';
 import { grantPlan, planOf } from '../../src/accounts/subscriptions.js';
+import { findUser } from '../../src/accounts/users.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { requestedModel } from '../../src/agents/models.js';
 import { recordAudit } from '../../src/audit/audit.js';
@@ -14,7 +15,7 @@ import { supervisedOf } from '../temporal/supervised.js';
 import { agentCreated, presentCreated } from './agent-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requireContainers, runHeader, type OperationContext } from './operations.js';
-import { OPERATOR_ID, actorOf } from './requested-by.js';
+import { actorOf, ownerOf } from './requested-by.js';
 
 const MAX_CONFIG_BYTES = 64 * 1024;
 
@@ -62,7 +63,7 @@ export async function deploy(
   }
   await requireContainers(dependencies);
 
-  const userId = context.caller.user?.id ?? OPERATOR_ID;
+  const userId = ownerOf(context.caller);
   const tenant: TenantDatabase = database.asUser(userId);
   const { agent, operation } = await createAgent(tenant, secrets, {
     id: context.idempotencyId,
@@ -72,7 +73,7 @@ export async function deploy(
     model,
     aiProvider,
     config: requested.config ?? {},
-    limit: await limitOf(dependencies, tenant, userId, requested),
+    limit: await limitOf(dependencies, userId, requested),
   });
   await recordAudit(tenant, {
     actor: actorOf(context.caller),
@@ -94,15 +95,14 @@ export async function deploy(
 
 /** Administrators and the operator have no cap; everybody else that of their plan. */
 async function limitOf(
-  { config }: BackendDependencies,
-  tenant: TenantDatabase,
+  { config, database }: BackendDependencies,
   userId: string,
   requested: Deployment,
 ): Promise<number> {
-  const user = await findUser(tenant, userId);
+  const user = await findUser(database, userId);
   if (!user) throw new NotFoundError('User not found');
-  if (user.isAdmin || config.adminEmails.includes(user.email)) return Number.POSITIVE_INFINITY;
-  const plan = (await planOf(tenant, userId)) ?? 'label';
+  if (isAdmin(user, config)) return Number.POSITIVE_INFINITY;
+  const plan = (await planOf(database, userId)) ?? 'label';
   return Math.min(PLAN_LIMITS[plan].agents, requested.agentLimit ?? Number.POSITIVE_INFINITY);
 }
 
@@ -148,11 +148,11 @@ export function deploymentEndpoints(dependencies: BackendDependencies) {
       },
       errors: [404],
       async handler({ body, caller, requestId }) {
-        if (!isPlan(body.plan)) throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
-        const tenant = dependencies.database.asUser(body.userId);
-        if (!(await findUser(tenant, body.userId))) throw new NotFoundError('User not found');
-        await grantPlan(tenant, body.userId, body.plan, 'operator');
-        await recordAudit(tenant, {
+        if (!isPlan(body.plan))
+          throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+        const { database } = dependencies;
+        await grantPlan(database, body.userId, body.plan, 'operator');
+        await recordAudit(database.asUser(body.userId), {
           actor: actorOf(caller),
           userId: body.userId,
           action: 'subscription.grant',

@@ -16,7 +16,12 @@ import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import type { RequestedOperation } from '../temporal/supervisors.js';
 import { supervisedOf } from '../temporal/supervised.js';
-import { agentIdParams, operationItem, operationStatus, presentOperation } from './agent-schemas.js';
+import {
+  agentIdParams,
+  operationItem,
+  operationStatus,
+  presentOperation,
+} from './agent-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
 import { actorOf } from './requested-by.js';
 

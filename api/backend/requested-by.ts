@@ -1,9 +1,12 @@
+import { OPERATOR_USER_ID } from '../../src/accounts/register.js';
 import type { InternalCaller } from '../http/caller.js';
 
-/** Owner of agents that are made with the internal key on nobody's behalf; made by the migrations. */
-export const OPERATOR_ID = 'operator';
-
-/** Who the audit log names. */
+/** Who the audit log names: the user the caller speaks for, or the operator. */
 export function actorOf(caller: InternalCaller): string {
-  return caller.user ? `user:${caller.user.id}` : OPERATOR_ID;
+  return ownerOf(caller);
+}
+
+/** Whose a new agent is: the operator's when it is made on nobody's behalf. */
+export function ownerOf(caller: InternalCaller): string {
+  return caller.user?.id ?? OPERATOR_USER_ID;
 }

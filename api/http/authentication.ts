@@ -4,13 +4,13 @@ import { bearerOf, keyMatcher } from './bearer.js';
 import { ANONYMOUS, type AgentCaller, type Auth, type Caller } from './caller.js';
 import type { CallerUser, InternalCaller, SessionCaller } from './caller.js';
 import { csrfGuard } from './csrf.js';
-import { hashSessionToken, readSessionCookie } from './session-cookie.js';
+import { readSessionCookie } from './session-cookie.js';
 
 /** How a listener learns who calls. What is not given cannot be used by its endpoints. */
 export interface Authenticators {
-  /** Finds an unexpired session by the hash of its token. */
+  /** Finds an unexpired session by its token. */
   readonly session?: (
-    tokenHash: string,
+    token: string,
   ) => Promise<{ readonly user: CallerUser; readonly csrfToken: string } | undefined>;
   readonly internalApiKey?: string | undefined;
   /** Finds a living agent by the token that its container presents. */
@@ -32,11 +32,10 @@ export function authentication(
   async function signedIn(request: IncomingMessage): Promise<SessionCaller | undefined> {
     const token = readSessionCookie(request.headers.cookie);
     if (token === undefined || authenticators.session === undefined) return undefined;
-    const tokenHash = hashSessionToken(token);
-    const session = await authenticators.session(tokenHash);
+    const session = await authenticators.session(token);
     if (session === undefined) return undefined;
     checkCsrf(request, session.csrfToken);
-    return { kind: 'session', user: session.user, csrfToken: session.csrfToken, tokenHash };
+    return { kind: 'session', user: session.user, csrfToken: session.csrfToken };
   }
 
   async function agent(request: IncomingMessage): Promise<AgentCaller> {

@@ -17,8 +17,6 @@ export interface SessionCaller {
   readonly user: CallerUser;
   /** What `x-csrf-token` must say on a state-changing request from another site. */
   readonly csrfToken: string;
-  /** SHA-256 in hex of the cookie's value: the key of the session record. */
-  readonly tokenHash: string;
 }
 
 /** A holder of the internal key, who may speak for a user. */

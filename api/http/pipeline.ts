@@ -152,6 +152,11 @@ export function pipeline(options: PipelineOptions): Koa.Middleware {
   }
 
   function send(ctx: Koa.Context, { status, headers, contentType, body }: Answer): void {
+    const stream = body instanceof Readable ? body : undefined;
+    const isHead = ctx.method === 'HEAD';
+    if (isHead) stream?.destroy();
+    // First the body, because Koa derives a status and a type from it.
+    ctx.body = (isHead && stream ? null : body) ?? null;
     ctx.status = status;
     if (contentType !== undefined) ctx.set('Content-Type', contentType);
     for (const name in headers) {
@@ -159,16 +164,9 @@ export function pipeline(options: PipelineOptions): Koa.Middleware {
       if (value !== undefined) ctx.set(name, typeof value === 'string' ? value : [...value]);
     }
     if (server.closing) ctx.set('Connection', 'close');
-    if (!(body instanceof Readable)) {
-      ctx.body = body ?? null;
-    } else if (ctx.method === 'HEAD') {
-      body.destroy();
-      ctx.body = null;
-    } else {
-      server.track(body);
-      ctx.body = body;
-      ctx.flushHeaders();
-    }
+    if (stream === undefined || isHead) return;
+    server.track(stream);
+    ctx.flushHeaders();
   }
 
   return async (ctx) => {

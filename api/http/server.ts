@@ -34,6 +34,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 const CLOSE_MS = 10_000;
 const STREAM_GRACE_MS = 2_000;
+const IDLE_SWEEP_MS = 100;
 /** How long a client may take to send its request: bounds slow and endless bodies. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
@@ -47,6 +48,8 @@ interface Options {
 export class Server {
   private readonly refused = new BlockList();
   private readonly streams = new Set<Readable>();
+  /** Requests under way on each connection. */
+  private readonly busy = new Map<Socket, number>();
   private stopping = false;
 
   constructor(private readonly options: Options) {
@@ -72,7 +75,16 @@ export class Server {
     const server = http.createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, handle);
     server.on('connection', (socket: Socket) => {
       const address = plainAddress(socket.remoteAddress ?? '');
-      if (inNetworks(this.refused, address)) socket.destroy();
+      if (inNetworks(this.refused, address)) return socket.destroy();
+      this.busy.set(socket, 0);
+      socket.once('close', () => this.busy.delete(socket));
+    });
+    server.on('request', ({ socket }: http.IncomingMessage, response: http.ServerResponse) => {
+      this.busy.set(socket, (this.busy.get(socket) ?? 0) + 1);
+      response.once('close', () => {
+        const left = (this.busy.get(socket) ?? 1) - 1;
+        if (!socket.destroyed) this.busy.set(socket, left);
+      });
     });
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => {
@@ -96,15 +108,21 @@ export class Server {
     const endStreams = setTimeout(() => {
       for (const stream of this.streams) stream.destroy();
     }, STREAM_GRACE_MS);
+    // Connections that idle after their last request, or never sent one, would hold up closing.
+    const endIdle = setInterval(() => this.dropIdle(), IDLE_SWEEP_MS);
     const cutRest = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
     await new Promise<void>((resolve) => {
       // It fails only when the server is closed already, which is what is wanted.
       server.close(() => resolve());
-      server.closeIdleConnections();
     });
+    clearInterval(endIdle);
     clearTimeout(endStreams);
     clearTimeout(cutRest);
     await this.options.onClosed();
+  }
+
+  private dropIdle(): void {
+    for (const [socket, requests] of this.busy) if (requests === 0) socket.destroy();
   }
 }
 

@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-
 export const SESSION_COOKIE = 'service-session';
 export const SESSION_SECONDS = 30 * 24 * 60 * 60;
 
@@ -30,9 +28,4 @@ export function readSessionCookie(header: string | undefined): string | undefine
     return token !== '' && token.length <= MAX_TOKEN_LENGTH ? token : undefined;
   }
   return undefined;
-}
-
-/** What the database keeps in place of a session token. */
-export function hashSessionToken(token: string): string {
-  return createHash('sha256').update(token).digest('hex');
 }

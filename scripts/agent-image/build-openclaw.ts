@@ -4,15 +4,12 @@ import { createWriteStream } from 'node:fs';
 import path from 'node:path';
 import type Docker from 'dockerode';
 import { ImageUnavailableError } from '../../src/containers/container-errors.js';
-import { pullImage } from '../../src/containers/runtime-image.js';
+import { OFFICIAL_RUNTIME_IMAGE, pullImage } from '../../src/containers/runtime-image.js';
 import { projectRoot } from '../root.js';
 import { hasGlibc } from './host-programs.js';
 import { hasImage, importImage } from './import-image.js';
 import { installRuntime, type RuntimePackages } from './install-runtime.js';
 import { openClawRootfs } from './openclaw-rootfs.js';
-
-/** The official image, published for every release under the release's number. */
-const OFFICIAL_IMAGE = 'ghcr.io/openclaw/openclaw';
 
 /** How long its registry may take to answer before the image is built here. */
 const REGISTRY_TIMEOUT_MS = 8_000;
@@ -42,7 +39,7 @@ export interface AgentImageOptions {
  */
 export async function ensureAgentImage(options: AgentImageOptions): Promise<string> {
   const { docker, version, log } = options;
-  const official = `${OFFICIAL_IMAGE}:${version}`;
+  const official = `${OFFICIAL_RUNTIME_IMAGE}:${version}`;
   if (await hasImage(docker, official)) return official;
   const recipe = await readRecipe();
   const built = `${BUILT_IMAGE}:${version}-${recipe.key}`;
@@ -55,7 +52,9 @@ export async function ensureAgentImage(options: AgentImageOptions): Promise<stri
   } catch (error) {
     if (!(error instanceof ImageUnavailableError)) throw error;
     if (recipe.version !== version || !(await canBuild(docker))) throw error;
-    log(`its registry does not answer, so it is made here from npm packages`);
+    log(
+      'it cannot be had from there, so it is made here from npm packages, or taken from the cache',
+    );
   }
   await importImage(docker, await ensureArchive(options, recipe), built, instructions(version));
   log(`the agents' image ${built} is ready`);

@@ -52,7 +52,7 @@ export interface EngineProcess {
   /** Resolves with a few words about how it ended. */
   readonly ended: Promise<string>;
   hasEnded(): boolean;
-  /** Asks it to end, and ends it for good after `graceMs`. */
+  /** Asks it to end, and ends it and its group for good after `graceMs`; at once with 0. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -109,8 +109,9 @@ export async function startProcess(options: EngineCommand): Promise<EngineProces
     hasEnded: () => over,
     stop: async (graceMs) => {
       if (over) return;
+      if (graceMs === 0) return killGroup(pid, ended);
       child.kill(stopSignal);
-      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs); // 0 is at once
+      const timer = setTimeout(() => void killGroup(pid, ended), graceMs);
       await ended;
       clearTimeout(timer);
     },
@@ -143,6 +144,18 @@ export function adoptProcess(recorded: ProcessRecord, name: string, runDir: stri
       await ended;
     },
   };
+}
+
+/** With everything that the process has started in its own group. */
+async function killGroup(pid: number, ended: Promise<unknown>): Promise<void> {
+  try {
+    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
+  } catch (error) {
+    // On a Mac a group of which only zombies are left gives EPERM.
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ESRCH' && code !== 'EPERM') throw error;
+  }
+  await ended;
 }
 
 async function watchEnd(recorded: ProcessIdentity): Promise<void> {

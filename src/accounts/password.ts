@@ -45,8 +45,9 @@ async function derive(
   bytes: number,
   cost: { N: number; r: number; p: number },
 ): Promise<Buffer> {
-  // Twice what scrypt fills: Node counts its small change too.
-  const options: ScryptOptions = { ...cost, maxmem: 256 * cost.N * cost.r };
+  const { N, r, p } = cost;
+  // Just what scrypt fills; Node's default is too little for this cost.
+  const options: ScryptOptions = { ...cost, maxmem: 128 * r * (N + p + 2) };
   await takeTurn();
   try {
     return await new Promise((resolve, reject) => {

@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Transaction } from 'sequelize';
+import type { Database, TenantDatabase } from '../database/database.js';
 import type { Models } from '../database/models.js';
+import { NotFoundError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 
 /** `gateway-token` opens the agent's gateway; `ai-token` is what the agent shows our AI listener. */
@@ -33,5 +35,56 @@ export async function createAgentSecrets(
       lookupHash: kind === 'ai-token' ? tokenHash(token) : null,
     };
   };
-  await models.AgentSecret.bulkCreate([secret('gateway-token'), secret('ai-token')], { transaction });
+  await models.AgentSecret.bulkCreate([secret('gateway-token'), secret('ai-token')], {
+    transaction,
+  });
+}
+
+/**
+ * The token that the agent's gateway asks for.
+ *
+ * @throws NotFoundError when the agent is no more.
+ */
+export async function readGatewayToken(
+  tenant: TenantDatabase,
+  box: SecretBox,
+  agentId: string,
+): Promise<string> {
+  const row = await tenant.transaction((transaction) =>
+    tenant.models.AgentSecret.findOne({
+      where: { agentId, kind: 'gateway-token' },
+      raw: true,
+      transaction,
+    }),
+  );
+  if (!row) throw new NotFoundError('Agent not found');
+  return box.open(row.sealed, secretContext(agentId, 'gateway-token'));
+}
+
+/** The living agent that holds this AI token. */
+export async function findAgentByAiToken(
+  database: Database,
+  token: string,
+): Promise<{ readonly agentId: string; readonly userId: string } | undefined> {
+  // Who asks is known only after this: it looks across tenants.
+  const row = await database.asPlatform().transaction((transaction) =>
+    database.models.AgentSecret.findOne({
+      where: { lookupHash: tokenHash(token), kind: 'ai-token' },
+      raw: true,
+      transaction,
+    }),
+  );
+  return row ? { agentId: row.agentId, userId: row.userId } : undefined;
+}
+
+/** Every token of an agent: what must not show in its log. */
+export async function readAgentTokens(
+  tenant: TenantDatabase,
+  box: SecretBox,
+  agentId: string,
+): Promise<string[]> {
+  const rows = await tenant.transaction((transaction) =>
+    tenant.models.AgentSecret.findAll({ where: { agentId }, raw: true, transaction }),
+  );
+  return rows.map(({ kind, sealed }) => box.open(sealed, secretContext(agentId, kind)));
 }

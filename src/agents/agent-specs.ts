@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { AgentContainerSpec } from '../containers/agent-container.js';
-import { openClawConfig } from '../containers/openclaw-config.js';
+import { CONFIG_FILE, openClawConfig, openClawEnvironment } from '../containers/openclaw-config.js';
 import type { Database } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -16,6 +16,9 @@ export class AgentGoneError extends Error {
     this.name = 'AgentGoneError';
   }
 }
+
+/** The one model that an agent's runtime knows: which it really is, the AI listener decides. */
+export const AGENT_MODEL = 'auto';
 
 export interface AgentSpecsOptions {
   readonly database: Database;
@@ -36,22 +39,20 @@ export class AgentSpecs {
   async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
     const { row, gatewayToken, aiToken } = await this.read(agent);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
-    const config = openClawConfig({
-      aiBaseUrl: this.options.aiBaseUrl,
-      userConfig: row.config.runtime,
-    });
     return {
       agentId: row.id,
       userId: row.userId,
       image: row.image ?? this.options.image,
       port: row.port,
       subnet: subnetOf(row.port, this.options.ports.first, this.options.subnetPool),
-      env: {
-        OPENCLAW_GATEWAY_TOKEN: gatewayToken,
-        PLATFORM_AI_BASE_URL: this.options.aiBaseUrl,
-        PLATFORM_AI_TOKEN: aiToken,
+      env: openClawEnvironment({ gatewayToken, aiToken }),
+      files: {
+        [CONFIG_FILE]: openClawConfig({
+          aiBaseUrl: this.options.aiBaseUrl,
+          model: AGENT_MODEL,
+          userConfig: row.config.runtime,
+        }),
       },
-      files: { '.openclaw/openclaw.json': JSON.stringify(config, null, 2) },
     };
   }
 

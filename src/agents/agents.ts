@@ -1,37 +1,28 @@
 import { Op, type WhereOptions } from 'sequelize';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
-import { NotFoundError } from '../errors.js';
+import { BadRequestError, NotFoundError } from '../errors.js';
 
-/** Where a page of a list begins: after this row, by creation time and then id. */
-export interface AgentCursor {
-  readonly createdAt: string;
-  readonly id: string;
-}
-
-export interface Page<T, C> {
+/** A part of a list, and the position after which the next one begins; none on the last. */
+export interface Page<T> {
   readonly items: readonly T[];
-  /** Of the next page; undefined on the last. */
-  readonly next: C | undefined;
+  readonly next: readonly string[] | undefined;
 }
 
-/** The tenant's agents, oldest first. Those being removed are left out. */
+/**
+ * The tenant's agents, oldest first. Those being removed are left out.
+ *
+ * @param page.after the `next` of the page before.
+ * @throws BadRequestError for a position that no page has named.
+ */
 export async function listAgents(
   tenant: TenantDatabase,
-  page: { readonly limit: number; readonly cursor?: AgentCursor | undefined },
-): Promise<Page<AgentRow, AgentCursor>> {
-  const { limit, cursor } = page;
-  const after: WhereOptions<AgentRow> = cursor
-    ? {
-        [Op.or]: [
-          { createdAt: { [Op.gt]: new Date(cursor.createdAt) } },
-          { createdAt: new Date(cursor.createdAt), id: { [Op.gt]: cursor.id } },
-        ],
-      }
-    : {};
+  page: { readonly limit: number; readonly after?: readonly string[] | undefined },
+): Promise<Page<AgentRow>> {
+  const { limit, after } = page;
   const rows = await tenant.transaction((transaction) =>
     tenant.models.Agent.findAll({
-      where: { desired: ['running', 'stopped'], ...after },
+      where: { desired: ['running', 'stopped'], ...(after && following(after)) },
       order: [
         ['createdAt', 'ASC'],
         ['id', 'ASC'],
@@ -43,12 +34,14 @@ export async function listAgents(
     }),
   );
   const items = rows.slice(0, limit);
-  const last = items.at(-1);
-  const next =
-    rows.length > limit && last
-      ? { createdAt: last.createdAt.toISOString(), id: last.id }
-      : undefined;
-  return { items, next };
+  const last = rows.length > limit ? items.at(-1) : undefined;
+  return { items, next: last && [last.createdAt.toISOString(), last.id] };
+}
+
+function following([createdAt = '', id = '']: readonly string[]): WhereOptions<AgentRow> {
+  if (Number.isNaN(Date.parse(createdAt))) throw new BadRequestError('cursor is not valid');
+  const at = new Date(createdAt);
+  return { [Op.or]: [{ createdAt: { [Op.gt]: at } }, { createdAt: at, id: { [Op.gt]: id } }] };
 }
 
 /** @throws NotFoundError also when it is another tenant's, or being removed. */

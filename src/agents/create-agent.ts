@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { UniqueConstraintError, type Transaction } from 'sequelize';
+import type { Transaction } from 'sequelize';
 import type { Plan } from '../accounts/plans.js';
+import { violates } from '../database/constraints.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationRow } from '../database/models.js';
 import { ConflictError, PaymentRequiredError } from '../errors.js';
@@ -73,7 +74,7 @@ export async function createAgent(
       return { agent: row, operation };
     });
   } catch (error) {
-    if (error instanceof UniqueConstraintError) {
+    if (violates(error, 'agents_user_name_key')) {
       throw new ConflictError(`An agent named "${agent.name}" exists already`);
     }
     throw error;

@@ -27,7 +27,7 @@ export interface ContainerState {
   /** Undefined while running and when it never ran. */
   readonly exitCode: number | undefined;
   readonly oomKilled: boolean;
-  /** The engine's own health check; undefined when it has none. */
+  /** The engine's own health check; undefined when it has none or does not run. */
   readonly health: 'starting' | 'healthy' | 'unhealthy' | undefined;
   /** The image as it was named at creation. */
   readonly image: string;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { type AgentContainerSpec, containerName } from './agent-container.js';
 import { EngineRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
@@ -47,14 +48,26 @@ export class AgentNetworks {
       );
     } catch (error) {
       if (!(error instanceof EngineRefusedError)) throw error;
-      // Somebody else may have made it in this moment: then it is there now.
-      const made = await this.find(spec.agentId);
-      if (made && subnetOf(made) === spec.subnet) return;
+      if (await this.wasMadeMeanwhile(spec)) return;
       if (error.statusCode === 403 || (await this.overlaps(spec.subnet))) {
         throw new SubnetTakenError(spec.subnet, { cause: error });
       }
       throw error;
     }
+  }
+
+  /**
+   * Whether another call like this one made the network. The engine takes the subnet a moment
+   * before it lists the network: so where nothing in the list overlaps, it is looked at again.
+   */
+  private async wasMadeMeanwhile(spec: AgentContainerSpec): Promise<boolean> {
+    for (let look = 1; look <= 10; look++) {
+      const made = await this.find(spec.agentId);
+      if (made) return subnetOf(made) === spec.subnet;
+      if (await this.overlaps(spec.subnet)) return (await this.find(spec.agentId)) !== undefined;
+      await delay(50);
+    }
+    return false;
   }
 
   async remove(agentId: string): Promise<void> {

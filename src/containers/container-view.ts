@@ -24,7 +24,8 @@ const STATUSES: readonly ContainerStatus[] = [
 export function containerState(info: Docker.ContainerInspectInfo): ContainerState {
   const { State: state, Config: config } = info;
   const status = containerStatus(state.Status);
-  const health = state.Health?.Status;
+  // The engine calls a container that was stopped unhealthy: a verdict counts while it runs.
+  const health = state.Running ? state.Health?.Status : undefined;
   const port = config.Labels[LABEL.port];
   return {
     id: info.Id,

@@ -12,6 +12,7 @@ import {
   STATE_DIRECTORY,
 } from './agent-container.js';
 import { AgentNetworks } from './agent-network.js';
+import { AgentVolumes } from './agent-volume.js';
 import {
   ContainerMissingError,
   EngineRefusedError,
@@ -22,7 +23,7 @@ import {
 } from './container-errors.js';
 import { openLog } from './log-stream.js';
 import { type OpenLog, readLog, resumeLog } from './container-logs.js';
-import { containerOptions, isOurs, ownershipLabels } from './container-profile.js';
+import { containerOptions, isOurs } from './container-profile.js';
 import { containerState, containerStats, containerSummary } from './container-view.js';
 import { asContainerError, callEngine, callEngineUnless, connectEngine } from './engine.js';
 import { hostAddress } from './host-address.js';
@@ -52,6 +53,7 @@ const ATTEMPT_PAUSE_MS = 100;
 export class DockerContainers {
   private readonly docker: Docker;
   private readonly networks: AgentNetworks;
+  private readonly volumes: AgentVolumes;
   private readonly installation: string;
   private readonly timeoutMs: number;
   private readonly engineIsLocal: boolean;
@@ -61,6 +63,7 @@ export class DockerContainers {
     this.installation = options.installation ?? 'default';
     this.timeoutMs = options.timeoutMs ?? 30_000;
     this.networks = new AgentNetworks(this.docker, this.installation, this.timeoutMs);
+    this.volumes = new AgentVolumes(this.docker, this.installation, this.timeoutMs);
     this.engineIsLocal = !/^(tcp|https?):/.test(options.dockerHost ?? '');
   }
 
@@ -102,16 +105,7 @@ export class DockerContainers {
 
   /** Adopts or creates the agent's volume. */
   async ensureVolume(spec: AgentContainerSpec): Promise<void> {
-    if (await this.findVolume(spec.agentId)) return;
-    await this.call((abortSignal) =>
-      this.docker.createVolume({
-        Name: containerName(spec.agentId),
-        Labels: ownershipLabels(spec, this.installation),
-        abortSignal,
-      }),
-    );
-    // Creating one that exists succeeds and changes nothing: so look whose it is.
-    await this.findVolume(spec.agentId);
+    await this.volumes.ensure(spec);
   }
 
   /**
@@ -227,11 +221,7 @@ export class DockerContainers {
 
   /** Removes the agent's volume with its state. Missing is well; its container goes first. */
   async removeVolume(agentId: string): Promise<void> {
-    const volume = await this.findVolume(agentId);
-    if (!volume) return;
-    await this.callUnless([404], (abortSignal) =>
-      this.docker.getVolume(volume.Name).remove({ abortSignal }),
-    );
+    await this.volumes.remove(agentId);
   }
 
   /** What the container uses; takes the engine a second or two. @throws ContainerMissingError */
@@ -284,17 +274,6 @@ export class DockerContainers {
   private async get(agentId: string): Promise<Docker.ContainerInspectInfo> {
     const found = await this.find(agentId);
     if (!found) throw new ContainerMissingError(agentId);
-    return found;
-  }
-
-  private async findVolume(agentId: string): Promise<Docker.VolumeInspectInfo | undefined> {
-    const name = containerName(agentId);
-    const found = await this.callUnless([404], (abortSignal) =>
-      this.docker.getVolume(name).inspect({ abortSignal }),
-    );
-    if (found && !isOurs(found.Labels, agentId, this.installation)) {
-      throw new ForeignContainerError('volume', name);
-    }
     return found;
   }
 

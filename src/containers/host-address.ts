@@ -1,4 +1,4 @@
-import { networkInterfaces } from 'node:os';
+import { createServer } from 'node:net';
 import type Docker from 'dockerode';
 import { callEngine } from './engine.js';
 
@@ -8,8 +8,20 @@ import { callEngine } from './engine.js';
  * (Docker Desktop).
  */
 export async function hostAddress(docker: Docker, timeoutMs: number): Promise<string> {
-  const bridge = await callEngine(timeoutMs, () => docker.getNetwork('bridge').inspect());
-  const gateway: string | undefined = bridge.IPAM?.Config?.[0]?.Gateway;
-  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  return own.find(({ address }) => address === gateway)?.address ?? '127.0.0.1';
+  const bridge: Docker.NetworkInspectInfo = await callEngine(timeoutMs, () =>
+    docker.getNetwork('bridge').inspect(),
+  );
+  const { Gateway, Subnet = '' } = bridge.IPAM?.Config?.[0] ?? {};
+  // Older engines do not say it: then it is the first address, as in `172.17.0.1` of `172.17.0.0/16`.
+  const gateway = Gateway || Subnet.replace(/\.\d+\/\d+$/, '.1');
+  return (await isOwnAddress(gateway)) ? gateway : '127.0.0.1';
+}
+
+/** By trying: the list of interfaces leaves out a bridge that no container is on at the moment. */
+function isOwnAddress(address: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen({ host: address, port: 0 }, () => server.close(() => resolve(true)));
+  });
 }

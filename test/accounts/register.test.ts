@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   MAX_PASSWORD_BYTES,
   REFERRAL_CREDITS,
@@ -8,12 +8,14 @@ import {
 import { verifyPassword } from '../../src/accounts/sign-in.js';
 import { BadRequestError, ConflictError } from '../../src/errors.js';
 import { queryRows } from '../database/catalog.js';
-import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { holdPostgres, testDatabase, type TestDatabase } from '../support/postgres.js';
 
 const DEVELOPMENT = { production: false, adminEmails: [] };
 const PRODUCTION = { production: true, adminEmails: [] };
 
 let database: TestDatabase;
+
+beforeAll(holdPostgres);
 
 beforeEach(async () => {
   database = await testDatabase();

@@ -3,6 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { addBaseLayout, addProgram, hasGlibc } from '../../scripts/agent-image/host-programs.js';
@@ -61,7 +62,10 @@ async function buildFromBaseImage(docker: Docker, tag: string, server: string): 
   context.finalize();
   const abortSignal = AbortSignal.timeout(5 * 60_000);
   let output = '';
-  for await (const chunk of await docker.buildImage(context, { t: tag, abortSignal })) {
+  for await (const chunk of await docker.buildImage(Readable.from(context), {
+    t: tag,
+    abortSignal,
+  })) {
     output += chunk.toString();
   }
   if (!(await hasImage(docker, tag))) throw new Error(`The test image was not built: ${output}`);

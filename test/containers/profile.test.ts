@@ -114,6 +114,7 @@ it('shows how a container ended and takes it up again', async () => {
 
   const again = await containers.start(agentId);
   expect(again).toMatchObject({ status: 'running', exitCode: undefined, health: 'starting' });
+  await until(async () => (await gatewayReady(port, { timeoutMs: 500 })).ready);
   await containers.stop(agentId, 5);
   expect(await containers.inspect(agentId)).toMatchObject({ status: 'exited', exitCode: 0 });
   await containers.start(agentId);

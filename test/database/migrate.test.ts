@@ -1,10 +1,10 @@
 import { Sequelize } from 'sequelize';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { migrate, migrateDown, UnsafeServingRoleError } from '../../src/database/migrate.js';
 import { MIGRATIONS } from '../../src/database/migrations/index.js';
 import { defineModels } from '../../src/database/models.js';
 import { roleOf } from '../../src/database/roles.js';
-import { emptyDatabase } from '../support/postgres.js';
+import { emptyDatabase, holdPostgres } from '../support/postgres.js';
 import { catalogFacts, COLUMNS, INDEXES, queryRows, wholeCatalog } from './catalog.js';
 
 type EmptyDatabase = Awaited<ReturnType<typeof emptyDatabase>>;
@@ -12,6 +12,8 @@ type EmptyDatabase = Awaited<ReturnType<typeof emptyDatabase>>;
 const NAMES = MIGRATIONS.map(({ name }) => name);
 
 let database: EmptyDatabase;
+
+beforeAll(holdPostgres);
 
 beforeEach(async () => {
   database = await emptyDatabase();

@@ -144,6 +144,14 @@ async function useServer(): Promise<{ url: string; release(): Promise<void> }> {
   }
 }
 
+/**
+ * Keeps the server up between databases: `beforeAll(holdPostgres)` in a file whose tests each take
+ * a database of their own. Answers how to let go.
+ */
+export async function holdPostgres(): Promise<() => Promise<void>> {
+  return (await useServer()).release;
+}
+
 /** Starts a PostgreSQL that forgets everything when it stops, for tests. */
 export async function startPostgres(): Promise<Server> {
   const folder = await mkdtemp(path.join(tmpdir(), 'test-postgres-'));

@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { readGatewayToken } from '../../src/agents/agent-secrets.js';
+import { addressOf } from '../../src/agents/agent-address.js';
+import { getAgent } from '../../src/agents/agents.js';
+import { recordAudit } from '../../src/audit/audit.js';
+import { listMessages } from '../../src/chat/messages.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { messageItem, messagesQuery, presentMessage } from '../http/message-schemas.js';
+import { agentIdParams, agentStatus } from './agent-schemas.js';
+import { containerStats, statsOf } from './container-stats.js';
+import type { BackendDependencies } from './dependencies.js';
+import { requireContainers } from './operations.js';
+import { actorOf } from './requested-by.js';
+
+/** `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
+export function agentViewEndpoints(dependencies: BackendDependencies) {
+  const { config, secrets } = dependencies;
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/agents/:id/messages',
+      summary: 'What was said to and by an agent, oldest first',
+      tag: 'Agents',
+      auth: 'internal',
+      params: agentIdParams,
+      query: z.object(messagesQuery),
+      responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
+      errors: [404],
+      async handler({ params, query, tenant }) {
+        const agent = await getAgent(tenant, params.id);
+        const messages = await listMessages(tenant, agent.id, query);
+        return reply(200, { messages: messages.map(presentMessage) });
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/agents/:id/stats',
+      summary: 'What an agent uses now',
+      tag: 'Agents',
+      auth: 'internal',
+      params: agentIdParams,
+      responses: {
+        200: z.strictObject({
+          id: z.string(),
+          status: agentStatus,
+          container: containerStats.nullable().describe('null unless it runs'),
+        }),
+      },
+      errors: [404],
+      async handler({ params, tenant }) {
+        const agent = await getAgent(tenant, params.id);
+        await requireContainers(dependencies);
+        const container = await statsOf(dependencies.containers, agent.id);
+        return reply(200, { id: agent.id, status: agent.status, container });
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/agents/:id/token',
+      summary: "The token of an agent's gateway; every reading is audited",
+      tag: 'Agents',
+      auth: 'internal',
+      params: agentIdParams,
+      responses: {
+        200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: z.string() }),
+      },
+      errors: [404],
+      async handler({ caller, params, requestId, tenant }) {
+        const agent = await getAgent(tenant, params.id);
+        const token = await readGatewayToken(tenant, secrets, agent.id);
+        await recordAudit(tenant, {
+          actor: actorOf(caller),
+          userId: agent.userId,
+          action: 'agent.token.read',
+          subject: agent.id,
+          requestId,
+        });
+        const { websocketUrl } = addressOf(agent, config.agentDomain);
+        return reply(200, { id: agent.id, token, websocketUrl }, { 'Cache-Control': 'no-store' });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,40 @@
+import { createListener, type Listener } from '../http/listener.js';
+import { agentViewEndpoints } from './agent-views.js';
+import { agentEndpoints } from './agents.js';
+import type { BackendDependencies } from './dependencies.js';
+import { deploymentEndpoints } from './deployments.js';
+import { healthEndpoints } from './health.js';
+import { BACKEND_LIMITS } from './limits.js';
+import { logEndpoints } from './logs.js';
+import { operationEndpoints } from './operations.js';
+import { runtimeEndpoints } from './runtime.js';
+
+/** Every endpoint of the backend API. */
+export function backendEndpoints(dependencies: BackendDependencies) {
+  return [
+    ...agentEndpoints(dependencies),
+    ...operationEndpoints(dependencies),
+    ...agentViewEndpoints(dependencies),
+    ...deploymentEndpoints(dependencies),
+    ...runtimeEndpoints(dependencies),
+    ...logEndpoints(dependencies),
+    ...healthEndpoints(dependencies),
+  ];
+}
+
+/** The backend API: bearer key. */
+export function createBackend(dependencies: BackendDependencies): Listener {
+  const { config, database, log } = dependencies;
+  return createListener({
+    name: 'backend',
+    title: 'Agent Platform Service: backend API',
+    endpoints: backendEndpoints(dependencies),
+    limits: BACKEND_LIMITS,
+    authenticate: { internalApiKey: config.internalApiKey },
+    database,
+    log,
+    config,
+    publicUrl: config.backendUrl,
+    refuseFrom: [config.agentSubnets],
+  });
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { recordHeartbeat } from '../../src/installations/heartbeat.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import type { BackendDependencies } from './dependencies.js';
+
+/** `GET /health`, and the registration heartbeat (spec 4.11). */
+export function healthEndpoints({ config, containers, database }: BackendDependencies) {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/health',
+      summary: 'Whether the backend serves, and can reach a container engine',
+      tag: 'Health',
+      auth: 'none',
+      responses: {
+        200: z.strictObject({
+          status: z.literal('ok'),
+          timestamp: z.iso.datetime(),
+          docker: z.enum(['available', 'unavailable']),
+          provisioning: z.enum(['enabled', 'disabled']),
+        }),
+      },
+      async handler() {
+        const available = await containers.available();
+        const enabled = available && config.provisioningEnabled;
+        return reply(200, {
+          status: 'ok' as const,
+          timestamp: new Date().toISOString(),
+          docker: available ? ('available' as const) : ('unavailable' as const),
+          provisioning: enabled ? ('enabled' as const) : ('disabled' as const),
+        });
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/heartbeat',
+      summary: 'Registration heartbeat of an installation',
+      tag: 'Health',
+      auth: 'none',
+      body: z.object({ userId: z.string().max(255).optional() }).optional(),
+      responses: { 200: z.strictObject({ success: z.literal(true), timestamp: z.iso.datetime() }) },
+      async handler({ body }) {
+        if (body?.userId !== undefined) await recordHeartbeat(database, body.userId);
+        return reply(200, { success: true as const, timestamp: new Date().toISOString() });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,151 @@
+import { z } from 'zod';
+import { readAgentTokens } from '../../src/agents/agent-secrets.js';
+import { getAgent } from '../../src/agents/agents.js';
+import { InvalidCursorError } from '../../src/containers/container-errors.js';
+import { BadRequestError, NotFoundError } from '../../src/errors.js';
+import { LiveLogs, logHistory, type LogEvent } from '../../src/logs/live-logs.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { eventStream, type ServerEvent } from '../http/sse.js';
+import type { BackendDependencies } from './dependencies.js';
+import { requireContainers } from './operations.js';
+
+const params = z.object({ agentId: z.string().max(64) });
+const cursorText = z.string().min(1).max(128);
+
+const logLine = z.strictObject({
+  timestamp: z.string(),
+  stream: z.enum(['stdout', 'stderr']),
+  line: z.string(),
+});
+
+/** `/api/logs/:agentId/*` (decision 21). */
+export function logEndpoints(dependencies: BackendDependencies) {
+  const { containers, secrets } = dependencies;
+  const live = new LiveLogs(containers);
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/logs/:agentId/stream',
+      summary: 'Follow the log of an agent; resumes after Last-Event-ID or cursor',
+      tag: 'Logs',
+      auth: 'internal',
+      params,
+      query: z.object({ cursor: cursorText.optional() }),
+      headers: z.object({ 'last-event-id': cursorText.optional() }),
+      responses: { 200: 'stream' },
+      errors: [404],
+      async handler(request) {
+        const { headers, query, signal, tenant } = request;
+        const agent = await getAgent(tenant, request.params.agentId);
+        await requireContainers(dependencies);
+        const hide = await readAgentTokens(tenant, secrets, agent.id);
+        const since = headers['last-event-id'] ?? query.cursor;
+        await checkCursor(dependencies, agent.id, since);
+        const { stream, events } = live.follow(agent.id, { since, hide, signal });
+        const answer = eventStream(serverEvents(events));
+        return { ...answer, headers: { ...answer.headers, 'X-Stream-Id': stream.streamId } };
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/logs/:agentId/history',
+      summary: 'The last lines of a log, or those that follow a cursor',
+      tag: 'Logs',
+      auth: 'internal',
+      params,
+      query: z.object({
+        limit: z.coerce.number().int().min(1).max(1_000).default(100),
+        cursor: cursorText.optional(),
+      }),
+      responses: {
+        200: z.strictObject({ lines: z.array(logLine), cursor: z.string().nullable() }),
+      },
+      errors: [404],
+      async handler({ params: { agentId }, query, tenant }) {
+        const agent = await getAgent(tenant, agentId);
+        await requireContainers(dependencies);
+        const hide = await readAgentTokens(tenant, secrets, agent.id);
+        const page = await refusingCursor(() =>
+          logHistory(containers, agent.id, { limit: query.limit, cursor: query.cursor, hide }),
+        );
+        const lines = page.lines.map(({ timestamp, stream, line }) => ({
+          timestamp,
+          stream,
+          line,
+        }));
+        return reply(200, { lines, cursor: page.cursor ?? null });
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/logs/:agentId/active',
+      summary: 'The open streams of a log',
+      tag: 'Logs',
+      auth: 'internal',
+      params,
+      responses: {
+        200: z.strictObject({
+          streams: z.array(
+            z.strictObject({
+              streamId: z.string(),
+              agentId: z.string(),
+              startedAt: z.iso.datetime(),
+            }),
+          ),
+        }),
+      },
+      errors: [404],
+      async handler({ params: { agentId }, tenant }) {
+        const agent = await getAgent(tenant, agentId);
+        return reply(200, { streams: live.active(agent.id) });
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/logs/:agentId/stop',
+      summary: 'End a stream of a log',
+      tag: 'Logs',
+      auth: 'internal',
+      params,
+      body: z.object({ streamId: z.string().max(64) }),
+      responses: { 200: z.strictObject({ success: z.literal(true), streamId: z.string() }) },
+      errors: [404],
+      async handler({ body, params: { agentId }, tenant }) {
+        const agent = await getAgent(tenant, agentId);
+        if (!live.stop(agent.id, body.streamId)) throw new NotFoundError('Stream not found');
+        return reply(200, { success: true as const, streamId: body.streamId });
+      },
+    }),
+  ];
+}
+
+/** Refuses a cursor while it still can be a 400: a stream that has begun has its status. */
+async function checkCursor(
+  { containers }: BackendDependencies,
+  agentId: string,
+  cursor: string | undefined,
+): Promise<void> {
+  if (cursor === undefined) return;
+  await refusingCursor(() => logHistory(containers, agentId, { limit: 1, cursor, hide: [] }));
+}
+
+async function refusingCursor<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof InvalidCursorError) throw new BadRequestError('cursor is not valid');
+    throw error;
+  }
+}
+
+async function* serverEvents(events: AsyncIterable<LogEvent>): AsyncGenerator<ServerEvent> {
+  for await (const event of events) {
+    if (event.kind === 'end') {
+      yield { event: 'end', data: { reason: event.reason } };
+    } else {
+      const { cursor, line, stream, timestamp } = event.line;
+      yield { id: cursor, event: 'log', data: { timestamp, stream, line } };
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { getAgent } from '../../src/agents/agents.js';
+import type { ContainerStats } from '../../src/containers/agent-container.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { agentIdParams } from './agent-schemas.js';
+import { containerStats, statsOf } from './container-stats.js';
+import type { BackendDependencies } from './dependencies.js';
+import { requireContainers } from './operations.js';
+
+/** Containers that one call measures: each takes the engine a reading of its own. */
+const MAX_MEASURED = 100;
+
+/** `/api/runtime/*`: the runtime's version, and the containers that run it. */
+export function runtimeEndpoints(dependencies: BackendDependencies) {
+  const { config, containers } = dependencies;
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/runtime/version',
+      summary: 'The runtime that new agents get',
+      tag: 'Runtime',
+      auth: 'none',
+      responses: { 200: z.strictObject({ version: z.string() }) },
+      handler: () => reply(200, { version: config.agentRuntimeVersion }),
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/runtime/instances',
+      summary: 'The containers of agents on this host',
+      tag: 'Runtime',
+      auth: 'internal',
+      query: z.object({
+        stats: z.enum(['true', 'false']).default('false').describe('With what each uses now'),
+      }),
+      responses: {
+        200: z.strictObject({
+          count: z.number(),
+          instances: z.array(
+            z.strictObject({
+              id: z.string().describe("The agent's id"),
+              containerId: z.string(),
+              userId: z.string(),
+              status: z.string(),
+              image: z.string(),
+              createdAt: z.iso.datetime(),
+              stats: containerStats.nullable().describe('null unless asked for and running'),
+            }),
+          ),
+        }),
+      },
+      async handler({ caller, query }) {
+        await requireContainers(dependencies);
+        const all = (await containers.list()).filter(
+          ({ userId }) => !caller.user || userId === caller.user.id,
+        );
+        const measured = new Map<string, ContainerStats | null>();
+        if (query.stats === 'true') {
+          const running = all.filter(({ status }) => status === 'running').slice(0, MAX_MEASURED);
+          await Promise.all(
+            running.map(async ({ agentId }) => {
+              measured.set(agentId, await statsOf(containers, agentId));
+            }),
+          );
+        }
+        const instances = all.map(({ id, agentId, userId, status, image, createdAt }) => ({
+          id: agentId,
+          containerId: id,
+          userId,
+          status,
+          image,
+          createdAt,
+          stats: measured.get(agentId) ?? null,
+        }));
+        return reply(200, { count: instances.length, instances });
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/runtime/instances/:id/stats',
+      summary: "What an agent's container uses now",
+      tag: 'Runtime',
+      auth: 'internal',
+      params: agentIdParams,
+      responses: {
+        200: z.strictObject({
+          id: z.string(),
+          running: z.boolean(),
+          stats: containerStats.nullable(),
+        }),
+      },
+      errors: [404],
+      async handler({ params, tenant }) {
+        const agent = await getAgent(tenant, params.id);
+        await requireContainers(dependencies);
+        const stats = await statsOf(containers, agent.id);
+        return reply(200, { id: agent.id, running: stats !== null, stats });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import type { MessageRow } from '../../src/database/models.js';
+import { pageQuery } from './pagination.js';
+
+/** A message of a conversation, as both listeners show it. */
+export const messageItem = z.strictObject({
+  id: z.string(),
+  conversation: z.string(),
+  role: z.enum(['user', 'assistant']),
+  content: z.string(),
+  status: z.enum(['complete', 'failed']),
+  createdAt: z.iso.datetime(),
+});
+
+export const conversationName = z.string().min(1).max(128);
+
+/** To be spread into a query schema. */
+export const messagesQuery = {
+  conversation: conversationName.optional(),
+  limit: pageQuery.limit,
+  before: z.string().max(64).optional(),
+};
+
+export function presentMessage(message: MessageRow) {
+  const { id, conversation, role, content, status, createdAt } = message;
+  return { id, conversation, role, content, status, createdAt: createdAt.toISOString() };
+}

@@ -1,0 +1,122 @@
+import { z } from 'zod';
+import { registerAccount } from '../../src/accounts/register.js';
+import { createSession, deleteSession } from '../../src/accounts/sessions.js';
+import { verifyPassword } from '../../src/accounts/sign-in.js';
+import { ForbiddenError, UnauthorizedError } from '../../src/errors.js';
+import { endpoint } from '../http/endpoint.js';
+import { runStrategy } from '../http/passport.js';
+import { reply } from '../http/reply.js';
+import {
+  clearSessionCookie,
+  readSessionCookie,
+  serializeSessionCookie,
+} from '../http/session-cookie.js';
+import { looksAutomated } from './bot-detection.js';
+import type { WebDependencies } from './dependencies.js';
+import { passwordStrategy } from './password-strategy.js';
+
+const signedInUser = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  email: z.string(),
+  isAdmin: z.boolean(),
+});
+
+/** Registration and sign-in by password (spec 4.1). */
+export function accountEndpoints({ config, database }: WebDependencies) {
+  const byPassword = passwordStrategy((email, password) =>
+    verifyPassword(database, email, password, config),
+  );
+  const secure = config.sessionCookieSecure;
+  return [
+    endpoint({
+      method: 'POST',
+      path: '/api/register',
+      summary: 'Create an account; nobody is signed in by it',
+      tag: 'Accounts',
+      auth: 'none',
+      idempotent: true,
+      headers: z.object({ 'user-agent': z.string().optional() }),
+      body: z.object({
+        email: z.string().max(254),
+        password: z.string().min(8),
+        name: z.string().max(200).optional(),
+        referralCode: z
+          .string()
+          .max(20)
+          .regex(/^[a-z0-9-]+$/i, { error: 'referralCode may hold letters, digits and hyphens' })
+          .optional(),
+        website: z
+          .string()
+          .max(200)
+          .optional()
+          .describe('Left empty: a field that people do not see'),
+      }),
+      responses: {
+        200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }),
+      },
+      errors: [403, 409],
+      async handler({ body, headers }) {
+        if (config.botDetection && looksAutomated(headers['user-agent'], body.website)) {
+          throw new ForbiddenError('Automated requests are not allowed');
+        }
+        const { id, email, name } = await registerAccount(database, body, config);
+        return reply(200, { id, email, name });
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/auth/login',
+      summary: 'Sign in by password',
+      tag: 'Accounts',
+      auth: 'none',
+      body: z.object({ email: z.string().min(1).max(254), password: z.string().min(1).max(1024) }),
+      responses: {
+        200: z.strictObject({
+          ok: z.literal(true),
+          user: z.strictObject({ id: z.string(), name: z.string() }),
+        }),
+      },
+      errors: [401],
+      async handler({ body }) {
+        const user = await runStrategy(byPassword, body);
+        if (!user) throw new UnauthorizedError('Invalid email or password');
+        const { token } = await createSession(database, user.id);
+        return reply(
+          200,
+          { ok: true as const, user: { id: user.id, name: user.name } },
+          { 'Set-Cookie': serializeSessionCookie(token, secure) },
+        );
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/auth/session',
+      summary: 'Who is signed in, with the CSRF token for requests from other sites',
+      tag: 'Accounts',
+      auth: 'optional-session',
+      responses: {
+        200: z.strictObject({ user: signedInUser.nullable(), csrfToken: z.string().optional() }),
+      },
+      handler({ caller }) {
+        const headers = { 'Cache-Control': 'no-store' };
+        if (caller.kind !== 'session') return reply(200, { user: null }, headers);
+        return reply(200, { user: caller.user, csrfToken: caller.csrfToken }, headers);
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/auth/signout',
+      summary: 'Sign out',
+      tag: 'Accounts',
+      auth: 'optional-session',
+      headers: z.object({ cookie: z.string().optional() }),
+      responses: { 200: z.strictObject({ ok: z.literal(true) }) },
+      async handler({ headers }) {
+        const token = readSessionCookie(headers.cookie);
+        if (token !== undefined) await deleteSession(database, token);
+        return reply(200, { ok: true as const }, { 'Set-Cookie': clearSessionCookie(secure) });
+      },
+    }),
+  ];
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { PLANS } from '../../src/accounts/plans.js';
+import { addressOf } from '../../src/agents/agent-address.js';
+import type { Config } from '../../src/config.js';
+import type { AgentRow, AgentStatus } from '../../src/database/models.js';
+
+export const agentIdParams = z.object({ id: z.string().max(64) });
+
+export const agentStatus = z.enum(['provisioning', 'running', 'stopped', 'error']);
+
+export const agentItem = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  model: z.string(),
+  status: agentStatus,
+  websocketUrl: z.string(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+});
+
+export const agentDetail = agentItem.extend({
+  statusReason: z.string().nullable().describe('Why the status is `error`'),
+  desired: z.enum(['running', 'stopped']),
+  observedAt: z.iso.datetime().nullable().describe('When the status was last seen to be so'),
+  startedAt: z.iso.datetime().nullable(),
+  plan: z.enum(PLANS),
+  aiProvider: z.string(),
+  subdomain: z.string(),
+  url: z.string(),
+  openclawVersion: z.string(),
+});
+
+/** The backend's status words in the web API's. */
+const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
+  pending: 'provisioning',
+  active: 'running',
+  stopped: 'stopped',
+  error: 'error',
+};
+
+const webStatus = (status: AgentStatus) => STATUS[status];
+
+type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion'>;
+
+export function presentItem(agent: AgentRow, config: AddressConfig): z.infer<typeof agentItem> {
+  return {
+    id: agent.id,
+    name: agent.name,
+    model: agent.model,
+    status: webStatus(agent.status),
+    websocketUrl: addressOf(agent, config.agentDomain).websocketUrl,
+    createdAt: agent.createdAt.toISOString(),
+    updatedAt: agent.updatedAt.toISOString(),
+  };
+}
+
+export function presentDetail(agent: AgentRow, config: AddressConfig): z.infer<typeof agentDetail> {
+  return {
+    ...presentItem(agent, config),
+    statusReason: agent.statusReason,
+    desired: agent.desired === 'stopped' ? 'stopped' : 'running',
+    observedAt: agent.observedAt?.toISOString() ?? null,
+    startedAt: agent.startedAt?.toISOString() ?? null,
+    plan: agent.plan,
+    aiProvider: agent.aiProvider,
+    subdomain: agent.subdomain,
+    url: addressOf(agent, config.agentDomain).url,
+    openclawVersion: agent.runtimeVersion ?? config.agentRuntimeVersion,
+  };
+}

@@ -1,0 +1,12 @@
+import type { Config } from '../../src/config.js';
+import type { Database } from '../../src/database/database.js';
+import type { SecretBox } from '../../src/secrets/secret-box.js';
+import type { BackendClient } from './backend-client.js';
+
+/** What the web API's endpoints work with. It reaches containers and workflows by the backend only. */
+export interface WebDependencies {
+  readonly config: Config;
+  readonly database: Database;
+  readonly secrets: SecretBox;
+  readonly backend: BackendClient;
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { hostHealth } from '../../src/health/host-health.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+
+const bytes = z.number().describe('Bytes');
+
+/** `GET /api/health` (spec 4.11). */
+export function healthEndpoints() {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/health',
+      summary: 'How busy the machine is',
+      tag: 'Health',
+      auth: 'none',
+      responses: {
+        200: z.strictObject({
+          status: z.literal('ok'),
+          health: z.enum(['healthy', 'degraded', 'unhealthy']),
+          timestamp: z.iso.datetime(),
+          cpu: z.strictObject({ usage: z.number().describe('Percent'), cores: z.number() }),
+          memory: z.strictObject({
+            usage: z.number().describe('Percent'),
+            total: bytes,
+            used: bytes,
+            free: bytes,
+          }),
+          uptime: z.number().describe('Seconds'),
+        }),
+        500: z.strictObject({
+          status: z.literal('error'),
+          health: z.literal('unhealthy'),
+          timestamp: z.iso.datetime(),
+        }),
+      },
+      async handler() {
+        const timestamp = new Date().toISOString();
+        const measured = await hostHealth();
+        if (!measured) {
+          return reply(500, { status: 'error' as const, health: 'unhealthy' as const, timestamp });
+        }
+        return reply(200, { status: 'ok' as const, timestamp, ...measured });
+      },
+    }),
+  ];
+}

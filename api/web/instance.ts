@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { PLANS } from '../../src/accounts/plans.js';
+import { planOf } from '../../src/accounts/subscriptions.js';
+import { listAgents } from '../../src/agents/agents.js';
+import { NotFoundError } from '../../src/errors.js';
+import type { SessionCaller } from '../http/caller.js';
+import { endpoint } from '../http/endpoint.js';
+import { MAX_PAGE } from '../http/pagination.js';
+import { reply } from '../http/reply.js';
+import { agentItem, presentItem } from './agent-schemas.js';
+import type { WebDependencies } from './dependencies.js';
+
+const params = z.object({ userId: z.string().max(64) });
+
+const usage = z.object({ cpuPercent: z.number(), memoryBytes: z.number(), processes: z.number() });
+
+const instances = z.object({
+  instances: z.array(z.object({ id: z.string(), status: z.string(), stats: usage.nullable() })),
+});
+
+/** `GET /api/instance/:userId` and `/stats`: all of a user's agents together. */
+export function instanceEndpoints({ backend, config, database }: WebDependencies) {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/instance/:userId',
+      summary: "A user's agents and plan",
+      tag: 'Instance',
+      auth: 'session',
+      params,
+      responses: {
+        200: z.strictObject({
+          userId: z.string(),
+          plan: z.enum(PLANS).nullable(),
+          agents: z.array(agentItem),
+          count: z.number(),
+          status: z.literal('ok'),
+        }),
+      },
+      errors: [404],
+      async handler({ caller, params: { userId }, tenant }) {
+        requireOwn(caller, userId);
+        const { items } = await listAgents(tenant, { limit: MAX_PAGE });
+        return reply(200, {
+          userId,
+          plan: (await planOf(database, userId)) ?? null,
+          agents: items.map((agent) => presentItem(agent, config)),
+          count: items.length,
+          status: 'ok' as const,
+        });
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/instance/:userId/stats',
+      summary: "What a user's agents use now",
+      tag: 'Instance',
+      auth: 'session',
+      params,
+      responses: {
+        200: z.strictObject({
+          userId: z.string(),
+          running: z.number(),
+          cpuPercent: z.number().describe('Sum over the agents; 100 is one core fully used'),
+          memoryBytes: z.number(),
+          agents: instances.shape.instances,
+          status: z.literal('ok'),
+        }),
+      },
+      errors: [404, 502],
+      async handler(request) {
+        const { userId } = request.params;
+        requireOwn(request.caller, userId);
+        const path = '/api/runtime/instances?stats=true';
+        const { instances: agents } = await backend.call(request, 'GET', path, instances);
+        const running = agents.flatMap(({ stats }) => (stats ? [stats] : []));
+        const sum = (of: (stats: z.infer<typeof usage>) => number) =>
+          running.reduce((total, stats) => total + of(stats), 0);
+        return reply(200, {
+          userId,
+          running: running.length,
+          cpuPercent: sum((stats) => stats.cpuPercent),
+          memoryBytes: sum((stats) => stats.memoryBytes),
+          agents,
+          status: 'ok' as const,
+        });
+      },
+    }),
+  ];
+}
+
+/** Another user's instance is not told apart from none. */
+function requireOwn(caller: SessionCaller, userId: string): void {
+  if (caller.user.id !== userId) throw new NotFoundError();
+}

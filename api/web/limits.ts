@@ -1,0 +1,26 @@
+import type { RateLimit } from '../http/rate-limit.js';
+
+const MINUTE_MS = 60_000;
+const MESSAGE = 'Too many requests, please slow down.';
+
+/** Requests of one client a minute where the contract (spec 8) states no number. */
+const UNSTATED = 10;
+
+/** The web API's rates (spec 8). */
+export const WEB_LIMITS: readonly RateLimit[] = [
+  under('agents', '/api/agents', 100),
+  under('chat', '/api/chat', 60),
+  under('instance', '/api/instance', 30),
+  under('register', '/api/register', UNSTATED),
+];
+
+/** Everything at a path and below it. */
+function under(name: string, prefix: string, max: number): RateLimit {
+  return {
+    name,
+    max,
+    windowMs: MINUTE_MS,
+    message: MESSAGE,
+    applies: (_method, path) => path === prefix || path.startsWith(`${prefix}/`),
+  };
+}

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { webAgentLimit } from '../../src/accounts/plans.js';
+import { planOf } from '../../src/accounts/subscriptions.js';
+import { getAgent, listAgents } from '../../src/agents/agents.js';
+import { AGENT_MODELS } from '../../src/agents/models.js';
+import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
+import { endpoint } from '../http/endpoint.js';
+import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pagination.js';
+import { reply } from '../http/reply.js';
+import { agentItem, presentItem } from './agent-schemas.js';
+import type { WebDependencies } from './dependencies.js';
+import { planWithin } from './plan-within.js';
+
+const provisioned = agentItem.omit({ updatedAt: true });
+
+const deployed = z.object({ id: z.string() });
+
+/** `GET|POST /api/agents/provision` (spec 4.7). */
+export function provisionEndpoints({ backend, config, database }: WebDependencies) {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/agents/provision',
+      summary: 'List your provisioned agents',
+      tag: 'Agents',
+      auth: 'session',
+      query: z.object(pageQuery),
+      responses: {
+        200: z.strictObject({ success: z.literal(true), agents: z.array(provisioned) }),
+      },
+      async handler({ query, tenant }) {
+        const { items, next } = await listAgents(tenant, {
+          limit: query.limit,
+          after: query.cursor === undefined ? undefined : decodeCursor(query.cursor, 2),
+        });
+        const agents = items.map((agent) => provisioned.strip().parse(presentItem(agent, config)));
+        return reply(
+          200,
+          { success: true as const, agents },
+          nextPageLink('/api/agents/provision', { limit: query.limit }, next && encodeCursor(next)),
+        );
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/agents/provision',
+      summary: 'Provision an agent; it is created at once and comes up in the background',
+      tag: 'Agents',
+      auth: 'session',
+      idempotent: true,
+      body: z.object({
+        name: z.string({ error: 'name is required' }).trim().min(1).max(64),
+        model: z.enum(AGENT_MODELS).optional(),
+        config: z.record(z.string(), z.unknown()).optional(),
+        tier: z.string().max(20).optional(),
+      }),
+      responses: { 201: z.strictObject({ success: z.literal(true), agent: provisioned }) },
+      errors: [402, 409, 429, 502, 503],
+      async handler(request) {
+        const { body, caller, tenant } = request;
+        const subscribed = await planOf(database, caller.user.id);
+        const { isAdmin } = caller.user;
+        if (!subscribed && !isAdmin) {
+          throw new PaymentRequiredError('Active subscription required', 'SUBSCRIPTION_REQUIRED');
+        }
+        if (body.tier !== undefined && !isAdmin) planWithin(body.tier, subscribed);
+        const { id } = await asAgentLimit(() =>
+          backend.call(request, 'POST', '/api/deployments', deployed, {
+            name: body.name,
+            model: body.model,
+            config: body.config,
+            plan: body.tier ?? subscribed,
+            ...(!isAdmin && { agentLimit: webAgentLimit(subscribed) }),
+          }),
+        );
+        const agent = await getAgent(tenant, id);
+        return reply(201, {
+          success: true as const,
+          agent: provisioned.strip().parse(presentItem(agent, config)),
+        });
+      },
+    }),
+  ];
+}
+
+/** Spec 4.7: the cap that the backend tells with 402 is a 429 here. */
+async function asAgentLimit<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'AGENT_LIMIT_REACHED') {
+      throw new TooManyRequestsError('Agent limit reached', error.code, error.facts);
+    }
+    throw error;
+  }
+}

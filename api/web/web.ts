@@ -1,0 +1,42 @@
+import type { Logger } from 'pino';
+import { findSession } from '../../src/accounts/sessions.js';
+import { createListener, type Listener } from '../http/listener.js';
+import { accountEndpoints } from './accounts.js';
+import { agentEndpoints } from './agents.js';
+import { chatEndpoints } from './chat.js';
+import type { WebDependencies } from './dependencies.js';
+import { healthEndpoints } from './health.js';
+import { instanceEndpoints } from './instance.js';
+import { lifecycleEndpoints } from './lifecycle.js';
+import { WEB_LIMITS } from './limits.js';
+import { provisionEndpoints } from './provision.js';
+
+/** Every endpoint of the web API. */
+export function webEndpoints(dependencies: WebDependencies) {
+  return [
+    ...accountEndpoints(dependencies),
+    ...agentEndpoints(dependencies),
+    ...lifecycleEndpoints(dependencies),
+    ...provisionEndpoints(dependencies),
+    ...chatEndpoints(dependencies),
+    ...instanceEndpoints(dependencies),
+    ...healthEndpoints(),
+  ];
+}
+
+/** The web API: session cookie. */
+export function createWeb(dependencies: WebDependencies, log: Logger): Listener {
+  const { config, database } = dependencies;
+  return createListener({
+    name: 'web',
+    title: 'Agent Platform Service: web API',
+    endpoints: webEndpoints(dependencies),
+    limits: WEB_LIMITS,
+    authenticate: { session: (token) => findSession(database, token, config) },
+    database,
+    log,
+    config,
+    publicUrl: config.webUrl,
+    refuseFrom: [config.agentSubnets],
+  });
+}

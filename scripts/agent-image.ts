@@ -1,0 +1,44 @@
+import path from 'node:path';
+import { lastLines, startProcess } from './engines/process.js';
+import { say } from './report.js';
+import { projectRoot } from './root.js';
+
+interface Told {
+  readonly line?: string;
+  readonly image?: string;
+  readonly problem?: string;
+}
+
+/**
+ * The image for new agents, pulled or built where it is missing.
+ *
+ * @returns undefined when it cannot be had; says why.
+ */
+export async function obtainAgentImage(
+  env: NodeJS.ProcessEnv,
+  runDir: string,
+): Promise<string | undefined> {
+  let image: string | undefined;
+  let problem: string | undefined;
+  const work = await startProcess({
+    name: 'agent-image',
+    command: process.execPath,
+    args: ['--enable-source-maps', path.join(projectRoot, 'dist', 'scripts', 'ensure-image.js')],
+    env,
+    cwd: projectRoot,
+    runDir,
+    ipc: true,
+    onMessage: (message) => {
+      const told = message as Told; // ensure-image.ts sends nothing else
+      if (told.line !== undefined) say(`  ${told.line}`);
+      image ??= told.image;
+      problem ??= told.problem;
+    },
+  });
+  await work.ended;
+  if (image === undefined) {
+    say(`No image for agents: ${problem ?? lastLines(work.logFile)}`);
+    say('Until then no agent can be created: set AGENT_RUNTIME_IMAGE, or start again.');
+  }
+  return image;
+}

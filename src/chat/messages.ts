@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import { Op, literal } from 'sequelize';
+import type { TenantDatabase } from '../database/database.js';
+import type { MessageRow } from '../database/models.js';
+
+export interface MessagePage {
+  readonly conversation?: string | undefined;
+  readonly limit: number;
+  /** Id of the message before which the page ends. */
+  readonly before?: string | undefined;
+}
+
+/** The newest messages before a point, oldest first. */
+export async function listMessages(
+  tenant: TenantDatabase,
+  agentId: string,
+  page: MessagePage,
+): Promise<MessageRow[]> {
+  const { Message } = tenant.models;
+  const newestFirst = await tenant.transaction(async (transaction) => {
+    const before =
+      page.before === undefined
+        ? undefined
+        : await Message.findOne({ where: { id: page.before, agentId }, raw: true, transaction });
+    return Message.findAll({
+      where: {
+        agentId,
+        ...(page.conversation !== undefined && { conversation: page.conversation }),
+        ...(before && { position: { [Op.lt]: literal(String(BigInt(before.position))) } }),
+      },
+      order: [['position', 'DESC']],
+      limit: page.limit,
+      raw: true,
+      transaction,
+    });
+  });
+  return newestFirst.reverse();
+}
+
+export interface NewMessage {
+  readonly agentId: string;
+  readonly userId: string;
+  readonly conversation: string;
+  readonly role: 'user' | 'assistant';
+  readonly content: string;
+  readonly status: 'complete' | 'failed';
+}
+
+/** Keeps one side of a turn. */
+export async function storeMessage(
+  tenant: TenantDatabase,
+  message: NewMessage,
+): Promise<MessageRow> {
+  return tenant.transaction((transaction) =>
+    tenant.models.Message.create({ id: randomUUID(), ...message }, { transaction }),
+  );
+}

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import type { LogLine } from '../containers/agent-container.js';
+import type { DockerContainers } from '../containers/docker-containers.js';
+import { ContainerMissingError } from '../containers/container-errors.js';
+import { TooManyRequestsError } from '../errors.js';
+
+/** Streams of one process at a time: each holds a connection to the engine. */
+const MAX_STREAMS = 200;
+
+export interface OpenStream {
+  readonly streamId: string;
+  readonly agentId: string;
+  /** ISO 8601. */
+  readonly startedAt: string;
+}
+
+export type LogEvent =
+  | { readonly kind: 'line'; readonly line: LogLine }
+  | { readonly kind: 'end'; readonly reason: 'container-ended' | 'container-missing' | 'stopped' };
+
+/** The live logs that are being read through this process. */
+export class LiveLogs {
+  private readonly open = new Map<string, OpenStream & { readonly stop: AbortController }>();
+
+  constructor(private readonly containers: DockerContainers) {}
+
+  /**
+   * Follows an agent's log from after a cursor, or else from now on, until the container ends,
+   * somebody stops the stream, or the reader goes.
+   *
+   * @param hide what is blotted out of every line: the agent's tokens.
+   * @throws TooManyRequestsError when too many streams are open.
+   */
+  follow(
+    agentId: string,
+    options: {
+      readonly since: string | undefined;
+      readonly hide: readonly string[];
+      readonly signal: AbortSignal;
+    },
+  ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
+    if (this.open.size >= MAX_STREAMS) throw new TooManyRequestsError('Too many log streams');
+    const stop = new AbortController();
+    const stream = { streamId: randomUUID(), agentId, startedAt: new Date().toISOString() };
+    this.open.set(stream.streamId, { ...stream, stop });
+    options.signal.addEventListener('abort', () => this.open.delete(stream.streamId), {
+      once: true,
+    });
+    return { stream, events: this.events(stream, stop.signal, options) };
+  }
+
+  active(agentId: string): OpenStream[] {
+    return [...this.open.values()]
+      .filter((stream) => stream.agentId === agentId)
+      .map(({ streamId, startedAt }) => ({ streamId, agentId, startedAt }));
+  }
+
+  /** Ends a stream of this agent. Returns whether there was one. */
+  stop(agentId: string, streamId: string): boolean {
+    const stream = this.open.get(streamId);
+    if (stream?.agentId !== agentId) return false;
+    stream.stop.abort();
+    return true;
+  }
+
+  private async *events(
+    stream: OpenStream,
+    stopped: AbortSignal,
+    options: {
+      readonly since: string | undefined;
+      readonly hide: readonly string[];
+      readonly signal: AbortSignal;
+    },
+  ): AsyncGenerator<LogEvent> {
+    try {
+      const lines = this.containers.logs(stream.agentId, {
+        since: options.since,
+        tail: options.since === undefined ? 0 : undefined,
+        follow: true,
+        signal: AbortSignal.any([stopped, options.signal]),
+      });
+      for await (const line of lines) yield { kind: 'line', line: redact(line, options.hide) };
+      yield { kind: 'end', reason: stopped.aborted ? 'stopped' : 'container-ended' };
+    } catch (error) {
+      if (stopped.aborted) yield { kind: 'end', reason: 'stopped' };
+      else if (error instanceof ContainerMissingError) {
+        yield { kind: 'end', reason: 'container-missing' };
+      } else if (!options.signal.aborted) throw error;
+    } finally {
+      this.open.delete(stream.streamId);
+    }
+  }
+}
+
+/** A page of what an agent has written: the last lines, or those after a cursor. */
+export async function logHistory(
+  containers: DockerContainers,
+  agentId: string,
+  options: {
+    readonly limit: number;
+    readonly cursor: string | undefined;
+    readonly hide: readonly string[];
+  },
+): Promise<{ readonly lines: readonly LogLine[]; readonly cursor: string | undefined }> {
+  const { cursor, hide, limit } = options;
+  const lines: LogLine[] = [];
+  try {
+    const all = containers.logs(
+      agentId,
+      cursor === undefined ? { tail: limit } : { since: cursor },
+    );
+    for await (const line of all) {
+      lines.push(redact(line, hide));
+      if (lines.length >= limit) break;
+    }
+  } catch (error) {
+    // An agent that is not made yet, or no more, has written nothing.
+    if (!(error instanceof ContainerMissingError)) throw error;
+  }
+  return { lines, cursor: lines.at(-1)?.cursor ?? cursor };
+}
+
+function redact(line: LogLine, hide: readonly string[]): LogLine {
+  const text = hide.reduce((kept, secret) => kept.replaceAll(secret, '[redacted]'), line.line);
+  return text === line.line ? line : { ...line, line: text };
+}

@@ -1,0 +1,23 @@
+/**
+ * Resolves when this process is told to end: by a signal, or because the launcher that started it
+ * is gone, which shows as the end of the channel to it.
+ */
+export function toldToEnd(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once('SIGTERM', () => resolve());
+    process.once('SIGINT', () => resolve());
+    process.once('disconnect', () => resolve());
+  });
+}
+
+/** Tells the launcher, if there is one, that this process serves. */
+export function tellReady(): void {
+  process.send?.({ ready: true });
+}
+
+/** Tells launcher and log, in one sentence, why this process cannot serve. */
+export function tellProblem(error: unknown): void {
+  const problem = error instanceof Error ? error.message : String(error);
+  console.error(error);
+  process.send?.({ problem });
+}

@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type AgentContainerSpec, containerName } from '../../src/containers/agent-container.js';
+import {
+  ContainerMissingError,
+  EngineUnavailableError,
+  ForeignContainerError,
+  ImageUnavailableError,
+  PortTakenError,
+  SubnetTakenError,
+} from '../../src/containers/container-errors.js';
+import { DockerContainers } from '../../src/containers/docker-containers.js';
+import { gatewayReady } from '../../src/containers/gateway-probe.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { testDocker, until } from '../support/docker.js';
+
+const engine = testDocker();
+const { containers, docker } = engine;
+let image: string;
+
+beforeAll(async () => {
+  image = await ensureTestImage(docker);
+}, 60_000);
+afterAll(() => engine.close());
+
+async function ensure(spec: AgentContainerSpec) {
+  await containers.ensureNetwork(spec);
+  await containers.ensureVolume(spec);
+  return containers.ensureContainer(spec);
+}
+
+it('adopts what is there when it is asked again', async () => {
+  const spec = await engine.spec({ image });
+  const first = await ensure(spec);
+  expect(first.created).toBe(true);
+  expect(await ensure(spec)).toEqual({ id: first.id, created: false });
+  await containers.start(spec.agentId);
+  expect(await ensure(spec)).toEqual({ id: first.id, created: false });
+  expect(await containers.start(spec.agentId)).toMatchObject({ id: first.id, status: 'running' });
+});
+
+it('makes one of each for any number of calls at once', async () => {
+  const spec = await engine.spec({ image });
+  const five = [1, 2, 3, 4, 5];
+  await Promise.all(five.map(() => containers.ensureNetwork(spec)));
+  await Promise.all(five.map(() => containers.ensureVolume(spec)));
+  const made = await Promise.all(five.map(() => containers.ensureContainer(spec)));
+  expect(new Set(made.map(({ id }) => id)).size).toBe(1);
+  expect(made.filter(({ created }) => created)).toHaveLength(1);
+  const name = containerName(spec.agentId);
+  const networks = await docker.listNetworks({ filters: JSON.stringify({ name: [name] }) });
+  expect(networks).toHaveLength(1);
+});
+
+it('replaces a container that was made from another specification, and keeps its state', async () => {
+  const spec = await engine.spec({ image, files: { 'notes/kept.txt': 'kept' } });
+  const first = await ensure(spec);
+  await containers.start(spec.agentId);
+  const second = await ensure({ ...spec, env: { ANSWER_DELAY_MS: '1' }, files: {} });
+  expect(second).toMatchObject({ created: true });
+  expect(second.id).not.toBe(first.id);
+  await containers.start(spec.agentId);
+  expect(await execute(spec.agentId, "readFileSync('/home/node/notes/kept.txt','utf8')")).toBe(
+    'kept',
+  );
+});
+
+it('takes a container up again whose network was made anew', async () => {
+  const spec = await engine.spec({ image });
+  await ensure(spec);
+  await containers.start(spec.agentId);
+  await containers.stop(spec.agentId, 1);
+  await containers.removeNetwork(spec.agentId);
+  await ensure(spec);
+  expect(await containers.start(spec.agentId)).toMatchObject({ status: 'running' });
+});
+
+it("writes files that only the runtime's user can read, in folders it can write to", async () => {
+  const spec = await engine.spec({ image, files: { 'a/b/secret.json': '{"k":"ü"}' } });
+  await ensure(spec);
+  await containers.start(spec.agentId);
+  const file = '/home/node/a/b/secret.json';
+  expect(await execute(spec.agentId, `readFileSync('${file}','utf8')`)).toBe('{"k":"ü"}');
+  expect(await execute(spec.agentId, `statSync('${file}').mode&0o777`)).toBe(String(0o600));
+  expect(await execute(spec.agentId, `writeFileSync('/home/node/a/b/new','x')`)).toBe('undefined');
+  await containers.writeFiles(spec.agentId, { 'while-running': 'yes' });
+  expect(await execute(spec.agentId, `readFileSync('/home/node/while-running','utf8')`)).toBe(
+    'yes',
+  );
+  for (const name of ['../out', '/etc/passwd', 'a/../../out']) {
+    await expect(containers.writeFiles(spec.agentId, { [name]: '' })).rejects.toThrow(RangeError);
+  }
+});
+
+it('refuses a container, a network and a volume that are not its own, and leaves them', async () => {
+  const spec = await engine.spec({ image });
+  const name = containerName(spec.agentId);
+  const Labels = engine.labels;
+  const network = await docker.createNetwork({ Name: name, Labels });
+  await docker.createVolume({ Name: name, Labels });
+  const container = await docker.createContainer({ name, Image: image, Labels });
+
+  for (const refused of [
+    () => containers.ensureNetwork(spec),
+    () => containers.ensureVolume(spec),
+    () => containers.ensureContainer(spec),
+    () => containers.start(spec.agentId),
+    () => containers.stop(spec.agentId, 1),
+    () => containers.inspect(spec.agentId),
+    () => containers.removeContainer(spec.agentId),
+    () => containers.removeNetwork(spec.agentId),
+    () => containers.removeVolume(spec.agentId),
+  ]) {
+    await expect(refused()).rejects.toBeInstanceOf(ForeignContainerError);
+  }
+  expect(await container.inspect()).toMatchObject({ State: { Status: 'created' } });
+  expect(await network.inspect()).toMatchObject({ Labels });
+  expect(await docker.getVolume(name).inspect()).toMatchObject({ Labels });
+});
+
+it("refuses another installation's container", async () => {
+  const spec = await engine.spec({ image });
+  await ensure(spec);
+  const dockerHost = process.env.DOCKER_HOST;
+  const other = new DockerContainers({ dockerHost, installation: 'another' });
+  await expect(other.removeContainer(spec.agentId)).rejects.toBeInstanceOf(ForeignContainerError);
+  expect(await other.list()).toEqual([]);
+  expect((await containers.list()).map(({ agentId }) => agentId)).toContain(spec.agentId);
+});
+
+it('says that a port is taken, by a listener or by another agent, and takes the next', async () => {
+  const first = await engine.spec({ image });
+  const listener = createServer().listen(first.port, '127.0.0.1');
+  await once(listener, 'listening');
+  await ensure(first);
+  await expect(containers.start(first.agentId)).rejects.toBeInstanceOf(PortTakenError);
+  listener.close();
+  await once(listener, 'close');
+  await containers.start(first.agentId);
+
+  const second = await engine.spec({ image, port: first.port });
+  await ensure(second);
+  await expect(containers.start(second.agentId)).rejects.toBeInstanceOf(PortTakenError);
+  const { port } = await engine.spec({ image });
+  await ensure({ ...second, port });
+  expect(await containers.start(second.agentId)).toMatchObject({ status: 'running', port });
+});
+
+it('says that a subnet overlaps one in use, and takes the next', async () => {
+  const first = await engine.spec({ image });
+  await containers.ensureNetwork(first);
+  const second = await engine.spec({ image, subnet: first.subnet });
+  await expect(containers.ensureNetwork(second)).rejects.toBeInstanceOf(SubnetTakenError);
+  await ensure(await engine.spec({ image, agentId: second.agentId }));
+});
+
+it('says that an image is not to be had', async () => {
+  const missing = '127.0.0.1:9/none/such:1';
+  await expect(containers.ensureImage(missing)).rejects.toBeInstanceOf(ImageUnavailableError);
+  const spec = await engine.spec({ image: missing });
+  await expect(ensure(spec)).rejects.toBeInstanceOf(ImageUnavailableError);
+  expect(await containers.ensureImage(image)).toMatchObject({ version: '0.0.0-test' });
+});
+
+it('removes everything of an agent, as often as it is asked', async () => {
+  const spec = await engine.spec({ image });
+  const name = containerName(spec.agentId);
+  await ensure(spec);
+  await containers.start(spec.agentId);
+  for (let time = 1; time <= 2; time++) {
+    await containers.removeContainer(spec.agentId);
+    await containers.removeNetwork(spec.agentId);
+    await containers.removeVolume(spec.agentId);
+    await containers.stop(spec.agentId, 1);
+    await containers.kill(spec.agentId);
+  }
+  const filters = JSON.stringify({ name: [name] });
+  expect(await containers.inspect(spec.agentId)).toBeUndefined();
+  expect(await docker.listNetworks({ filters })).toEqual([]);
+  expect((await docker.listVolumes({ filters })).Volumes ?? []).toEqual([]);
+  await expect(containers.start(spec.agentId)).rejects.toBeInstanceOf(ContainerMissingError);
+});
+
+it('says within its bound that there is no engine, or one that does not answer', async () => {
+  const silent = createServer();
+  const socket = path.join(tmpdir(), `silent-${randomUUID()}.sock`);
+  silent.listen(socket);
+  await once(silent, 'listening');
+  for (const dockerHost of [`unix://${socket}`, `unix://${socket}.none`, 'tcp://127.0.0.1:9']) {
+    const unreachable = new DockerContainers({ dockerHost, timeoutMs: 300 });
+    const started = Date.now();
+    await expect(unreachable.inspect('a')).rejects.toBeInstanceOf(EngineUnavailableError);
+    expect(Date.now() - started).toBeLessThan(1_000);
+    expect(await unreachable.available()).toBe(false);
+    expect(Date.now() - started).toBeLessThan(3_500);
+  }
+  silent.close();
+  expect(await containers.available()).toBe(true);
+});
+
+it('keeps agents from each other and from what listens on loopback', async () => {
+  const specs = await Promise.all([engine.spec({ image }), engine.spec({ image })]);
+  for (const spec of specs) {
+    await ensure(spec);
+    await containers.start(spec.agentId);
+    await until(async () => (await gatewayReady(spec.port, { timeoutMs: 500 })).ready);
+  }
+  const [mine, other] = specs;
+  const reaches = async (url: string) => {
+    const response = await fetch(`http://127.0.0.1:${mine.port}/test/fetch`, {
+      method: 'POST',
+      body: JSON.stringify({ url }),
+      signal: AbortSignal.timeout(10_000),
+    });
+    const { reached } = (await response.json()) as { reached: boolean };
+    return reached;
+  };
+  const info = await docker.getContainer(containerName(other.agentId)).inspect();
+  const network = info.NetworkSettings.Networks[containerName(other.agentId)];
+  expect(await reaches('http://127.0.0.1:18789/healthz')).toBe(true);
+  expect(await reaches(`http://${network?.IPAddress}:18789/healthz`)).toBe(false);
+  expect(await reaches(`http://${network?.Gateway}:${other.port}/healthz`)).toBe(false);
+  expect(await reaches(`http://host.docker.internal:${other.port}/healthz`)).toBe(false);
+
+  // Of the host they see what listens on the bridge's own address, and nothing on loopback.
+  for (const [address, expected] of [
+    [await containers.hostAddress(), true],
+    ['127.0.0.1', false],
+  ] as const) {
+    const listener = createHttpServer((_, response) => response.end()).listen(0, address);
+    await once(listener, 'listening');
+    const { port } = listener.address() as AddressInfo;
+    expect(await reaches(`http://host.docker.internal:${port}/`)).toBe(expected);
+    listener.close();
+  }
+}, 30_000);
+
+/** The value of an expression of `fs` in the agent's container, as its own user. */
+async function execute(agentId: string, expression: string): Promise<string> {
+  const code = `const fs=require('fs');const {readFileSync,statSync,writeFileSync}=fs;process.stdout.write(String(${expression}))`;
+  const exec = await docker
+    .getContainer(containerName(agentId))
+    .exec({ Cmd: ['node', '-e', code], AttachStdout: true, AttachStderr: true, Tty: true });
+  const stream = await exec.start({ Tty: true });
+  let output = '';
+  for await (const chunk of stream) output += chunk.toString();
+  return output;
+}

@@ -1,0 +1,118 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ensureAgentImage } from '../../scripts/agent-image/build-openclaw.js';
+import { gatewayHealth, gatewayReady } from '../../src/containers/gateway-probe.js';
+import {
+  CONFIG_FILE,
+  openClawConfig,
+  openClawEnvironment,
+} from '../../src/containers/openclaw-config.js';
+import { AGENT_RUNTIME_VERSION, loadConfig } from '../../src/config.js';
+import { testDocker, until } from '../support/docker.js';
+
+const engine = testDocker();
+const { containers, docker } = engine;
+const secrets = { gatewayToken: 'gateway-token-of-the-test', aiToken: 'ai-token-of-the-test' };
+let image: string;
+let provider: Server;
+const asked: { authorization: string | undefined; body: string }[] = [];
+
+beforeAll(async () => {
+  image = process.env.AGENT_RUNTIME_IMAGE ?? (await buildImage());
+  provider = createServer((request, response) => {
+    complete(request, response).catch(() => response.destroy());
+  });
+  provider.listen(0, await containers.hostAddress());
+  await once(provider, 'listening');
+}, 20 * 60_000);
+
+afterAll(async () => {
+  await engine.close();
+  provider.closeAllConnections();
+  provider.close();
+});
+
+it('runs real OpenClaw in the hardened profile, and it answers through the platform', async () => {
+  const { port: aiPort } = provider.address() as AddressInfo;
+  const config = openClawConfig({
+    aiBaseUrl: `http://host.docker.internal:${aiPort}/v1`,
+    model: 'auto',
+    userConfig: { gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
+  });
+  const spec = await engine.spec({
+    image,
+    env: openClawEnvironment(secrets),
+    files: { [CONFIG_FILE]: config },
+  });
+  await containers.ensureNetwork(spec);
+  await containers.ensureVolume(spec);
+  await containers.ensureContainer(spec);
+  await containers.start(spec.agentId);
+
+  const { gatewayToken: token } = secrets;
+  try {
+    await until(async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready, 60_000);
+  } catch (error) {
+    for await (const { line } of containers.logs(spec.agentId, { tail: 40 })) console.error(line);
+    throw error;
+  }
+  expect(await gatewayHealth(spec.port, { timeoutMs: 1_000 })).toMatchObject({
+    healthy: true,
+    body: { ok: true, status: 'live' },
+  });
+  expect(await gatewayReady(spec.port, { timeoutMs: 1_000, token })).toMatchObject({
+    body: { ready: true, failing: [] },
+  });
+  expect(await containers.inspect(spec.agentId)).toMatchObject({
+    runtimeVersion: AGENT_RUNTIME_VERSION,
+  });
+
+  expect((await ask(spec.port, 'wrong')).status).toBe(401);
+  const answer = await ask(spec.port, token);
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toMatchObject({
+    choices: [{ message: { role: 'assistant', content: 'Hello from the stub.' } }],
+  });
+  expect(asked[0]?.authorization).toBe(`Bearer ${secrets.aiToken}`);
+  expect(JSON.parse(asked[0]?.body ?? '')).toMatchObject({ model: 'auto', stream: true });
+}, 180_000);
+
+async function buildImage(): Promise<string> {
+  const { cacheDir } = loadConfig({
+    ...process.env,
+    DATABASE_URL: 'postgres://unused',
+    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+  });
+  return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
+}
+
+function ask(port: number, token: string): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body: JSON.stringify({
+      model: 'openclaw/default',
+      user: 'conversation-1',
+      messages: [{ role: 'user', content: 'Say hello.' }],
+    }),
+    signal: AbortSignal.timeout(120_000),
+  });
+}
+
+/** An AI provider that always says the same, streamed. */
+async function complete(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  asked.push({ authorization: request.headers.authorization, body: await text(request) });
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
+  const send = (delta: object, finish_reason: string | null) => {
+    const choices = [{ index: 0, delta, finish_reason }];
+    response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
+  };
+  send({ role: 'assistant', content: 'Hello from ' }, null);
+  send({ content: 'the stub.' }, null);
+  send({}, 'stop');
+  response.end('data: [DONE]\n\n');
+}

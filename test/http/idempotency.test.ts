@@ -1,0 +1,153 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { endpoint } from '../../api/http/endpoint.js';
+import { reply } from '../../api/http/reply.js';
+import { BadRequestError } from '../../src/errors.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { postJson, serve, signedIn, until, type TestListener } from './support.js';
+
+let database: TestDatabase;
+let listener: TestListener;
+let runs: string[] = [];
+let hold: Promise<void> | undefined;
+let release: () => void = () => undefined;
+
+const things = endpoint({
+  method: 'POST',
+  path: '/things',
+  summary: 'Make a thing',
+  tag: 'things',
+  auth: 'optional-session',
+  idempotent: true,
+  body: z.strictObject({ name: z.string() }),
+  responses: { 201: z.strictObject({ name: z.string(), run: z.number(), id: z.string() }) },
+  async handler({ body, idempotencyId }) {
+    runs.push(idempotencyId);
+    await hold;
+    if (body.name === 'bad') throw new BadRequestError('name is bad');
+    if (body.name === 'crash' && runs.length === 1) throw new Error('crashed');
+    const made = { name: body.name, run: runs.length, id: idempotencyId };
+    return reply(201, made, { Location: '/things/1', 'Set-Cookie': 'a=b' });
+  },
+});
+
+const make = (name: string, key: string, headers = {}) =>
+  listener.call('/things', postJson({ name }, { 'idempotency-key': key, ...headers }));
+
+const statement = (sql: string) =>
+  database.db.asPlatform().transaction(async (transaction) => {
+    await database.db.sequelize.query(sql, { transaction });
+  });
+
+function holdHandlers(): void {
+  hold = new Promise((resolve) => (release = resolve));
+}
+
+beforeAll(async () => {
+  database = await testDatabase();
+  listener = await serve([things], { database: database.db });
+}, 60_000);
+
+afterAll(async () => {
+  await listener?.close();
+  await database?.close();
+});
+
+afterEach(async () => {
+  release();
+  hold = undefined;
+  runs = [];
+  await statement('DELETE FROM idempotency_keys');
+});
+
+test('the first answer is given again, with its headers but not its cookie', async () => {
+  const first = await make('a', 'k');
+  const again = await make('a', 'k');
+  expect(again.status).toBe(201);
+  expect(await again.text()).toBe(await first.text());
+  expect(again.headers.get('location')).toBe('/things/1');
+  expect(again.headers.get('set-cookie')).toBeNull();
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+  expect(first.headers.get('idempotent-replayed')).toBeNull();
+  expect(runs).toHaveLength(1);
+});
+
+test('of many at once one runs, the others are told to wait', async () => {
+  holdHandlers();
+  const all = Array.from({ length: 8 }, () => make('a', 'k'));
+  const refused = await Promise.any(all);
+  expect(refused.status).toBe(409);
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+  release();
+  const statuses = (await Promise.all(all)).map(({ status }) => status).sort();
+  expect(statuses.filter((status) => status === 201).length).toBeGreaterThan(0);
+  expect(runs).toHaveLength(1);
+});
+
+test('another request with the same key is 422, also while the first one runs', async () => {
+  holdHandlers();
+  const first = make('a', 'k');
+  await until(() => runs.length === 1);
+  expect((await make('b', 'k')).status).toBe(422);
+  release();
+  await first;
+  expect((await make('b', 'k')).status).toBe(422);
+});
+
+test('a refusal is an answer too', async () => {
+  await make('bad', 'k');
+  const again = await make('bad', 'k');
+  expect(again.status).toBe(400);
+  expect(await again.json()).toEqual({ error: 'name is bad' });
+  expect(runs).toHaveLength(1);
+});
+
+test('a failure of ours is not kept: the next try runs, under the same id', async () => {
+  expect((await make('crash', 'k')).status).toBe(500);
+  expect((await make('crash', 'k')).status).toBe(201);
+  expect(runs).toHaveLength(2);
+  expect(runs[0]).toBe(runs[1]);
+});
+
+test('a key left by a dead process is taken over when its lock has ended', async () => {
+  holdHandlers();
+  const dead = make('a', 'k');
+  await until(() => runs.length === 1);
+  await statement(`UPDATE idempotency_keys SET locked_until = now() - interval '1 s'`);
+  release();
+  hold = undefined;
+  const taken = await make('a', 'k');
+  expect(taken.status).toBe(201);
+  expect(runs).toHaveLength(2);
+  await dead;
+  expect(await (await make('a', 'k')).text()).toBe(await taken.text());
+});
+
+test('after a day a key is free, and old rows are removed on the way', async () => {
+  await make('a', 'k');
+  await make('a', 'old');
+  await statement(`UPDATE idempotency_keys SET created_at = now() - interval '25 h'`);
+  expect((await make('b', 'k')).status).toBe(201);
+  const rows = await database.db
+    .asPlatform()
+    .transaction((transaction) => database.db.models.IdempotencyKey.findAll({ transaction }));
+  expect(rows.map(({ key }) => key)).toEqual(['k']);
+});
+
+test('two callers with the same key do not meet', async () => {
+  const anonymous = await make('a', 'k');
+  const session = await make('a', 'k', signedIn);
+  expect([anonymous.status, session.status]).toEqual([201, 201]);
+  expect(new Set(runs).size).toBe(2);
+});
+
+test('without a key every request runs, each with an id of its own', async () => {
+  for (let i = 0; i < 2; i++) await listener.call('/things', postJson({ name: 'a' }));
+  expect(new Set(runs).size).toBe(2);
+});
+
+test.each(['x'.repeat(256), 'a b'])('the key %s is refused', async (key) => {
+  const response = await make('a', key);
+  expect(response.status).toBe(400);
+  expect(runs).toEqual([]);
+});

@@ -1,0 +1,301 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { BlockList, createServer, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { limitedClient } from '../../api/http/client-address.js';
+import { endpoint } from '../../api/http/endpoint.js';
+import { MemoryCounters } from '../../api/http/memory-counters.js';
+import type { RateLimit } from '../../api/http/rate-limit.js';
+import { reply } from '../../api/http/reply.js';
+import { bearer, INTERNAL_KEY, postJson, serve, until, type TestListener } from './support.js';
+
+const REDIS_SERVER = '/usr/bin/redis-server';
+
+const limit = (name: string, max: number, prefix: string): RateLimit => ({
+  name,
+  max,
+  windowMs: 60_000,
+  message: `too many for ${name}`,
+  applies: (_method, path) => path.startsWith(prefix),
+});
+
+const general = limit('general', 6, '/api/');
+const ai = limit('ai', 3, '/api/ai/');
+
+let handled = 0;
+const route = (path: string, method: 'GET' | 'POST') =>
+  endpoint({
+    method,
+    path,
+    summary: path,
+    tag: 'limited',
+    auth: path === '/api/private' ? 'session' : 'none',
+    responses: { 200: z.strictObject({ ok: z.boolean() }) },
+    handler() {
+      handled++;
+      return reply(200, { ok: true });
+    },
+  });
+
+const endpoints = [
+  route('/api/plain', 'GET'),
+  route('/api/plain', 'POST'),
+  route('/api/ai/chat', 'GET'),
+  route('/api/private', 'GET'),
+  route('/free', 'GET'),
+];
+
+let open: TestListener[] = [];
+async function start(options: Parameters<typeof serve>[1] = {}): Promise<TestListener> {
+  const listener = await serve(endpoints, { limits: [general, ai], ...options });
+  open.push(listener);
+  return listener;
+}
+
+afterEach(async () => {
+  await Promise.all(open.map((listener) => listener.close()));
+  open = [];
+  handled = 0;
+});
+
+const statuses = async (answers: Promise<Response>[]) =>
+  (await Promise.all(answers)).map(({ status }) => status).sort();
+
+describe('in memory', () => {
+  test('exactly the limit passes of many at once', async () => {
+    const { call } = await start();
+    const answers = Array.from({ length: 20 }, () => call('/api/plain'));
+    expect(await statuses(answers)).toEqual([...Array(6).fill(200), ...Array(14).fill(429)]);
+    expect(handled).toBe(6);
+  });
+
+  test('nested limits count once each, and the tightest one speaks', async () => {
+    const { call } = await start();
+    const first = await call('/api/ai/chat');
+    expect(first.headers.get('ratelimit-limit')).toBe('3');
+    expect(first.headers.get('ratelimit-remaining')).toBe('2');
+    await call('/api/ai/chat');
+    await call('/api/ai/chat');
+    const refused = await call('/api/ai/chat');
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toEqual({ error: 'too many for ai' });
+
+    const other = await call('/api/plain');
+    expect(other.headers.get('ratelimit-limit')).toBe('6');
+    expect(other.headers.get('ratelimit-remaining')).toBe('2');
+  });
+
+  test('limited answers carry whole seconds, others nothing', async () => {
+    const { call } = await start({ limits: [limit('one', 1, '/api/')] });
+    const passed = await call('/api/plain');
+    expect(passed.headers.get('ratelimit-reset')).toMatch(/^(59|60)$/);
+    expect(passed.headers.get('retry-after')).toBeNull();
+    const refused = await call('/api/unknown');
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('ratelimit-remaining')).toBe('0');
+    expect(refused.headers.get('retry-after')).toMatch(/^(59|60)$/);
+    const free = await call('/free');
+    const names = [...free.headers.keys(), ...refused.headers.keys()];
+    expect(names.filter((name) => name.startsWith('x-ratelimit'))).toEqual([]);
+    expect(free.headers.get('ratelimit-limit')).toBeNull();
+  });
+
+  test('errors of a limited path carry the headers as well', async () => {
+    const { call } = await start();
+    const { status, headers } = await call('/api/private');
+    expect([status, headers.get('ratelimit-remaining')]).toEqual([401, '5']);
+  });
+
+  test('a refused request is neither authenticated nor read nor handled', async () => {
+    let lookups = 0;
+    const session = () => Promise.resolve((lookups++, undefined));
+    const { call } = await start({
+      limits: [limit('one', 1, '/api/')],
+      authenticate: { session },
+    });
+    await call('/api/plain');
+    const headers = { cookie: 'service-session=x' };
+    expect((await call('/api/private', { headers })).status).toBe(429);
+    expect((await call('/api/plain', postJson('{not json'))).status).toBe(429);
+    expect([lookups, handled]).toEqual([0, 1]);
+  });
+
+  test('entries vanish after their window', () => {
+    let now = 0;
+    const counters = new MemoryCounters(() => now);
+    for (let client = 0; client < 100; client++) counters.take(String(client), [general, ai]);
+    expect(counters.size).toBe(200);
+    now = 60_000;
+    expect(counters.take('0', [general]).counts[0]?.remaining).toBe(5);
+    expect(counters.size).toBe(1);
+  });
+
+  test('a refusal does not prolong the window', () => {
+    let now = 0;
+    const counters = new MemoryCounters(() => now);
+    for (let i = 0; i < 3; i++) counters.take('a', [ai]);
+    now = 59_999;
+    expect(counters.take('a', [ai]).refused).toBe(true);
+    now = 60_000;
+    expect(counters.take('a', [ai]).refused).toBe(false);
+  });
+
+  test('the number of entries is bounded', () => {
+    const counters = new MemoryCounters();
+    for (let client = 0; client < 50_100; client++) counters.take(String(client), [general]);
+    expect(counters.size).toBe(50_000);
+  });
+});
+
+describe('the client', () => {
+  test.each([
+    ['192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
+    ['2001:0DB8:0001:0002::', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+  ])('%s counts as %s', (address, client) => {
+    expect(limitedClient(address)).toBe(client);
+  });
+
+  const from = (address: string, extra = {}) => ({
+    headers: { 'x-forwarded-for': address, ...extra },
+  });
+  const remaining = async (answer: Promise<Response>) =>
+    (await answer).headers.get('ratelimit-remaining');
+
+  test('cannot choose its address itself', async () => {
+    const { call } = await start();
+    expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('5');
+    expect(await remaining(call('/api/plain', from('192.0.2.2', bearer('wrong'))))).toBe('4');
+  });
+
+  test('is told by the holder of the internal key', async () => {
+    const { call } = await start();
+    const key = bearer(INTERNAL_KEY);
+    expect(await remaining(call('/api/plain', from('192.0.2.1', key)))).toBe('5');
+    expect(await remaining(call('/api/plain', from('192.0.2.2', key)))).toBe('5');
+    expect(await remaining(call('/api/plain', from('::ffff:192.0.2.2', key)))).toBe('4');
+  });
+
+  test('is the first untrusted hop from the right behind trusted proxies', async () => {
+    const trustedProxies = new BlockList();
+    trustedProxies.addSubnet('127.0.0.0', 8, 'ipv4');
+    trustedProxies.addAddress('198.51.100.7', 'ipv4');
+    const { call } = await start({
+      config: { production: false, trustedProxies, redisUrl: undefined },
+    });
+    expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('5');
+    expect(await remaining(call('/api/plain', from('10.9.9.9, 192.0.2.1, 198.51.100.7')))).toBe(
+      '4',
+    );
+    expect(await remaining(call('/api/plain', from('192.0.2.1, nonsense')))).toBe('5');
+  });
+});
+
+describe('in Redis', () => {
+  let redis: ChildProcess | undefined;
+  let port = 0;
+
+  const config = () => ({
+    production: false,
+    trustedProxies: new BlockList(),
+    redisUrl: `redis://127.0.0.1:${port}`,
+  });
+
+  async function startRedis(): Promise<void> {
+    if (!existsSync(REDIS_SERVER)) throw new Error(`${REDIS_SERVER} is missing: install redis`);
+    const options = [
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+    ];
+    redis = spawn(REDIS_SERVER, options, { stdio: 'ignore' });
+    await until(() => answers(port));
+  }
+
+  async function stopRedis(): Promise<void> {
+    const child = redis;
+    if (child === undefined) return;
+    redis = undefined;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill();
+    await ended;
+  }
+
+  beforeAll(async () => {
+    port = await freePort();
+    await startRedis();
+  });
+  afterAll(stopRedis);
+
+  test('exactly the limit passes, over two processes together', async () => {
+    const limits = [limit('shared', 10, '/api/')];
+    const listeners = [
+      await start({ limits, config: config() }),
+      await start({ limits, config: config() }),
+    ];
+    const answers = listeners.flatMap(({ call }) =>
+      Array.from({ length: 15 }, () => call('/api/plain')),
+    );
+    expect(await statuses(answers)).toEqual([...Array(10).fill(200), ...Array(20).fill(429)]);
+  });
+
+  test('nested limits count once each, and refusals in none', async () => {
+    const limits = [limit('outer', 6, '/api/'), limit('inner', 3, '/api/ai/')];
+    const { call } = await start({ limits, config: config() });
+    for (let i = 0; i < 5; i++) await call('/api/ai/chat');
+    const { headers } = await call('/api/plain');
+    expect(headers.get('ratelimit-remaining')).toBe('2');
+    expect(headers.get('ratelimit-reset')).toMatch(/^(59|60)$/);
+  });
+
+  test('entries vanish after their window', async () => {
+    const brief = { ...limit('brief', 1, '/api/'), windowMs: 200 };
+    const { call } = await start({ limits: [brief], config: config() });
+    expect((await call('/api/plain')).status).toBe(200);
+    expect((await call('/api/plain')).status).toBe(429);
+    await until(async () => (await call('/api/plain')).status === 200);
+  });
+
+  test('each process counts for itself while Redis is away, and shares again after', async () => {
+    const limits = [limit('outage', 2, '/api/')];
+    const { call, log } = await start({ limits, config: config() });
+    expect((await call('/api/plain')).status).toBe(200);
+    await stopRedis();
+    expect(await statuses([1, 2, 3].map(() => call('/api/plain')))).toEqual([200, 200, 429]);
+    await startRedis();
+    await until(async () => {
+      await call('/api/plain');
+      return log.some(({ msg }) => msg === 'Redis answers again: limits are shared');
+    });
+    expect(log.filter(({ level }) => level === 40)).toHaveLength(1);
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}

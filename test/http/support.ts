@@ -1,0 +1,81 @@
+import { BlockList } from 'node:net';
+import { pino, type Logger } from 'pino';
+import { Database } from '../../src/database/database.js';
+import type { Endpoint } from '../../api/http/endpoint.js';
+import { createListener, type ListenerOptions } from '../../api/http/listener.js';
+import type { Listening } from '../../api/http/server.js';
+
+export const INTERNAL_KEY = 'internal-key-of-this-test';
+export const SESSION_TOKEN = 'session-token-of-this-test';
+export const CSRF_TOKEN = 'csrf-token-of-this-test';
+
+export const ADA = { id: 'ada', name: 'Ada', email: 'ada@example.com', isAdmin: false };
+
+/** A database that nothing answers for: these tests must not reach it. */
+export const NO_DATABASE = new Database('postgres://nobody@127.0.0.1:1/nothing');
+
+export interface TestListener extends Listening {
+  readonly log: readonly Record<string, unknown>[];
+  call(path: string, init?: RequestInit): Promise<Response>;
+}
+
+/** A real listener on a free port, with one signed-in user and an internal key. */
+export async function serve(
+  endpoints: readonly Endpoint[],
+  options: Partial<ListenerOptions> = {},
+): Promise<TestListener> {
+  const { log, lines } = memoryLog();
+
+  const listener = createListener({
+    name: 'test',
+    title: 'Test API',
+    endpoints,
+    limits: [],
+    authenticate: {
+      session: (token) =>
+        Promise.resolve(token === SESSION_TOKEN ? { user: ADA, csrfToken: CSRF_TOKEN } : undefined),
+      internalApiKey: INTERNAL_KEY,
+      agent: (token) =>
+        Promise.resolve(token === 'agent-token' ? { agentId: 'a1', userId: 'ada' } : undefined),
+    },
+    database: NO_DATABASE,
+    log,
+    config: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },
+    ...options,
+  });
+  const listening = await listener.listen('127.0.0.1', 0);
+  return {
+    ...listening,
+    log: lines,
+    call: (path, init) => fetch(`${listening.url}${path}`, init),
+  };
+}
+
+function memoryLog(): { log: Logger; lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string) => {
+    const parsed: unknown = JSON.parse(line);
+    if (typeof parsed === 'object' && parsed !== null) lines.push({ ...parsed });
+  };
+  return { log: pino({ level: 'debug' }, { write }), lines };
+}
+
+export function postJson(body: unknown, headers: Record<string, string> = {}): RequestInit {
+  return {
+    method: 'POST',
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+    headers: { 'content-type': 'application/json', ...headers },
+  };
+}
+
+export const signedIn = { cookie: `other=1; service-session=${SESSION_TOKEN}` };
+export const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+/** Asks again until it is so; fails after five seconds. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error('it did not become so within 5 s');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

@@ -1,0 +1,60 @@
+import { defineConfig } from 'vitest/config';
+
+/** Files that need no engine, or only the shared PostgreSQL and Temporal. */
+const WORKFLOWS = ['test/workflows/**/*.test.ts'];
+/** Whole programs: `npm start` itself, the tour, benchmarks' smoke runs. */
+const WHOLE = ['test/scripts/**/*.test.ts', 'test/e2e/**/*.test.ts'];
+const CONTAINERS = ['test/containers/**/*.test.ts', 'test/agent-image/**/*.test.ts'];
+
+export default defineConfig({
+  test: {
+    pool: 'forks',
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'units',
+          include: ['test/**/*.test.ts'],
+          exclude: [...WORKFLOWS, ...WHOLE, ...CONTAINERS],
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'workflows',
+          include: WORKFLOWS,
+          // Skipped time is global to one test server.
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'containers',
+          include: CONTAINERS,
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'whole',
+          include: WHOLE,
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          sequence: { groupOrder: 3 },
+        },
+      },
+    ],
+  },
+});

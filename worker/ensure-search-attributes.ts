@@ -1,0 +1,22 @@
+import { temporal } from '@temporalio/proto';
+import type { NativeConnection } from '@temporalio/worker';
+import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
+
+/** Registers what runs are found by, where the namespace does not have it. */
+export async function ensureSearchAttributes(
+  connection: NativeConnection,
+  namespace: string,
+): Promise<void> {
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  const missing = [AGENT_ID, AGENT_OWNER, AGENT_PHASE].filter(
+    ({ name }) => !Object.hasOwn(customAttributes, name),
+  );
+  if (missing.length === 0) return;
+  const { INDEXED_VALUE_TYPE_KEYWORD } = temporal.api.enums.v1.IndexedValueType;
+  await connection.operatorService.addSearchAttributes({
+    namespace,
+    searchAttributes: Object.fromEntries(
+      missing.map(({ name }) => [name, INDEXED_VALUE_TYPE_KEYWORD]),
+    ),
+  });
+}

@@ -1,0 +1,65 @@
+import { Client } from '@temporalio/client';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { NativeConnection, Runtime } from '@temporalio/worker';
+import { Supervisors } from '../api/temporal/supervisors.js';
+import { loadConfig } from '../src/config.js';
+import { connectContainers } from '../src/containers/engine-of.js';
+import { OFFICIAL_RUNTIME_IMAGE } from '../src/containers/runtime-image.js';
+import { Database } from '../src/database/database.js';
+import { createLogger } from '../src/log.js';
+import { tellProblem, tellReady, toldToEnd } from '../src/process-life.js';
+import { ensureSearchAttributes } from './ensure-search-attributes.js';
+import { createWorkers } from './platform-worker.js';
+import { keepRecovering } from './recover.js';
+import { temporalLogger } from './temporal-logger.js';
+import { builtWorkflows } from './workflow-code.js';
+
+/** The only Docker host so far; agents are placed on it by default. */
+const HOST = 'local';
+
+try {
+  await main();
+} catch (error) {
+  tellProblem(error);
+  process.exitCode = 1;
+}
+process.disconnect?.();
+
+async function main(): Promise<void> {
+  const ended = toldToEnd();
+  const config = loadConfig();
+  const log = createLogger('worker', config);
+  Runtime.install({ logger: temporalLogger(log), shutdownSignals: [] });
+
+  const { connectionOptions, namespace = 'default' } = loadClientConnectConfig();
+  const connection = await NativeConnection.connect(connectionOptions);
+  await ensureSearchAttributes(connection, namespace);
+  const database = new Database(config.databaseUrl);
+  const supervisors = new Supervisors(new Client({ connection, namespace }), config.temporalUiUrl);
+  const workers = await createWorkers({
+    connection,
+    namespace,
+    config,
+    database,
+    containers: connectContainers(config),
+    code: builtWorkflows(),
+    host: HOST,
+    image: config.agentRuntimeImage ?? `${OFFICIAL_RUNTIME_IMAGE}:${config.agentRuntimeVersion}`,
+  });
+
+  const recovering = new AbortController();
+  const running = Promise.all(workers.map((worker) => worker.run()));
+  keepRecovering({ database, supervisors, log }, recovering.signal);
+  tellReady();
+  void ended.then(() => {
+    recovering.abort();
+    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+  });
+  try {
+    await running;
+  } finally {
+    recovering.abort();
+    await database.close();
+    await connection.close();
+  }
+}

@@ -1,0 +1,16 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { WorkerOptions } from '@temporalio/worker';
+
+export type WorkflowCode = Pick<WorkerOptions, 'workflowBundle'>;
+
+/**
+ * The bundle that the build made of the workflows, beside this file's folder.
+ *
+ * @throws Error when it is missing.
+ */
+export function builtWorkflows(): WorkflowCode {
+  const codePath = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));
+  if (!existsSync(codePath)) throw new Error('The workflow bundle is missing: run npm run build');
+  return { workflowBundle: { codePath } };
+}
