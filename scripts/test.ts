@@ -24,7 +24,7 @@ async function main(filters: string[]): Promise<number> {
   const checks = filters.length === 0 ? await runChecks() : { passed: [], failed: [] };
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-test-'));
   chmodSync(folder, 0o711); // root's PostgreSQL runs as another user, who must pass
-  const cleanups: (() => Promise<unknown>)[] = [
+  const cleanups: (() => Promise<void>)[] = [
     () => rm(folder, { recursive: true, force: true, maxRetries: 3 }),
     killAll,
   ];

@@ -1,0 +1,114 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { endLeftovers } from '../../scripts/engines/process.js';
+import { isAlive, type ProcessIdentity } from '../../scripts/engines/process-identity.js';
+import { poll } from '../../scripts/poll.js';
+import { freePort } from '../../scripts/ports.js';
+import { projectRoot } from '../../scripts/root.js';
+
+/** One run of the real `npm start`, seen as a person at the terminal sees it. */
+export class Launcher {
+  readonly #child: ChildProcess;
+  #output = '';
+  readonly ended: Promise<number | null>;
+
+  constructor(env: NodeJS.ProcessEnv) {
+    this.#child = spawn(process.execPath, [path.join(projectRoot, 'scripts', 'start.mjs')], {
+      cwd: projectRoot,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const collect = (chunk: Buffer) => (this.#output += chunk.toString());
+    this.#child.stdout?.on('data', collect);
+    this.#child.stderr?.on('data', collect);
+    this.ended = new Promise((resolve) => this.#child.once('close', resolve));
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Waits until a text was printed. @throws with the whole output when it was not. */
+  async printed(text: string, timeoutMs = 90_000): Promise<void> {
+    let over = false;
+    void this.ended.then(() => (over = true));
+    const shown = () => (this.#output.includes(text) ? true : over ? false : undefined);
+    if ((await poll(async () => shown(), { timeoutMs })) === true) return;
+    throw new Error(`"${text}" was not printed, but:\n${this.#output}`);
+  }
+}
+
+/** A data folder and ports of a test's own, with everything that was started on them. */
+export class Place {
+  readonly #launchers: Launcher[] = [];
+
+  private constructor(
+    readonly dataDir: string,
+    readonly webPort: number,
+    private readonly backendPort: number,
+    private readonly agentAiPort: number,
+  ) {}
+
+  static async make(): Promise<Place> {
+    const folder = await mkdtemp(path.join(tmpdir(), 'aps-start-'));
+    return new Place(
+      path.join(folder, 'data'),
+      await freePort(),
+      await freePort(),
+      await freePort(),
+    );
+  }
+
+  start(env: NodeJS.ProcessEnv = {}): Launcher {
+    const launcher = new Launcher({
+      ...process.env,
+      DATA_DIR: this.dataDir,
+      WEB_PORT: String(this.webPort),
+      BACKEND_PORT: String(this.backendPort),
+      AGENT_AI_PORT: String(this.agentAiPort),
+      AGENT_RUNTIME_IMAGE: 'no-agent-is-created-here',
+      MANAGE_DOCKER: 'never',
+      ...env,
+    });
+    this.#launchers.push(launcher);
+    return launcher;
+  }
+
+  /** The processes that are recorded as running now. */
+  async processes(): Promise<(ProcessIdentity & { name: string })[]> {
+    const runDir = path.join(this.dataDir, 'run');
+    const records = (await readdir(runDir)).filter((file) => file.endsWith('.process.json'));
+    return Promise.all(
+      records.map(async (file) => {
+        const identity = JSON.parse(await readFile(path.join(runDir, file), 'utf8'));
+        return { ...(identity as ProcessIdentity), name: file.replace('.process.json', '') };
+      }),
+    );
+  }
+
+  /** Ends whatever still runs and removes the folder. */
+  async close(): Promise<void> {
+    for (const launcher of this.#launchers) {
+      launcher.kill('SIGTERM');
+      await launcher.ended;
+    }
+    await endLeftovers(path.join(this.dataDir, 'run'));
+    await rm(path.dirname(this.dataDir), { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** Which of these processes are still there. */
+export async function survivors(of: readonly (ProcessIdentity & { name: string })[]) {
+  const alive = await Promise.all(of.map(isAlive));
+  return of.filter((_, index) => alive[index]).map(({ name }) => name);
+}
