@@ -10,10 +10,12 @@ export class StartFailure extends Error {
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof StartFailure) return error.message;
-  const { code, path } = error as NodeJS.ErrnoException;
+  const { code, path, syscall } = error as NodeJS.ErrnoException;
   const place = path ?? 'the data folder';
   if (code === 'ENOSPC') return `The disk that holds ${place} is full: free some space first.`;
-  if (code === 'EROFS' || code === 'EACCES' || code === 'EPERM') {
+  // Making a folder and its parents on a read-only disk fails as if a parent were missing.
+  const unwritable = code === 'EROFS' || code === 'EACCES' || code === 'EPERM';
+  if (unwritable || (code === 'ENOENT' && syscall === 'mkdir')) {
     return `${place} cannot be written by this user: make it writable, or set DATA_DIR and CACHE_DIR.`;
   }
   return error.name === 'ConfigError' ? error.message : (error.stack ?? error.message);

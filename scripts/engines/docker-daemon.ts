@@ -40,12 +40,13 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
   if (leftover && (await answers(host))) {
     say('Taking over the Docker engine that an earlier start left running.');
     const daemon = adoptProcess(leftover, 'docker', runDir);
-    return { host, process: daemon, stop: () => daemon.stop(STOP_TIMEOUT_MS) };
+    return { host, process: daemon, stop: () => stopDaemon(daemon, execRoot) };
   }
   if (leftover) await endProcess(leftover, 'SIGTERM', STOP_TIMEOUT_MS);
 
   await refuseNextToAnother();
   const dockerd = (await findProgram('dockerd')) ?? (await installDocker());
+  say('Starting a Docker engine of our own: this is root on Linux, and none was found ...');
   await rm(path.join(execRoot, 'docker.pid'), { force: true });
   await mkdir(execRoot, { recursive: true, mode: 0o711 });
   const daemon = await startProcess({
@@ -62,10 +63,7 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
     env: withoutDockerVariables(),
     runDir,
   });
-  const stop = async () => {
-    await daemon.stop(STOP_TIMEOUT_MS);
-    await rm(execRoot, { recursive: true, force: true });
-  };
+  const stop = () => stopDaemon(daemon, execRoot);
   const ready = await poll(
     async () => (daemon.hasEnded() ? 'ended' : (await answers(host)) ? 'ready' : undefined),
     { timeoutMs: READY_TIMEOUT_MS },
@@ -76,6 +74,11 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
     throw new StartFailure(`dockerd does not start; the end of ${daemon.logFile}:\n${why}`);
   }
   return { host, process: daemon, stop };
+}
+
+async function stopDaemon(daemon: EngineProcess, execRoot: string): Promise<void> {
+  await daemon.stop(STOP_TIMEOUT_MS);
+  await rm(execRoot, { recursive: true, force: true });
 }
 
 /** Two engines on one network overwrite each other's firewall rules. */

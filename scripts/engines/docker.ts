@@ -1,5 +1,4 @@
 import { describeFailure } from '../failure.js';
-import { step } from '../report.js';
 import { startDockerDaemon, type DockerDaemon } from './docker-daemon.js';
 import { findDocker } from './docker-find.js';
 
@@ -30,10 +29,7 @@ export async function obtainDocker({ dataDir, runDir, manage }: DockerOptions): 
   if (!manage) return { host: undefined, missing };
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return { host: undefined, missing };
   try {
-    const own = await step(
-      'Starting a Docker engine of our own (root on Linux, none was found)',
-      () => startDockerDaemon(dataDir, runDir),
-    );
+    const own = await startDockerDaemon(dataDir, runDir);
     return { host: own.host, own };
   } catch (error) {
     return { host: undefined, missing: describeFailure(error) };

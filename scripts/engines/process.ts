@@ -129,9 +129,12 @@ export async function killAll(): Promise<void> {
 /** Looks after a process that an earlier start had started. */
 export function adoptProcess(recorded: ProcessRecord, name: string, runDir: string): EngineProcess {
   let over = false;
-  const ended = watchEnd(recorded).then(() => {
+  const forget = () => {
     over = true;
     rmSync(recordPath(runDir, name), { force: true });
+  };
+  const ended = watchEnd(recorded).then(() => {
+    forget();
     return 'ended';
   });
   return {
@@ -141,7 +144,7 @@ export function adoptProcess(recorded: ProcessRecord, name: string, runDir: stri
     hasEnded: () => over,
     stop: async (graceMs) => {
       await endProcess(recorded, recorded.stopSignal, graceMs);
-      await ended;
+      forget(); // `ended` looks only now and then, and does not hold this process open
     },
   };
 }

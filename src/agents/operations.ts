@@ -39,21 +39,23 @@ export async function requestOperation(
 ): Promise<void> {
   const { Agent, Operation } = tenant.models;
   await tenant.transaction(async (transaction) => {
-    const [row] = await Operation.findOrCreate({
-      where: { id: operation.id },
-      defaults: {
-        id: operation.id,
-        agentId: agent.id,
-        userId: agent.userId,
-        kind: operation.kind,
-        input: operation.input ?? null,
-        error: null,
-        runId: null,
-        requestedAt: new Date(),
-        finishedAt: null,
-      },
-      transaction,
-    });
+    await Operation.bulkCreate(
+      [
+        {
+          id: operation.id,
+          agentId: agent.id,
+          userId: agent.userId,
+          kind: operation.kind,
+          input: operation.input ?? null,
+          error: null,
+          runId: null,
+          requestedAt: new Date(),
+          finishedAt: null,
+        },
+      ],
+      { ignoreDuplicates: true, transaction },
+    );
+    const row = await Operation.findByPk(operation.id, { rejectOnEmpty: true, transaction });
     if (row.agentId !== agent.id || row.kind !== operation.kind) {
       throw new BadRequestError('The Idempotency-Key was used for another operation');
     }
