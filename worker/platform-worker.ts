@@ -1,4 +1,5 @@
-import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
+import type { NativeConnection} from '@temporalio/worker';
+import { Worker, type WorkerOptions } from '@temporalio/worker';
 import { createContainerActivities } from '../activities/containers.js';
 import { createRecordActivities } from '../activities/records.js';
 import { AgentRecords } from '../src/agents/agent-records.js';

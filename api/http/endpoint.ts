@@ -118,5 +118,5 @@ export function endpoint<
 >(declaration: TypedEndpoint<A, R, P, Q, H, B>): Endpoint {
   // The listener only ever calls the handler with what the declaration's own schemas and its own
   // authentication class have produced, so the precise request type can be forgotten here.
-  return declaration as unknown as Endpoint;
+  return declaration;
 }

@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
 import type { Config } from '../../src/config.js';
@@ -73,7 +74,9 @@ export function createListener(options: ListenerOptions): Listener {
     }),
   );
 
-  return { app, listen: (host, port) => server.listen(app.callback(), host, port) };
+  const handle = app.callback();
+  const serve: RequestListener = (request, response) => void handle(request, response);
+  return { app, listen: (host, port) => server.listen(serve, host, port) };
 }
 
 const CLIENT_LEFT = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE']);

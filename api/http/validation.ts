@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { BadRequestError } from '../../src/errors.js';
 
 type Issue = Parameters<z.core.$ZodErrorMap>[0];

@@ -115,7 +115,10 @@ export class AgentRecords {
     return this.database.asUser(agent.userId).transaction(async (transaction) => {
       const { Agent, Operation } = this.database.models;
       const where = { id: agent.agentId, deletedAt: null };
-      if ((await Agent.count({ where, transaction })) === 0) return 'gone';
+      const found = await Agent.findOne({ where, attributes: ['desired'], transaction });
+      if (!found) return 'gone';
+      // Its removal was asked for meanwhile, and must not be taken back by what is older.
+      if (found.desired === 'deleted' && operation.kind !== 'delete') return 'withdrawn';
       const row = await Operation.findByPk(operation.id, { transaction, lock: true });
       if (!row || row.finishedAt !== null) return 'withdrawn';
       if (row.status === 'requested') {

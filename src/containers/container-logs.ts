@@ -120,8 +120,9 @@ async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
 
 /** Takes the engine's multiplexed stream apart: 8 bytes of stream and length, then the payload. */
 async function* frames(stream: Readable) {
-  let rest = Buffer.alloc(0);
-  for await (const chunk of stream) {
+  let rest: Buffer = Buffer.alloc(0);
+  // A stream without an encoding gives buffers.
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     while (rest.length >= 8) {
       const length = rest.readUInt32BE(4);

@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import type DockerModem from 'docker-modem';
 import type { LogRange } from './container-logs.js';
 import { callEngine } from './engine.js';
 
@@ -33,8 +32,7 @@ export function openLog(
     },
     ...(signal ? { abortSignal: signal } : {}),
   };
-  // The client's types leave `modem` untyped.
-  const modem = docker.modem as DockerModem;
+  const modem = docker.modem;
   return callEngine(
     timeoutMs,
     () =>
