@@ -1,4 +1,4 @@
-import type Koa from 'koa';
+import type { RouterContext } from '@koa/router';
 import type { Logger } from 'pino';
 
 /**
@@ -6,19 +6,19 @@ import type { Logger } from 'pino';
  * the requested one, because ids, queries, headers and bodies are nobody's business in a log.
  */
 export function watchAccess(
-  { req, res }: Koa.Context,
+  ctx: RouterContext,
   about: {
     readonly log: Logger;
     readonly requestId: string;
-    readonly template: string | undefined;
   },
 ): void {
+  const { req, res } = ctx;
   const started = performance.now();
   res.once('close', () => {
     const line = {
       requestId: about.requestId,
       method: req.method,
-      path: about.template ?? '(unknown)',
+      path: ctx._matchedRoute?.toString() ?? '(unknown)',
       status: res.statusCode,
       ms: Math.round((performance.now() - started) * 10) / 10,
     };

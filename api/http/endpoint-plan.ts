@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
-import { BadRequestError } from '../../src/errors.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint } from './endpoint.js';
 import { presenter, type Presenter } from './presenter.js';
@@ -12,8 +11,7 @@ import { validator } from './validation.js';
 export interface Plan {
   readonly endpoint: Endpoint;
   readonly presenter: Presenter;
-  /** @param raw as they stand in the path, still percent-encoded. */
-  readParams(raw: Readonly<Record<string, string>>): unknown;
+  readParams(params: Readonly<Record<string, string>>): unknown;
   /** @param search what follows the `?`. */
   readQuery(search: string): unknown;
   readHeaders(headers: IncomingHttpHeaders): unknown;
@@ -42,22 +40,14 @@ export function planOf(
   return {
     endpoint,
     presenter: presenter(endpoint, errorStatuses(endpoint, options.limits), options),
-    readParams: checkParams ? (raw) => checkParams(decodeParams(raw)) : nothing,
+    readParams: checkParams ? (params) => checkParams(storable(params)) : nothing,
     readQuery: checkQuery ? (search) => checkQuery(parseQuery(search)) : nothing,
     readHeaders: checkHeaders ?? nothing,
     readBody: checkBody ? (read) => checkBody(read === undefined ? noBody : read) : nothing,
   };
 }
 
-function decodeParams(raw: Readonly<Record<string, string>>): Record<string, string> {
-  const params: Record<string, string> = {};
-  for (const [name, value] of Object.entries(raw)) {
-    try {
-      params[name] = decodeURIComponent(value);
-    } catch {
-      throw new BadRequestError(`${name} is not valid in the path`);
-    }
-  }
+function storable(params: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   refuseUnstorable(params, 'path');
   return params;
 }

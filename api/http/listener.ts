@@ -59,20 +59,19 @@ export function createListener(options: ListenerOptions): Listener {
     if (clientLeft(error)) log.debug('the client went away');
     else log.error({ error: describeError(error) }, 'a response could not be completed');
   });
-  app.use(
-    pipeline({
-      endpoints: [...endpoints, ...referencePages(document, options.title)],
-      limits,
-      limiter,
-      addressOf: addressReader(config.trustedProxies, options.authenticate.internalApiKey),
-      callerOf: authentication(options.authenticate, options.publicUrl),
-      idempotency: idempotency(database),
-      database,
-      log,
-      production: config.production,
-      server,
-    }),
-  );
+  const middleware = pipeline({
+    endpoints: [...endpoints, ...referencePages(document, options.title)],
+    limits,
+    limiter,
+    addressOf: addressReader(config.trustedProxies, options.authenticate.internalApiKey),
+    callerOf: authentication(options.authenticate, options.publicUrl),
+    idempotency: idempotency(database),
+    database,
+    log,
+    production: config.production,
+    server,
+  });
+  for (const each of middleware) app.use(each);
 
   const handle = app.callback();
   const serve: RequestListener = (request, response) => void handle(request, response);

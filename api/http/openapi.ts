@@ -5,7 +5,6 @@ import { errorStatuses } from './derived-errors.js';
 import type { Endpoint, ResponseBody } from './endpoint.js';
 import { mayStream, schemaOf } from './presenter.js';
 import type { RateLimit } from './rate-limit.js';
-import { isParameter } from './routes.js';
 import { SESSION_COOKIE } from './session-cookie.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -101,7 +100,7 @@ function parametersOf({ path, params, query, headers, idempotent }: Endpoint): J
   const declared = params && propertiesOf(params).properties;
   const inPath = path
     .split('/')
-    .filter(isParameter)
+    .filter((segment) => segment.startsWith(':'))
     .map((segment) => segment.slice(1))
     .map((name) => ({
       name,

@@ -1,9 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import Router, { type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { Logger } from 'pino';
 import type { Database } from '../../src/database/database.js';
-import { NotFoundError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
+import {
+  BadRequestError,
+  NotFoundError,
+  ServiceError,
+  TooManyRequestsError,
+} from '../../src/errors.js';
 import { watchAccess } from './access-log.js';
 import type { CallerReader } from './authentication.js';
 import type { AddressReader } from './client-address.js';
@@ -17,7 +23,6 @@ import { jsonAnswer, type Answer, type Presenter } from './presenter.js';
 import type { Limiter, RateLimit } from './rate-limit.js';
 import { readJsonBody } from './read-body.js';
 import { readRequestId } from './request-id.js';
-import { Routes, type Match } from './routes.js';
 import { SECURITY_HEADERS } from './security-headers.js';
 import type { Server } from './server.js';
 
@@ -34,50 +39,58 @@ export interface PipelineOptions {
   readonly server: Server;
 }
 
-/** What is known of a request before its endpoint is asked. */
+/** What is known of a request before its endpoint is asked, and what becomes of it. */
 interface Arrival {
-  readonly ctx: Koa.Context;
   readonly path: string;
   readonly search: string;
-  readonly match: Match<Plan> | undefined;
   readonly requestId: string;
   readonly clientAddress: string;
+  answer?: Answer;
 }
+
+type Context = RouterContext<Koa.DefaultState & { arrival?: Arrival }>;
 
 /**
  * The way of every request: request id, access log, security headers, rate limit, body,
  * authentication, validation, tenant, handler, presenter. The limit is taken before the body is
  * read, so that a refused request costs nothing else.
  */
-export function pipeline(options: PipelineOptions): Koa.Middleware {
+export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   const { log, limiter, server } = options;
-  const routes = new Routes<Plan>();
-  for (const endpoint of options.endpoints) {
-    routes.add(endpoint.method, endpoint.path, planOf(endpoint, options));
+  // Exactly as declared: what a limit sees is what a handler gets, so no second spelling of a path
+  // escapes its limits.
+  const router = new Router<Context['state']>({ strict: true, sensitive: true });
+  // Literal paths first, so that they win over parameters: `/api/agents/clone` over `:id`.
+  const literalFirst = options.endpoints.toSorted((a, b) => parameters(a) - parameters(b));
+  for (const endpoint of literalFirst) {
+    const plan = planOf(endpoint, options);
+    router.register(endpoint.path, [endpoint.method], async (ctx: Context) => {
+      const { arrival } = ctx.state;
+      if (arrival) arrival.answer = await ask(plan, ctx, arrival);
+    });
   }
 
-  async function answer(arrival: Arrival): Promise<Answer> {
-    const { ctx, match, path, clientAddress } = arrival;
-    const method = ctx.method;
-    const pending = limiter.check(method, path, clientAddress);
+  /** Takes the limits, lets the router find the endpoint, and says what there is if there is none. */
+  async function answer(ctx: Context, arrival: Arrival, next: Koa.Next): Promise<Answer> {
+    const { path, clientAddress } = arrival;
+    const pending = limiter.check(ctx.method, path, clientAddress);
     const verdict = pending instanceof Promise ? await pending : pending;
     if (verdict !== undefined) {
       ctx.set(verdict.headers);
       if (verdict.refusal !== undefined) throw new TooManyRequestsError(verdict.refusal);
     }
-
-    if (match === undefined) throw new NotFoundError();
-    const plan = match.byMethod.get(method === 'HEAD' ? 'GET' : method);
-    if (plan === undefined) return wrongMethod(match, method);
-    return ask(plan, arrival, match.params);
+    requireDecodable(path);
+    ctx.state.arrival = arrival;
+    await next();
+    if (arrival.answer) return arrival.answer;
+    const methods = (ctx.matched ?? []).flatMap((layer) => layer.methods);
+    if (methods.length === 0) throw new NotFoundError();
+    return wrongMethod(methods, ctx.method);
   }
 
   /** Leads a request to its endpoint's handler. */
-  async function ask(
-    plan: Plan,
-    { ctx, search, requestId, clientAddress }: Arrival,
-    rawParams: Readonly<Record<string, string>>,
-  ): Promise<Answer> {
+  async function ask(plan: Plan, ctx: Context, arrival: Arrival): Promise<Answer> {
+    const { clientAddress, requestId, search } = arrival;
     const { endpoint } = plan;
     const incoming = ctx.req;
     const rawBody = hasBody(incoming)
@@ -86,7 +99,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware {
     const identified = options.callerOf(endpoint.auth, incoming);
     const caller = identified instanceof Promise ? await identified : identified;
 
-    const params = plan.readParams(rawParams);
+    const params = plan.readParams(ctx.params);
     const query = plan.readQuery(search);
     const headers = plan.readHeaders(incoming.headers);
     const body = plan.readBody(rawBody);
@@ -169,32 +182,40 @@ export function pipeline(options: PipelineOptions): Koa.Middleware {
     ctx.flushHeaders();
   }
 
-  return async (ctx) => {
+  const arrive: Koa.Middleware = async (koaContext, next) => {
+    // The router, which comes next, adds what it has found to the same context.
+    const ctx = koaContext as Context;
     const requestId = readRequestId(ctx.req.headers['x-request-id']);
-    const url = ctx.req.url ?? '/';
-    const queryAt = url.indexOf('?');
-    const path = queryAt < 0 ? url : url.slice(0, queryAt);
-    const match = routes.match(path);
-    watchAccess(ctx, { log, requestId, template: match?.template });
-    ctx.res.setHeader('X-Request-Id', requestId);
-    for (const [name, value] of SECURITY_HEADERS) ctx.res.setHeader(name, value);
-
     const arrival: Arrival = {
-      ctx,
-      path,
-      search: queryAt < 0 ? '' : url.slice(queryAt + 1),
-      match,
+      // As the router reads it: a limit must not see another path than the endpoint's.
+      path: ctx.path,
+      search: ctx.querystring,
       requestId,
       clientAddress: options.addressOf(ctx.req),
     };
+    watchAccess(ctx, { log, requestId });
+    ctx.res.setHeader('X-Request-Id', requestId);
+    for (const [name, value] of SECURITY_HEADERS) ctx.res.setHeader(name, value);
     let result: Answer;
     try {
-      result = await answer(arrival);
+      result = await answer(ctx, arrival, next);
     } catch (error) {
       result = failed(error, requestId);
     }
     send(ctx, result);
   };
+  return [arrive, router.routes() as Koa.Middleware];
+}
+
+const parameters = ({ path }: Endpoint): number => path.split('/:').length - 1;
+
+/** The router hands on what it cannot decode; nothing declared here is spelt like that. */
+function requireDecodable(path: string): void {
+  try {
+    decodeURIComponent(path);
+  } catch {
+    throw new BadRequestError('The path is not valid');
+  }
 }
 
 function hasBody({ method, headers }: IncomingMessage): boolean {
@@ -202,9 +223,9 @@ function hasBody({ method, headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
-function wrongMethod({ byMethod }: Match<Plan>, method: string): Answer {
-  const allowed = [...byMethod.keys(), ...(byMethod.has('GET') ? ['HEAD'] : []), 'OPTIONS'];
-  const headers = { Allow: allowed.join(', ') };
+function wrongMethod(known: readonly string[], method: string): Answer {
+  const allowed = new Set([...known.toSorted(), 'OPTIONS']);
+  const headers = { Allow: [...allowed].join(', ') };
   if (method !== 'OPTIONS') return jsonAnswer(405, { error: 'Method not allowed' }, headers);
   return { status: 204, headers, contentType: undefined, body: undefined };
 }

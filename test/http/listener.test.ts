@@ -157,7 +157,7 @@ describe('validation', () => {
   test.each([
     ['/notes/123456', 'id must be at most 5 characters'],
     ['/notes/%00', 'path contains a character that cannot be stored'],
-    ['/notes/%E0%A4', 'id is not valid in the path'],
+    ['/notes/%E0%A4', 'The path is not valid'],
     ['/notes/1?color=green', 'color must be one of red, blue'],
     ['/notes/1?color=red&color=blue', 'color must be one of red, blue'],
     ['/notes/1?color=%00', 'query contains a character that cannot be stored'],

@@ -1,5 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { BlockList, createServer, type AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -11,7 +13,7 @@ import type { RateLimit } from '../../api/http/rate-limit.js';
 import { reply } from '../../api/http/reply.js';
 import { bearer, INTERNAL_KEY, postJson, serve, until, type TestListener } from './support.js';
 
-const REDIS_SERVER = '/usr/bin/redis-server';
+const REDIS_SERVER = process.env.TEST_REDIS_SERVER ?? '/usr/bin/redis-server';
 
 const limit = (name: string, max: number, prefix: string): RateLimit => ({
   name,
@@ -64,6 +66,15 @@ const statuses = async (answers: Promise<Response>[]) =>
   (await Promise.all(answers)).map(({ status }) => status).sort();
 
 describe('in memory', () => {
+  test('a path spelt as a whole address counts like the path', async () => {
+    const { port, call } = await start();
+    const spelt = httpRequest({ port, path: `http://127.0.0.1:${port}/api/plain` }).end();
+    const [answer] = (await once(spelt, 'response')) as [IncomingMessage];
+    expect([answer.statusCode, answer.headers['ratelimit-remaining']]).toEqual([200, '5']);
+    answer.resume();
+    expect((await call('/api/plain')).headers.get('ratelimit-remaining')).toBe('4');
+  });
+
   test('exactly the limit passes of many at once', async () => {
     const { call } = await start();
     const answers = Array.from({ length: 20 }, () => call('/api/plain'));
