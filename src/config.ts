@@ -94,6 +94,10 @@ class EnvironmentReader {
     return this.checkUrl(name, this.text(name), protocols) ?? fallback;
   }
 
+  requiredUrl(name: string, protocols: readonly string[]): string {
+    return this.checkUrl(name, this.required(name) || undefined, protocols) ?? '';
+  }
+
   /** An address that may hold a password, and so may come from a file. */
   secretUrl(name: string, protocols: readonly string[]): string | undefined {
     return this.checkUrl(name, this.secret(name), protocols);
@@ -146,7 +150,7 @@ export function loadConfig(env: Environment = process.env) {
     backendUrl: read.url('BACKEND_URL', ['http', 'https'], `http://${reachable}:${backendPort}`),
     trustedProxies: readTrustedProxies(read),
 
-    databaseUrl: read.required('DATABASE_URL'),
+    databaseUrl: read.requiredUrl('DATABASE_URL', ['postgres', 'postgresql']),
     databaseOwnerUrl: read.secretUrl('DATABASE_OWNER_URL', ['postgres', 'postgresql']),
     redisUrl: read.secretUrl('REDIS_URL', ['redis', 'rediss']),
     temporalUiUrl: read.url('TEMPORAL_UI_URL', ['http', 'https']),

@@ -20,9 +20,14 @@ export async function listAgents(
   page: { readonly limit: number; readonly after?: readonly string[] | undefined },
 ): Promise<Page<AgentRow>> {
   const { limit, after } = page;
+  const { userId } = tenant;
   const rows = await tenant.transaction((transaction) =>
     tenant.models.Agent.findAll({
-      where: { desired: ['running', 'stopped'], ...(after && following(after)) },
+      where: {
+        ...(userId !== undefined && { userId }),
+        desired: ['running', 'stopped'],
+        ...(after && following(after)),
+      },
       order: [
         ['createdAt', 'ASC'],
         ['id', 'ASC'],

@@ -9,15 +9,17 @@ const ANSWER_TIMEOUT_MS = 10 * 60_000;
  * Sends a chat completion to the provider as it came, but for the model's name, and hands back what
  * the provider answers, streaming if it streams.
  *
+ * @param firstByteTimeoutMs for tests.
  * @throws TooManyRequestsError when the provider limits, BadGatewayError when it fails otherwise.
  */
 export async function forwardCompletion(
   provider: Provider,
   body: Readonly<Record<string, unknown>>,
   signal: AbortSignal,
+  firstByteTimeoutMs = FIRST_BYTE_TIMEOUT_MS,
 ): Promise<Response> {
   const begun = new AbortController();
-  const timer = setTimeout(() => begun.abort(), FIRST_BYTE_TIMEOUT_MS);
+  const timer = setTimeout(() => begun.abort(), firstByteTimeoutMs);
   let response: Response;
   try {
     response = await fetch(`${provider.baseUrl}/chat/completions`, {

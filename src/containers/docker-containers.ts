@@ -116,24 +116,19 @@ export class DockerContainers {
    */
   async ensureContainer(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
     const options = containerOptions(spec, this.installation);
-    let created = false;
     for (let attempt = 1; ; attempt++) {
       const existing = await this.find(spec.agentId);
       if (existing && (await this.fits(existing, options.Labels, spec.agentId))) {
-        if (!existing.State.Running) await this.writeFiles(spec.agentId, spec.files);
-        return { id: existing.Id, created };
+        if (!existing.State.Running) await this.putFiles(existing.Id, spec.files);
+        return { id: existing.Id, created: false };
       }
       if (existing) await this.removeContainer(spec.agentId);
-      try {
-        await this.call((abortSignal) => this.docker.createContainer({ ...options, abortSignal }));
-        created = true;
-      } catch (error) {
-        if (!(error instanceof EngineRefusedError)) throw error;
-        if (error.statusCode === 404) throw new ImageUnavailableError(spec.image, { cause: error });
-        // The name is taken: by another call like this one, or by one that is being removed.
-        if (error.statusCode !== 409 || attempt === ATTEMPTS) throw error;
-        await delay(ATTEMPT_PAUSE_MS);
+      const id = await this.create(options, attempt === ATTEMPTS);
+      if (id !== undefined) {
+        await this.putFiles(id, spec.files);
+        return { id, created: true };
       }
+      await delay(ATTEMPT_PAUSE_MS);
     }
   }
 
@@ -143,12 +138,8 @@ export class DockerContainers {
    * @throws ContainerMissingError, RangeError for a path that leads out of the volume.
    */
   async writeFiles(agentId: string, files: Readonly<Record<string, string>>): Promise<void> {
-    if (Object.keys(files).length === 0) return;
     const { Id: id } = await this.get(agentId);
-    const archive = await stateArchive(files);
-    await this.call((abortSignal) =>
-      this.docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, abortSignal }),
-    );
+    await this.putFiles(id, files);
   }
 
   /** Starts the container, or finds it running. @throws PortTakenError, ContainerMissingError */
@@ -258,6 +249,34 @@ export class DockerContainers {
       this.docker.listContainers({ all: true, filters, abortSignal }),
     );
     return containers.map(containerSummary);
+  }
+
+  /** Undefined when the name is taken: by another call like this, or by one being removed. */
+  private async create(
+    options: Docker.ContainerCreateOptions,
+    isLast: boolean,
+  ): Promise<string | undefined> {
+    try {
+      const { id } = await this.call((abortSignal) =>
+        this.docker.createContainer({ ...options, abortSignal }),
+      );
+      return id;
+    } catch (error) {
+      if (!(error instanceof EngineRefusedError)) throw error;
+      if (error.statusCode === 404) {
+        throw new ImageUnavailableError(options.Image ?? '', { cause: error });
+      }
+      if (error.statusCode !== 409 || isLast) throw error;
+      return undefined;
+    }
+  }
+
+  private async putFiles(id: string, files: Readonly<Record<string, string>>): Promise<void> {
+    if (Object.keys(files).length === 0) return;
+    const archive = await stateArchive(files);
+    await this.call((abortSignal) =>
+      this.docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, abortSignal }),
+    );
   }
 
   private async find(agentId: string): Promise<Docker.ContainerInspectInfo | undefined> {

@@ -15,6 +15,8 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 /** The database as one tenant, or the platform, sees it. */
 export interface TenantDatabase {
   readonly models: Models;
+  /** Whose rows; undefined for the platform. To be named in lists: the policy alone uses no index. */
+  readonly userId: string | undefined;
   /**
    * Runs `work` in one transaction whose rows are the tenant's; commits what it returns, rolls
    * back when it throws. Queries must be given the transaction: without it they see no rows.
@@ -53,12 +55,12 @@ export class Database {
 
   /** The rows of one user. An id that no user has is no error: it owns no rows. */
   asUser(userId: string): TenantDatabase {
-    return this.asTenant(tenantSql(this.sequelize.escape(userId), 'off'));
+    return this.asTenant(tenantSql(this.sequelize.escape(userId), 'off'), userId);
   }
 
   /** All rows: for the platform's own work across tenants, never on behalf of a user. */
   asPlatform(): TenantDatabase {
-    return this.asTenant(tenantSql("''", 'on'));
+    return this.asTenant(tenantSql("''", 'on'), undefined);
   }
 
   /** Asks the server one trivial question; rejects when it does not answer in time. */
@@ -70,10 +72,10 @@ export class Database {
     await this.sequelize.close();
   }
 
-  private asTenant(tenant: string): TenantDatabase {
+  private asTenant(tenant: string, userId: string | undefined): TenantDatabase {
     const { sequelize, models } = this;
     const options: TenantTransactionOptions = { tenantSql: tenant };
-    return { models, transaction: (work) => sequelize.transaction(options, work) };
+    return { models, userId, transaction: (work) => sequelize.transaction(options, work) };
   }
 }
 
