@@ -5,6 +5,8 @@ const WORKFLOWS = ['test/workflows/**/*.test.ts'];
 /** Whole programs: `npm start` itself, the tour, benchmarks' smoke runs. */
 const WHOLE = ['test/scripts/**/*.test.ts', 'test/e2e/**/*.test.ts'];
 const CONTAINERS = ['test/containers/**/*.test.ts', 'test/agent-image/**/*.test.ts'];
+/** The product in one process on all engines (test/support/platform.ts). */
+const PLATFORM = ['test/{agents,ai,backend,chat,logs,web}/**/*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -15,7 +17,7 @@ export default defineConfig({
         test: {
           name: 'units',
           include: ['test/**/*.test.ts'],
-          exclude: [...WORKFLOWS, ...WHOLE, ...CONTAINERS],
+          exclude: [...WORKFLOWS, ...WHOLE, ...CONTAINERS, ...PLATFORM],
           testTimeout: 20_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 0 },
@@ -47,12 +49,22 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'platform',
+          include: PLATFORM,
+          testTimeout: 90_000,
+          hookTimeout: 120_000,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'whole',
           include: WHOLE,
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 4 },
         },
       },
     ],

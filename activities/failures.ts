@@ -1,4 +1,4 @@
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, TemporalFailure } from '@temporalio/common';
 import {
   ForeignContainerError,
   ImageUnavailableError,
@@ -26,7 +26,9 @@ export async function telling<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof ApplicationFailure || !(error instanceof Error)) throw error;
+    if (!(error instanceof Error) || error instanceof TemporalFailure) throw error;
+    // How a cancelled wait ends: the engine knows it as such.
+    if (error.name === 'AbortError') throw error;
     throw ApplicationFailure.fromError(error, {
       type: error.name,
       nonRetryable: FINAL.some((type) => error instanceof type),

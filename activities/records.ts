@@ -1,5 +1,6 @@
-import { AgentRecords, NoPortFreeError } from '../src/agents/agent-records.js';
 import { ApplicationFailure } from '@temporalio/common';
+import { NoPortFreeError, type AgentRecords } from '../src/agents/agent-records.js';
+import { NotFoundError } from '../src/errors.js';
 
 /** What workflows write to the database. Run as local activities: short and idempotent. */
 export function createRecordActivities(records: AgentRecords) {
@@ -8,8 +9,8 @@ export function createRecordActivities(records: AgentRecords) {
       try {
         return await records.reservePort(...args);
       } catch (error) {
-        // Waiting does not make a port; saying so does.
-        if (error instanceof NoPortFreeError) {
+        // Waiting makes neither a port nor an agent; saying so does.
+        if (error instanceof NoPortFreeError || error instanceof NotFoundError) {
           throw ApplicationFailure.nonRetryable(error.message, error.name);
         }
         throw error;

@@ -14,7 +14,17 @@ import path from 'node:path';
 import { root, sentence } from './bootstrap.mjs';
 
 const dist = path.join(root, 'dist');
-const rooms = ['src', 'api', 'workflows', 'activities', 'worker', 'scripts', 'bench'];
+// Benchmarks run the tests' small agent image, too.
+const rooms = [
+  'src',
+  'api',
+  'workflows',
+  'activities',
+  'worker',
+  'scripts',
+  'bench',
+  'test/agent-image',
+];
 const bundled = ['src', 'workflows', 'activities'];
 
 try {

@@ -24,37 +24,69 @@ export async function keepRunning<T extends Running>(
   start: () => Promise<T>,
 ): Promise<T> {
   const first = await start();
-  let current: Running = first;
+  return { ...first, stop: watchOver(name, start, first) };
+}
+
+/**
+ * The same for what needs something that may come later: when the first start fails this says why,
+ * and goes on trying.
+ */
+export async function keepTrying(
+  name: string,
+  start: () => Promise<Running>,
+): Promise<Pick<Running, 'stop'>> {
+  let first: Running | undefined;
+  try {
+    first = await start();
+  } catch (error) {
+    stopping.signal.throwIfAborted();
+    say(`${name} does not start yet, and is tried again: ${describeFailure(error)}`);
+  }
+  return { stop: watchOver(name, start, first) };
+}
+
+/** Returns what ends it, whichever run of it that is by then. */
+function watchOver(
+  name: string,
+  start: () => Promise<Running>,
+  first: Running | undefined,
+): () => Promise<void> {
+  let current = first;
   let ending = false;
+  const isOver = () => ending || stopping.signal.aborted;
 
   const watch = async () => {
     let delayMs = FIRST_DELAY_MS;
     for (;;) {
-      const since = performance.now();
-      const how = await current.process.ended;
-      if (ending || stopping.signal.aborted) return;
-      if (performance.now() - since > STEADY_MS) delayMs = FIRST_DELAY_MS;
-      say(`${name} ${how}; starting it again (its log: ${current.process.logFile})`);
-      for (;;) {
+      if (current) {
+        const since = performance.now();
+        const how = await current.process.ended;
+        if (isOver()) return;
+        if (performance.now() - since > STEADY_MS) delayMs = FIRST_DELAY_MS;
+        say(`${name} ${how}; starting it again (its log: ${current.process.logFile})`);
+        current = undefined;
+      }
+      let told = '';
+      while (!current) {
         await sleep(delayMs);
         delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS);
-        if (ending || stopping.signal.aborted) return;
+        if (isOver()) return;
         try {
           current = await start();
           say(`${name} is back.`);
-          break;
         } catch (error) {
-          if (ending || stopping.signal.aborted) return;
-          say(`${name} did not come back: ${describeFailure(error)}`);
+          if (isOver()) return;
+          const reason = describeFailure(error);
+          if (reason !== told) say(`${name} did not come back: ${reason}`);
+          told = reason;
         }
       }
     }
   };
   void watch();
 
-  const stop = () => {
+  return async () => {
     ending = true;
-    return current.stop();
+    await current?.stop();
   };
-  return { ...first, stop };
 }

@@ -7,7 +7,7 @@ import { startPostgres } from './engines/postgres.js';
 import { findTemporalCli } from './engines/temporal-binary.js';
 import { startTemporal } from './engines/temporal.js';
 import { describeFailure, StartFailure } from './failure.js';
-import { keepRunning } from './keep-running.js';
+import { keepRunning, keepTrying } from './keep-running.js';
 import { chooseEnginePorts, type EnginePorts } from './kept-ports.js';
 import { say, step } from './report.js';
 import { projectRoot } from './root.js';
@@ -27,6 +27,7 @@ export class Platform {
   /** The environment of the services, complete once all engines are up. */
   readonly env: NodeJS.ProcessEnv;
   readonly #started: Started[] = [];
+  #ownTemporal = false;
 
   constructor(
     private readonly settings: Settings,
@@ -63,21 +64,23 @@ export class Platform {
     }
   }
 
-  /** Finds or makes the image for new agents, when there is an engine that could run it. */
+  /** Finds or makes the image for new agents on the engine. */
   async obtainImage(): Promise<void> {
-    if (this.env.DOCKER_HOST === undefined || isSet(this.env, 'AGENT_RUNTIME_IMAGE')) return;
+    if (isSet(this.env, 'AGENT_RUNTIME_IMAGE')) return;
     const image = await obtainAgentImage(this.env, this.settings.runDir);
     if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;
   }
 
   /** Starts worker and API; each is started again when it dies. */
   async startServices(): Promise<void> {
-    for (const name of ['worker', 'api'] as const) {
-      const service = await keepRunning(name, () =>
-        startService({ name, env: this.env, runDir: this.settings.runDir }),
-      );
-      this.#started.push({ name, stop: () => service.stop() });
-    }
+    const start = (name: 'worker' | 'api') => () =>
+      startService({ name, env: this.env, runDir: this.settings.runDir });
+    // Only the worker cannot do without Temporal, which may be somewhere else and come up later.
+    const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
+    const worker = await keepWorker('worker', start('worker'));
+    this.#started.push({ name: 'worker', stop: () => worker.stop() });
+    const api = await keepRunning('api', start('api'));
+    this.#started.push({ name: 'api', stop: () => api.stop() });
   }
 
   /** Stops everything, last started first, going on past what cannot be stopped. */
@@ -119,7 +122,8 @@ export class Platform {
   async #startTemporal(ports: EnginePorts): Promise<void> {
     if (isSet(this.env, 'TEMPORAL_ADDRESS')) return;
     const { config, dataDir, runDir } = this.settings;
-    const cli = await findTemporalCli(config.cacheDir);
+    const cli = await this.#findTemporal(config.cacheDir);
+    if (cli === undefined) return;
     const start = () =>
       startTemporal({
         cli,
@@ -132,8 +136,20 @@ export class Platform {
       keepRunning('Temporal', start),
     );
     this.#started.push({ name: 'Temporal', stop: () => temporal.stop() });
+    this.#ownTemporal = true;
     this.env.TEMPORAL_ADDRESS = temporal.address;
     this.env.TEMPORAL_UI_URL ??= temporal.uiUrl;
+  }
+
+  /** Accounts and all that is only read work without it, so its absence is told and borne. */
+  async #findTemporal(cacheDir: string): Promise<string | undefined> {
+    try {
+      return await findTemporalCli(cacheDir);
+    } catch (error) {
+      if (!(error instanceof StartFailure)) throw error;
+      say(`${error.message} Until then no agent is created or changed.`);
+      return undefined;
+    }
   }
 
   async #startDocker(): Promise<Docker> {

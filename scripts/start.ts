@@ -52,7 +52,7 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   const docker = await platform.startEngines();
   if (docker.host === undefined) say(`${docker.missing} Until then no agent can be created.`);
   await platform.migrate();
-  await platform.obtainImage();
+  if (docker.host !== undefined) await platform.obtainImage();
   await platform.startServices();
   say(summary(settings, platform.env));
 }

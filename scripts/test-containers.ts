@@ -1,39 +1,22 @@
 import { connectEngine } from '../src/containers/engine.js';
 
-/** Label that every container, network and volume of a test carries. */
-const TEST_LABEL = 'test-run';
+/** Label that everything carries which the tests of one `npm test` make on an engine. */
+const SUITE_LABEL = 'test-suite';
 
-/** Ids of what tests have made on an engine and not removed. */
-export interface TestRemains {
-  readonly containers: readonly string[];
-  readonly networks: readonly string[];
-  readonly volumes: readonly string[];
-}
-
-/** What carries the test label now. */
-export async function listTestRemains(dockerHost: string): Promise<TestRemains> {
+/**
+ * Removes what tests have left behind, because they failed or were cut short.
+ *
+ * @param suite the label's value; what another `npm test` has made is left alone.
+ * @returns how many things that were.
+ */
+export async function removeTestRemains(dockerHost: string, suite: string): Promise<number> {
   const docker = connectEngine(dockerHost);
-  const filters = { label: [TEST_LABEL] };
-  const [containers, networks, { Volumes: volumes }] = await Promise.all([
-    docker.listContainers({ all: true, filters }),
-    docker.listNetworks({ filters }),
-    docker.listVolumes({ filters }),
-  ]);
-  return {
-    containers: containers.map(({ Id }) => Id),
-    networks: networks.map(({ Id }) => Id),
-    volumes: volumes.map(({ Name }) => Name),
-  };
-}
-
-/** Removes what a run left behind, and nothing that was there before it: others may test, too. */
-export async function removeTestRemains(dockerHost: string, before: TestRemains): Promise<number> {
-  const docker = connectEngine(dockerHost);
-  const now = await listTestRemains(dockerHost);
-  const added = (kind: keyof TestRemains) => now[kind].filter((id) => !before[kind].includes(id));
-  for (const id of added('containers'))
-    await docker.getContainer(id).remove({ force: true, v: true });
-  for (const id of added('networks')) await docker.getNetwork(id).remove();
-  for (const name of added('volumes')) await docker.getVolume(name).remove();
-  return added('containers').length + added('networks').length + added('volumes').length;
+  const filters = { label: [`${SUITE_LABEL}=${suite}`] };
+  const containers = await docker.listContainers({ all: true, filters });
+  for (const { Id } of containers) await docker.getContainer(Id).remove({ force: true, v: true });
+  const networks = await docker.listNetworks({ filters });
+  for (const { Id } of networks) await docker.getNetwork(Id).remove();
+  const { Volumes: volumes } = await docker.listVolumes({ filters });
+  for (const { Name } of volumes) await docker.getVolume(Name).remove();
+  return containers.length + networks.length + volumes.length;
 }

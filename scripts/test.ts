@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { chmodSync, existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { chmodSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { runChecks, runVisibly } from './checks.js';
@@ -10,7 +10,7 @@ import { projectRoot } from './root.js';
 import { say } from './report.js';
 import { readSettings } from './settings.js';
 import { stopping } from './stopping.js';
-import { listTestRemains, removeTestRemains } from './test-containers.js';
+import { removeTestRemains } from './test-containers.js';
 import { startTestEngines } from './test-engines.js';
 import { countTests, type TestCounts } from './test-results.js';
 
@@ -28,20 +28,20 @@ async function main(filters: string[]): Promise<number> {
     () => rm(folder, { recursive: true, force: true, maxRetries: 3 }),
     killAll,
   ];
+  const suite = randomUUID();
   let tests: TestCounts = { passed: 0, failed: 1, skipped: [] };
   let vitest = 1;
   try {
     const engines = await startTestEngines(folder, readSettings(process.env).config, cleanups);
     const { DOCKER_HOST: docker } = engines;
     if (docker !== undefined) {
-      const before = await listTestRemains(docker);
       cleanups.push(async () => {
-        const removed = await removeTestRemains(docker, before);
+        const removed = await removeTestRemains(docker, suite);
         if (removed > 0) say(`Removed ${removed} things that tests had left on the Docker engine.`);
       });
     }
     const report = path.join(folder, 'report.json');
-    vitest = await runVitest(filters, report, engines);
+    vitest = await runVitest(filters, report, { ...engines, TEST_SUITE: suite });
     if (existsSync(report)) tests = countTests(report);
   } catch (error) {
     if (!stopping.signal.aborted) say(describeFailure(error));

@@ -4,21 +4,36 @@ export interface TourFacts {
   readonly backendUrl: string;
 }
 
-/** Commands to paste into another terminal, from an account to an agent that answers. */
+/**
+ * Commands to paste into another terminal, from an account to an agent that answers. Needs bash or
+ * zsh, curl, Node and INTERNAL_API_KEY. README.md has the same, for the usual ports.
+ */
 export function tour({ webUrl, backendUrl }: TourFacts): string {
-  return `  export WEB=${webUrl} BACKEND=${backendUrl} COOKIES=$(mktemp)
-  # An account, and a session in the cookie jar
-  curl -sS $WEB/api/register -H 'content-type: application/json' -d '{"name":"Ada","email":"ada@example.com","password":"correct horse battery"}'
-  curl -sS -c $COOKIES $WEB/api/auth/login -H 'content-type: application/json' -d '{"email":"ada@example.com","password":"correct horse battery"}'
-  USER_ID=$(curl -sS -b $COOKIES $WEB/api/auth/session | node -p 'JSON.parse(require("fs").readFileSync(0)).user.id')
-  # A plan, granted by the operator
-  curl -sS $BACKEND/api/subscriptions/deploy -H "authorization: Bearer $INTERNAL_API_KEY" -H 'content-type: application/json' -d '{"userId":"'$USER_ID'","plan":"solo"}'
-  # An agent, a question to it, its log, and its end
-  AGENT_ID=$(curl -sS -b $COOKIES $WEB/api/agents/provision -H 'content-type: application/json' -d '{"name":"my-agent"}' | node -p 'JSON.parse(require("fs").readFileSync(0)).agent.id')
-  curl -sS -b $COOKIES $WEB/api/agents/$AGENT_ID
-  curl -sS -b $COOKIES $WEB/api/chat -H 'content-type: application/json' -d '{"agentId":"'$AGENT_ID'","message":"Who are you?"}'
-  curl -sS "$BACKEND/api/logs/$AGENT_ID/history?limit=20" -H "authorization: Bearer $INTERNAL_API_KEY"
-  curl -sS -X POST "$BACKEND/api/agents/$AGENT_ID/stop?wait=60" -H "authorization: Bearer $INTERNAL_API_KEY"
-  curl -sS -X POST "$BACKEND/api/agents/$AGENT_ID/start?wait=60" -H "authorization: Bearer $INTERNAL_API_KEY"
-  curl -sS -X DELETE -b $COOKIES $WEB/api/agents/$AGENT_ID`;
+  return `# The tour
+WEB=${webUrl} BACKEND=${backendUrl} COOKIES=$(mktemp)
+web() { curl -sS --fail-with-body -b $COOKIES -c $COOKIES -H 'content-type: application/json' "$WEB$@" && echo; }
+backend() { curl -sS --fail-with-body -H "authorization: Bearer $INTERNAL_API_KEY" -H 'content-type: application/json' "$BACKEND$@" && echo; }
+field() { node -p "JSON.parse(require('fs').readFileSync(0)).$1"; }
+
+# An account, and a session in the cookie file
+web /api/register -d '{"name": "Ada", "email": "ada@example.com", "password": "correct horse battery"}'
+web /api/auth/login -d '{"email": "ada@example.com", "password": "correct horse battery"}'
+USER_ID=$(web /api/auth/session | field user.id)
+
+# A plan, granted by the operator
+backend /api/subscriptions/deploy -d '{"userId": "'$USER_ID'", "plan": "solo"}'
+
+# An agent, once it runs (OpenClaw takes some ten seconds)
+AGENT_ID=$(web /api/agents/provision -d '{"name": "my-agent"}' | field agent.id)
+until web /api/agents/$AGENT_ID | grep -E '"status":"(running|error)"'; do sleep 2; done
+
+# A question to it, and its log
+web /api/chat -d '{"agentId": "'$AGENT_ID'", "message": "Who are you?"}'
+backend "/api/logs/$AGENT_ID/history?limit=20"
+
+# Stop it, start it, see what was done to it, and take it away
+web "/api/agents/$AGENT_ID/stop?wait=60" -X POST
+web "/api/agents/$AGENT_ID/start?wait=60" -X POST
+web /api/agents/$AGENT_ID/operations
+web /api/agents/$AGENT_ID -X DELETE`;
 }

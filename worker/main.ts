@@ -1,11 +1,17 @@
 import { Client } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { NativeConnection, Runtime } from '@temporalio/worker';
+import {
+  NativeConnection,
+  Runtime,
+  TransportError,
+  type NativeConnectionOptions,
+} from '@temporalio/worker';
 import { Supervisors } from '../api/temporal/supervisors.js';
 import { loadConfig } from '../src/config.js';
 import { connectContainers } from '../src/containers/engine-of.js';
 import { OFFICIAL_RUNTIME_IMAGE } from '../src/containers/runtime-image.js';
 import { Database } from '../src/database/database.js';
+import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
 import { tellProblem, tellReady, toldToEnd } from '../src/process-life.js';
 import { ensureSearchAttributes } from './ensure-search-attributes.js';
@@ -32,7 +38,7 @@ async function main(): Promise<void> {
   Runtime.install({ logger: temporalLogger(log), shutdownSignals: [] });
 
   const { connectionOptions, namespace = 'default' } = loadClientConnectConfig();
-  const connection = await NativeConnection.connect(connectionOptions);
+  const connection = await connect(connectionOptions);
   await ensureSearchAttributes(connection, namespace);
   const database = new Database(config.databaseUrl);
   const supervisors = new Supervisors(new Client({ connection, namespace }), config.temporalUiUrl);
@@ -61,5 +67,18 @@ async function main(): Promise<void> {
     recovering.abort();
     await database.close();
     await connection.close();
+  }
+}
+
+/** Says in a sentence, instead of in the transport's own words, that nobody is there. */
+async function connect(options: NativeConnectionOptions): Promise<NativeConnection> {
+  try {
+    return await NativeConnection.connect(options);
+  } catch (cause) {
+    if (!(cause instanceof TransportError)) throw cause;
+    throw new UnavailableError(
+      `Temporal does not answer at ${options.address ?? 'its usual address'}`,
+      { cause },
+    );
   }
 }

@@ -1,4 +1,4 @@
-import type { NativeConnection} from '@temporalio/worker';
+import type { NativeConnection } from '@temporalio/worker';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
 import { createContainerActivities } from '../activities/containers.js';
 import { createRecordActivities } from '../activities/records.js';

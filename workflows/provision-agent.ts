@@ -1,6 +1,7 @@
 import {
   ApplicationFailure,
   CancellationScope,
+  CancelledFailure,
   isCancellation,
   log,
   proxyActivities,
@@ -48,14 +49,16 @@ export async function provisionAgent(agent: AgentRef): Promise<void> {
     compensateBy('removeVolume', () => undo.removeVolume(agent));
     compensateBy('removeNetwork', () => undo.removeNetwork(agent));
     compensateBy('removeContainer', () => undo.removeContainer(agent));
-    const prepared = [image.ensureImage(agent), engine.createVolume(agent)];
+    const prepared = allSettled([image.ensureImage(agent), engine.createVolume(agent)]);
 
     for (let tried = 1; ; tried++) {
       const summary = `port ${port}`;
       try {
-        const network = engine.createNetwork.executeWithOptions({ summary }, [agent]);
-        await allSettled([...prepared, network]);
-        await engine.createContainer(agent);
+        // The engine looks for a container's network only when it starts it.
+        await allSettled([
+          engine.createNetwork.executeWithOptions({ summary }, [agent]),
+          prepared.then(() => engine.createContainer(agent)),
+        ]);
         await engine.startContainer.executeWithOptions({ summary }, [agent]);
         break;
       } catch (error) {
@@ -69,8 +72,10 @@ export async function provisionAgent(agent: AgentRef): Promise<void> {
     await readiness.awaitReady(agent);
     await record.recordRunning(agent);
   } catch (error) {
+    const cancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
     const leftOver = await CancellationScope.nonCancellable(() => undoAll(compensations));
-    if (isCancellation(error)) throw error;
+    // A step that fails when it is cancelled is a cancellation all the same.
+    if (cancelled) throw isCancellation(error) ? error : new CancelledFailure('Cancelled');
     throw ApplicationFailure.create({
       type: PROVISIONING_FAILED,
       message: failureReason(error),

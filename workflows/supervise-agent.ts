@@ -51,6 +51,8 @@ interface Operation {
   readonly scope: CancellationScope;
 }
 
+type Outcome = 'succeeded' | 'failed' | 'cancelled';
+
 /**
  * The one supervisor of one agent, for as long as the agent lives: the only writer of its
  * container. Operations reach it as Updates and run one at a time; in between it watches.
@@ -67,7 +69,11 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
 
   let { desired, provisioned, observed } = input;
   let current: Operation | undefined;
-  let next: Operation | undefined;
+  /** At most two: what was asked for, and the deletion that takes over. */
+  const pending: Operation[] = input.operation
+    ? [newOperation(input.operation.id, input.operation.kind)]
+    : [];
+  let revival: CancellationScope | undefined;
   let wake = false;
   let deleted = false;
 
@@ -82,9 +88,10 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
       {
         description,
         validator: () => {
-          if (admit(kind, (next ?? current)?.kind) === 'conflict') {
+          const busyWith = newest();
+          if (admit(kind, busyWith?.kind) === 'conflict') {
             throw ApplicationFailure.nonRetryable(
-              `Another operation is running: ${(next ?? current)?.kind}`,
+              `Another operation is running: ${busyWith?.kind}`,
               OPERATION_CONFLICT,
             );
           }
@@ -101,60 +108,81 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     wake = true;
   });
 
-  if (input.operation) {
-    next = newOperation(input.operation.id, input.operation.kind);
-  }
-
   while (!deleted) {
+    const next = pending.shift();
     if (next) {
       await runOperation(next);
     } else if (workflowInfo().historyLength > MAX_HISTORY_EVENTS && allHandlersFinished()) {
-      await continueAsNew<typeof superviseAgent>({ ...agent, desired, provisioned, observed });
+      await continueAsNew<typeof superviseAgent>({
+        ...agent,
+        desired,
+        provisioned,
+        ...(!wake && observed && { observed }),
+      });
     } else if (desired === 'running' && provisioned) {
       await watchContainer();
     } else {
-      await condition(() => next !== undefined);
+      await condition(() => pending.length > 0);
     }
   }
   await condition(allHandlersFinished);
 
+  function newest(): Operation | undefined {
+    return pending.at(-1) ?? current;
+  }
+
   /** Answers at once: how it goes stands in the `operations` table, under the id that is returned. */
   function accept(kind: OperationKind, request: OperationRequest): OperationAdmitted {
-    const busyWith = next ?? current;
+    const busyWith = newest();
     if (busyWith && admit(kind, busyWith.kind) === 'join') return { operationId: busyWith.id };
-    next = newOperation(request.operationId, kind);
     // Only a deletion gets here while something runs.
-    current?.scope.cancel();
-    return { operationId: next.id };
+    for (const preempted of [current, ...pending]) preempted?.scope.cancel();
+    revival?.cancel();
+    const operation = newOperation(request.operationId, kind);
+    pending.push(operation);
+    return { operationId: operation.id };
   }
 
   async function runOperation(operation: Operation): Promise<void> {
     const { id, kind, scope } = operation;
     current = operation;
-    next = undefined;
     wake = false;
-    const begin = await record.beginOperation(agent, { id, kind, runId: workflowInfo().runId });
-    if (begin !== 'begun') {
-      deleted = begin === 'gone';
-      current = undefined;
-      return;
+    if (!scope.consideredCancelled) {
+      const begin = await record.beginOperation(agent, { id, kind, runId: workflowInfo().runId });
+      if (begin !== 'begun') {
+        deleted = begin === 'gone';
+        current = undefined;
+        return;
+      }
     }
+    const { status, error } = await outcomeOf(operation);
+    showPhase(settledPhase(status), error);
+    // Also when the supervisor itself was cancelled: nobody else tells how the operation ended.
+    await CancellationScope.nonCancellable(() =>
+      record.finishOperation(agent, { id, kind, status, error }),
+    );
+    current = undefined;
+  }
+
+  async function outcomeOf({
+    kind,
+    scope,
+  }: Operation): Promise<{ status: Outcome; error: string | null }> {
+    if (scope.consideredCancelled) return { status: 'cancelled', error: null };
     showPhase(PHASES[kind], null);
-    let status: 'succeeded' | 'failed' | 'cancelled' = 'succeeded';
-    let error: string | null = null;
     try {
       await scope.run(() => perform(kind));
       deleted = kind === 'delete';
       observed = desired === 'running' ? 'healthy' : undefined;
+      return { status: 'succeeded', error: null };
     } catch (failure) {
-      status = isCancellation(failure) ? 'cancelled' : 'failed';
-      error = status === 'failed' ? failureReason(failure) : null;
       observed = undefined;
-      log.warn('operation did not succeed', { kind, status, reason: error });
+      const reason = failureReason(failure);
+      // What fails while it is being cancelled would not have been let finish either.
+      const status = isCancellation(failure) || scope.consideredCancelled ? 'cancelled' : 'failed';
+      log.warn('operation did not succeed', { kind, status, reason });
+      return { status, error: status === 'failed' ? reason : null };
     }
-    showPhase(settledPhase(status), error);
-    await record.finishOperation(agent, { id, kind, status, error });
-    current = undefined;
   }
 
   async function perform(kind: OperationKind): Promise<void> {
@@ -177,6 +205,8 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
         await engine.stopContainer(agent);
         return bringUp();
       case 'delete':
+        // Also when it fails: what is left of the agent must not be started again.
+        desired = 'stopped';
         await removal.removeContainer(agent);
         await removal.removeNetwork(agent);
         await removal.removeVolume(agent);
@@ -211,7 +241,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     const seen = await scope.run(() =>
       Promise.race([
         watch.watchHealth(agent, observed ?? null),
-        condition(() => next !== undefined || wake).then(() => undefined),
+        condition(() => pending.length > 0 || wake).then(() => undefined),
       ]),
     );
     scope.cancel();
@@ -226,25 +256,32 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     await record.recordObservation(agent, seen);
   }
 
-  /** A container that ended without being told to is started again, for as long as it takes. */
+  /**
+   * A container that ended without being told to is started again, for as long as it takes. An
+   * operation cuts this short, and runs once the call to the engine that is under way has ended.
+   */
   async function revive(seen: Observation): Promise<void> {
     showPhase('error', seen.reason);
     await record.recordObservation(agent, seen);
+    observed = undefined;
+    if (pending.length > 0) return;
+    revival = new CancellationScope();
     try {
-      await bringUp();
+      await revival.run(bringUp);
       observed = 'healthy';
       showPhase('running', null);
     } catch (error) {
-      if (isCancellation(error)) throw error;
+      if (revival.consideredCancelled) return;
       const reason = failureReason(error);
       log.warn('container did not come back', { reason });
       await record.recordObservation(agent, { ...seen, reason });
-      await condition(() => next !== undefined || wake, REVIVAL_PAUSE);
-      observed = undefined;
+      await condition(() => pending.length > 0 || wake, REVIVAL_PAUSE);
+    } finally {
+      revival = undefined;
     }
   }
 
-  function settledPhase(status: 'succeeded' | 'failed' | 'cancelled'): string {
+  function settledPhase(status: Outcome): string {
     if (deleted) return 'deleted';
     return status === 'succeeded' ? desired : 'error';
   }

@@ -24,7 +24,7 @@ export function agentAiEndpoints(config: Config) {
       auth: 'agent',
       body: completion,
       responses: { 200: 'stream' },
-      errors: [404, 502, 503],
+      errors: [404, 429, 502, 503],
       async handler({ body, caller, signal, tenant }) {
         const agent = await getAgent(tenant, caller.agentId);
         const provider = configuredProvider(config);

@@ -13,8 +13,13 @@ import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../workflows/search-attributes.js';
 import * as supervision from '../../workflows/supervise-agent-messages.js';
 
-/** How long a request waits for the workflow engine. */
-const CALL_TIMEOUT_MS = 10_000;
+/**
+ * How long a request waits for the workflow engine. The client's own retries end up to 5 s after
+ * it, and the web API gives the backend 15 s in all.
+ */
+const CALL_TIMEOUT_MS = 8_000;
+
+const UNREACHABLE = 'The workflow engine cannot be reached; try again';
 
 /** What the supervisor of an agent has to know when it is not there yet. */
 export interface Supervised extends AgentRef {
@@ -111,7 +116,7 @@ export class Supervisors {
 
   private async call<T>(work: () => Promise<T>): Promise<T> {
     try {
-      return await this.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, work);
+      return await bounded(this.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, work));
     } catch (error) {
       if (
         error instanceof WorkflowUpdateFailedError &&
@@ -121,9 +126,7 @@ export class Supervisors {
         throw new ConflictError(error.cause.message);
       }
       if (isGrpcServiceError(error) || isGrpcServiceError(cause(error))) {
-        throw new UnavailableError('The workflow engine cannot be reached; try again', {
-          cause: error,
-        });
+        throw new UnavailableError(UNREACHABLE, { cause: error });
       }
       throw error;
     }
@@ -146,6 +149,19 @@ function startOptions(
       { key: AGENT_PHASE, value: operation ? 'provisioning' : desired },
     ],
   };
+}
+
+/** The SDK's pauses between its own retries go on past its deadline by seconds. */
+async function bounded<T>(call: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new UnavailableError(UNREACHABLE)), CALL_TIMEOUT_MS);
+  });
+  try {
+    return await Promise.race([call, tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function cause(error: unknown): unknown {

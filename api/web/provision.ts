@@ -49,7 +49,7 @@ export function provisionEndpoints({ backend, config, database }: WebDependencie
       auth: 'session',
       idempotent: true,
       body: z.object({
-        name: z.string({ error: 'name is required' }).trim().min(1).max(64),
+        name: z.string().trim().min(1).max(64),
         model: z.enum(AGENT_MODELS).optional(),
         config: z.record(z.string(), z.unknown()).optional(),
         tier: z.string().max(20).optional(),

@@ -31,10 +31,7 @@ export interface DockerDaemon {
 
 /** Starts `dockerd` as root on Linux, or takes over the one that a killed start left behind. */
 export async function startDockerDaemon(dataDir: string, runDir: string): Promise<DockerDaemon> {
-  // A unix socket's path is limited to about 100 bytes and a clone may be anywhere, so not there.
-  const name = createHash('sha256').update(path.resolve(dataDir)).digest('hex').slice(0, 12);
-  const execRoot = path.join(tmpdir(), `aps-docker-${name}`);
-  const host = `unix://${execRoot}/docker.sock`;
+  const { execRoot, host } = dockerDaemonPlace(dataDir);
 
   const leftover = await readRecord(runDir, 'docker');
   if (leftover && (await answers(host))) {
@@ -74,6 +71,14 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
     throw new StartFailure(`dockerd does not start; the end of ${daemon.logFile}:\n${why}`);
   }
   return { host, process: daemon, stop };
+}
+
+/** Where the engine of this data folder keeps what lives as long as it runs, and its address. */
+export function dockerDaemonPlace(dataDir: string): { execRoot: string; host: string } {
+  // A unix socket's path is limited to about 100 bytes and a clone may be anywhere, so not there.
+  const name = createHash('sha256').update(path.resolve(dataDir)).digest('hex').slice(0, 12);
+  const execRoot = path.join(tmpdir(), `aps-docker-${name}`);
+  return { execRoot, host: `unix://${execRoot}/docker.sock` };
 }
 
 async function stopDaemon(daemon: EngineProcess, execRoot: string): Promise<void> {

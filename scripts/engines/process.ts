@@ -1,24 +1,13 @@
 import { spawn, type StdioOptions } from 'node:child_process';
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StartFailure } from '../failure.js';
 import { stopping } from '../stopping.js';
 import { poll } from '../poll.js';
+import { keepBounded, openLog } from './log-file.js';
 import { identify, isAlive, type ProcessIdentity } from './process-identity.js';
-
-const LOG_LIMIT_BYTES = 10_000_000;
 
 const runningProcesses = new Set<EngineProcess>();
 
@@ -75,12 +64,14 @@ export async function startProcess(options: EngineCommand): Promise<EngineProces
     stdio,
   });
   closeSync(log);
+  const stopBounding = keepBounded(logFile);
 
   const recordFile = recordPath(options.runDir, options.name);
   let over = false;
   const ended = new Promise<string>((resolve) => {
     const end = (how: string) => {
       over = true;
+      stopBounding();
       rmSync(recordFile, { force: true });
       resolve(how);
     };
@@ -128,9 +119,12 @@ export async function killAll(): Promise<void> {
 
 /** Looks after a process that an earlier start had started. */
 export function adoptProcess(recorded: ProcessRecord, name: string, runDir: string): EngineProcess {
+  const logFile = path.join(runDir, `${name}.log`);
+  const stopBounding = keepBounded(logFile);
   let over = false;
   const forget = () => {
     over = true;
+    stopBounding();
     rmSync(recordPath(runDir, name), { force: true });
   };
   const ended = watchEnd(recorded).then(() => {
@@ -139,7 +133,7 @@ export function adoptProcess(recorded: ProcessRecord, name: string, runDir: stri
   });
   return {
     pid: recorded.pid,
-    logFile: path.join(runDir, `${name}.log`),
+    logFile,
     ended,
     hasEnded: () => over,
     stop: async (graceMs) => {
@@ -223,10 +217,4 @@ export function lastLines(logFile: string, count = 5): string {
 
 function recordPath(runDir: string, name: string): string {
   return path.join(runDir, `${name}.process.json`);
-}
-
-function openLog(file: string): number {
-  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-  if (size > LOG_LIMIT_BYTES) renameSync(file, `${file}.1`);
-  return openSync(file, 'a', 0o600);
 }

@@ -9,9 +9,12 @@ import { pack } from 'tar-stream';
 import { addBaseLayout, addProgram, hasGlibc } from '../../scripts/agent-image/host-programs.js';
 import { hasImage, importImage } from '../../scripts/agent-image/import-image.js';
 import { Rootfs } from '../../scripts/agent-image/rootfs.js';
+import { projectRoot } from '../../scripts/root.js';
 
 /** Where there are no programs to take from this machine, Node comes from an image registry. */
 const BASE_IMAGE = 'node:24-slim';
+
+const SERVER = path.join(projectRoot, 'test', 'agent-image', 'server.mjs');
 
 const INSTRUCTIONS = [
   'ENV PATH=/usr/local/bin:/usr/bin HOME=/home/node NODE_ENV=production',
@@ -28,7 +31,7 @@ const INSTRUCTIONS = [
  * @returns its tag on the engine.
  */
 export async function ensureTestImage(docker: Docker): Promise<string> {
-  const server = await readFile(new URL('server.mjs', import.meta.url), 'utf8');
+  const server = await readFile(SERVER, 'utf8');
   const inputs = JSON.stringify([server, INSTRUCTIONS, process.version, hasGlibc()]);
   const key = createHash('sha256').update(inputs).digest('hex').slice(0, 12);
   const tag = `agent-platform-test/agent:${key}`;

@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { withSuperuser } from '../../src/database/roles.js';
 
 /** Rows of the catalog as text, one line a fact, for comparing whole schemas. */

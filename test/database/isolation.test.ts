@@ -96,7 +96,7 @@ describe('every table', () => {
       `SELECT attname FROM pg_attribute WHERE attrelid = '${table}'::regclass AND attnum > 0
           AND has_column_privilege('${roleOf(database.url)}', attrelid, attnum, 'UPDATE')`,
     );
-    const column = String(updatable?.attname ?? ownerColumn(table));
+    const column = (updatable?.attname as string | undefined) ?? ownerColumn(table);
     const change = `UPDATE ${table} SET ${column} = ${column} RETURNING *`;
     const changed = await runAs(db.asUser('alice'), change).catch((error: unknown) => {
       if (updatable === undefined && isRefusal(error)) return [];

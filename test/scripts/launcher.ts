@@ -14,8 +14,14 @@ export class Launcher {
   #output = '';
   readonly ended: Promise<number | null>;
 
-  constructor(env: NodeJS.ProcessEnv) {
-    this.#child = spawn(process.execPath, [path.join(projectRoot, 'scripts', 'start.mjs')], {
+  /** @param prefix a program, with arguments, that runs it: in another network, say. */
+  constructor(env: NodeJS.ProcessEnv, prefix: readonly string[] = []) {
+    const [command = '', ...args] = [
+      ...prefix,
+      process.execPath,
+      path.join(projectRoot, 'scripts', 'start.mjs'),
+    ];
+    this.#child = spawn(command, args, {
       cwd: projectRoot,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -42,8 +48,9 @@ export class Launcher {
   async printed(text: string, timeoutMs = 90_000): Promise<void> {
     let over = false;
     void this.ended.then(() => (over = true));
-    const shown = () => (this.#output.includes(text) ? true : over ? false : undefined);
-    if ((await poll(async () => shown(), { timeoutMs })) === true) return;
+    const shown = () =>
+      Promise.resolve(this.#output.includes(text) ? true : over ? false : undefined);
+    if ((await poll(shown, { timeoutMs })) === true) return;
     throw new Error(`"${text}" was not printed, but:\n${this.#output}`);
   }
 }
@@ -55,8 +62,8 @@ export class Place {
   private constructor(
     readonly dataDir: string,
     readonly webPort: number,
-    private readonly backendPort: number,
-    private readonly agentAiPort: number,
+    readonly backendPort: number,
+    readonly agentAiPort: number,
   ) {}
 
   static async make(): Promise<Place> {
@@ -69,8 +76,8 @@ export class Place {
     );
   }
 
-  start(env: NodeJS.ProcessEnv = {}): Launcher {
-    const launcher = new Launcher({
+  start(env: NodeJS.ProcessEnv = {}, prefix: readonly string[] = []): Launcher {
+    const own = {
       ...process.env,
       DATA_DIR: this.dataDir,
       WEB_PORT: String(this.webPort),
@@ -79,7 +86,8 @@ export class Place {
       AGENT_RUNTIME_IMAGE: 'no-agent-is-created-here',
       MANAGE_DOCKER: 'never',
       ...env,
-    });
+    };
+    const launcher = new Launcher(own, prefix);
     this.#launchers.push(launcher);
     return launcher;
   }

@@ -27,7 +27,8 @@ export function testDocker(): TestDocker {
   const dockerHost = process.env.DOCKER_HOST;
   const installation = `test-${randomUUID()}`;
   const docker = connectEngine(dockerHost);
-  const labels = { [TEST_RUN_LABEL]: installation };
+  const suite = process.env.TEST_SUITE; // what `npm test` calls itself, to clear up after all files
+  const labels = { [TEST_RUN_LABEL]: installation, ...(suite && { 'test-suite': suite }) };
   return {
     docker,
     containers: new DockerContainers({ dockerHost, installation }),

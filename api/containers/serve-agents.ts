@@ -1,0 +1,76 @@
+import type { Logger } from 'pino';
+import type { Config } from '../../src/config.js';
+import { ContainerError, EngineUnavailableError } from '../../src/containers/container-errors.js';
+import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import type { Database } from '../../src/database/database.js';
+import { ListenError, type Listening } from '../http/server.js';
+import { createContainersListener } from './containers.js';
+
+/** Between two attempts to listen where containers can reach us, while the engine is out. */
+const RETRY_MS = 5_000;
+
+/** The listener for agents cannot be where it was configured. */
+export class AgentsNotServedError extends Error {
+  constructor(cause: ListenError) {
+    super(`${cause.message}: set AGENT_AI_PORT to a free port, for the agents' AI calls`, {
+      cause,
+    });
+    this.name = 'AgentsNotServedError';
+  }
+}
+
+/**
+ * Serves agents on the engine's bridge. That is there only once the engine is: without one this
+ * goes on trying in the background.
+ *
+ * @throws AgentsNotServedError when the address is taken.
+ */
+export async function serveAgents(dependencies: {
+  readonly config: Config;
+  readonly containers: DockerContainers;
+  readonly database: Database;
+  readonly log: Logger;
+}): Promise<Pick<Listening, 'close'>> {
+  const { config, containers, log } = dependencies;
+  let listening: Listening | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let attempting = Promise.resolve();
+  let closed = false;
+
+  const attempt = async () => {
+    const host = config.agentAiHost ?? (await bridgeAddress(containers));
+    listening = await createContainersListener(dependencies).listen(host, config.agentAiPort);
+    log.info({ url: listening.url }, 'agents are served');
+  };
+  const attemptLater = () => {
+    if (closed) return;
+    timer = setTimeout(() => {
+      attempting = attempt().catch((error: unknown) => {
+        if (!(error instanceof ContainerError)) log.error({ err: error }, 'agents are not served');
+        attemptLater();
+      });
+    }, RETRY_MS);
+  };
+  try {
+    await attempt();
+  } catch (error) {
+    if (error instanceof ListenError) throw new AgentsNotServedError(error);
+    if (!(error instanceof ContainerError)) throw error;
+    log.warn({ reason: error.message }, 'agents are not served yet');
+    attemptLater();
+  }
+  return {
+    async close() {
+      closed = true;
+      clearTimeout(timer);
+      await attempting;
+      await listening?.close();
+    },
+  };
+}
+
+/** Without a wait for an engine that does not answer at all. */
+async function bridgeAddress(containers: DockerContainers): Promise<string> {
+  if (await containers.available()) return containers.hostAddress();
+  throw new EngineUnavailableError('The container engine does not answer');
+}

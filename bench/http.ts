@@ -1,0 +1,109 @@
+// Rate of the web API over that of a bare Koa handler with the same queries.
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { forkUntilMessage } from './support/child.js';
+import { runBenchmark } from './support/cleanups.js';
+import { makeFolder } from './support/folder.js';
+import { BenchPlatform } from './support/platform.js';
+import { usageOf } from './support/process-tree.js';
+import { signInWithAgents } from './support/signed-in-user.js';
+import { figure, median } from './support/statistics.js';
+import { printTable } from './support/table.js';
+
+/** At least this share of the bare handler's rate. */
+const AIM = 0.7;
+const AGENTS = 10;
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '4' },
+    connections: { type: 'string', default: '16' },
+  },
+});
+
+interface Load {
+  readonly answered: number;
+  readonly failed: number;
+  readonly perSecond: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** One round on one server: its load, and what an answer costs the server itself. */
+interface Round extends Load {
+  readonly cpuMicroseconds: number;
+}
+
+await runBenchmark(async (atEnd) => {
+  const folder = await makeFolder(atEnd);
+  const platform = await BenchPlatform.start(path.join(folder, 'data'), {
+    TRUSTED_PROXIES: '127.0.0.1/32',
+    // No container runs here.
+    MANAGE_DOCKER: 'never',
+    AGENT_RUNTIME_IMAGE: 'none',
+  });
+  atEnd(() => platform.stop());
+  const cookie = await signInWithAgents(platform, AGENTS);
+  const bare = await forkUntilMessage<{ port: number }>('bare-server', [], {
+    ...process.env,
+    DATABASE_URL: platform.databaseUrl,
+  });
+  atEnd(() => void bare.child.kill());
+  const servers = [
+    { url: platform.webUrl, pid: platform.pidOf('api') },
+    { url: `http://127.0.0.1:${bare.message.port}`, pid: bare.child.pid ?? 0 },
+  ] as const;
+
+  const rows: (string | number)[][] = [];
+  for (const path of ['/api/agents', '/api/auth/session']) {
+    const rounds: [Round[], Round[]] = [[], []];
+    // The first round warms up, and does not count.
+    for (let round = 0; round <= Number(options.rounds); round++) {
+      for (const [index, { url, pid }] of servers.entries()) {
+        const done = await measure(url + path, cookie, pid);
+        if (round > 0) rounds[index]?.push(done);
+      }
+    }
+    const rate = ([...list]: Round[]) => median(list.map(({ perSecond }) => perSecond));
+    const ratio = rate(rounds[0]) / rate(rounds[1]);
+    rows.push(rowOf(path, rounds[0], figure(ratio), AIM));
+    rows.push(rowOf('  bare Koa handler', rounds[1], '', ''));
+  }
+  console.log(
+    `\n${AGENTS} agents, ${options.connections} connections, ` +
+      `medians of ${options.rounds} rounds of ${options.seconds} s in turns:\n`,
+  );
+  printTable(
+    ['way', 'a second', 'p50 ms', 'p99 ms', "server's CPU, µs each", 'share of bare', 'aim'],
+    rows,
+  );
+});
+
+async function measure(url: string, cookie: string, pid: number): Promise<Round> {
+  const cpu = async () => (await usageOf({ server: pid })).server?.cpu ?? Number.NaN;
+  const before = await cpu();
+  const { message } = await forkUntilMessage<Load>('load', [
+    url,
+    cookie,
+    options.connections,
+    options.seconds,
+  ]);
+  if (message.failed > 0) throw new Error(`${url} failed ${message.failed} times.`);
+  const used = (await cpu()) - before;
+  return { ...message, cpuMicroseconds: (used / message.answered) * 1e6 };
+}
+
+function rowOf(name: string, rounds: readonly Round[], ratio: string, aim: number | '') {
+  const of = (value: (round: Round) => number) => figure(median(rounds.map(value)));
+  return [
+    name,
+    of(({ perSecond }) => perSecond),
+    of(({ p50 }) => p50),
+    of(({ p99 }) => p99),
+    of(({ cpuMicroseconds }) => cpuMicroseconds),
+    ratio,
+    aim,
+  ];
+}

@@ -1,0 +1,177 @@
+// Time from `POST /api/agents` to running, over a bare create, start and wait with dockerode.
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { ensureAgentImage } from '../scripts/agent-image/build-openclaw.js';
+import { loadConfig } from '../src/config.js';
+import { ensureTestImage } from '../test/agent-image/ensure-test-image.js';
+import { BareAgents, type BareRun } from './support/bare-agents.js';
+import { runBenchmark } from './support/cleanups.js';
+import { freeSubnetPool, obtainEngine, type BenchEngine } from './support/engine.js';
+import { makeFolder } from './support/folder.js';
+import { PlatformAgents, type Provisioned } from './support/platform-agents.js';
+import { BenchPlatform } from './support/platform.js';
+import { figure, median } from './support/statistics.js';
+import { printTable } from './support/table.js';
+import { medianSteps, Timelines, type Step } from './support/timeline.js';
+
+/** At most so many times as long as the bare way. */
+const AIM = 1.1;
+
+const { values: options } = parseArgs({
+  options: {
+    image: { type: 'string', default: 'small,openclaw' },
+    runs: { type: 'string', default: '15' },
+    burst: { type: 'string', default: '20' },
+    bursts: { type: 'string', default: '3' },
+  },
+});
+
+await runBenchmark(async (atEnd) => {
+  const folder = await makeFolder(atEnd);
+  const engine = await obtainEngine(folder, atEnd);
+  for (const image of options.image.split(',')) {
+    const tag = image === 'small' ? await ensureTestImage(engine.docker) : await openClaw(engine);
+    const pool = await freeSubnetPool(engine.docker);
+    const platform = await BenchPlatform.start(path.join(folder, image), {
+      DOCKER_HOST: engine.host,
+      AGENT_RUNTIME_IMAGE: tag,
+      AGENT_SUBNET_POOL: pool,
+      AGENT_PORT_RANGE: '22100-22999',
+    });
+    const ours = new PlatformAgents(platform, engine);
+    const bare = await BareAgents.on(engine.docker, tag, [pool]);
+    atEnd(() => bare.removeAll());
+    atEnd(() => ours.removeRest());
+    atEnd(() => platform.stop());
+    await compareSingle(image, ours, bare, platform.temporalAddress);
+    // Twenty of the real one at once need more than a usual machine has.
+    if (image === 'small') await compareBurst(platform, ours, bare);
+    await platform.stop();
+  }
+});
+
+/** One agent after the other, in turns with the bare ways. */
+async function compareSingle(
+  image: string,
+  ours: PlatformAgents,
+  bare: BareAgents,
+  temporalAddress: string,
+): Promise<void> {
+  const timelines = await Timelines.connect(temporalAddress);
+  const provisioned: (Provisioned & { steps: Step[] })[] = [];
+  const likeOurs: BareRun[] = [];
+  const barest: BareRun[] = [];
+  const runs = Number(options.runs);
+  // The first round warms up, and does not count.
+  for (let run = 0; run <= runs; run++) {
+    const agent = await ours.provision(`bench-${image}-${run}`);
+    const steps = await timelines.of(agent.id, agent.sentAt);
+    await ours.remove([agent.id]);
+    const same = await bare.likeOurs();
+    await bare.remove(same.id);
+    const plain = await bare.onDefaultBridge();
+    await bare.remove(plain.id);
+    if (run === 0) continue;
+    provisioned.push({ ...agent, steps });
+    likeOurs.push(same.run);
+    barest.push(plain.run);
+  }
+  await timelines.close();
+
+  const running = median(provisioned.map((agent) => agent.running));
+  const sameTotal = median(likeOurs.map(({ total }) => total));
+  const plainTotal = median(barest.map(({ total }) => total));
+  console.log(`\nOne agent, ${image} image, medians of ${runs} in turns:\n`);
+  printTable(
+    ['way', 'ms', 'ours over it', 'aim'],
+    [
+      ['POST to running', figure(running), '', ''],
+      ['dockerode, the same container', figure(sameTotal), figure(running / sameTotal), AIM],
+      ['dockerode, default bridge', figure(plainTotal), figure(running / plainTotal), ''],
+    ],
+  );
+  printWhereTimeGoes(provisioned, likeOurs);
+}
+
+function printWhereTimeGoes(
+  provisioned: readonly (Provisioned & { steps: Step[] })[],
+  bare: readonly BareRun[],
+): void {
+  console.log('Where the time goes, in ms from sending the request:\n');
+  const answered = median(provisioned.map((agent) => agent.answered));
+  printTable(
+    ['ours', 'scheduled', 'started', 'ended', 'took'],
+    [
+      ['POST answered', '', '', figure(answered), figure(answered)],
+      ...medianSteps(provisioned.map(({ steps }) => steps)).map(
+        ({ name, scheduled, started, ended }) => [
+          name,
+          ...[scheduled, started, ended, ended - started].map(figure),
+        ],
+      ),
+    ],
+  );
+  const names = Object.keys(bare[0]?.steps ?? {});
+  printTable(
+    ['dockerode', 'took'],
+    names.map((name) => [name, figure(median(bare.map(({ steps }) => steps[name] ?? 0)))]),
+  );
+}
+
+/** Many at once, in turns. */
+async function compareBurst(
+  platform: BenchPlatform,
+  ours: PlatformAgents,
+  bare: BareAgents,
+): Promise<void> {
+  const count = Number(options.burst);
+  const oursTook: number[] = [];
+  const bareTook: number[] = [];
+  const used: Record<string, number[]> = {};
+  let fewest = count;
+  for (let turn = 0; turn < Number(options.bursts); turn++) {
+    const before = await platform.usage();
+    const burst = await ours.burst(count);
+    const after = await platform.usage();
+    for (const [part, { cpu }] of Object.entries(after)) {
+      (used[part] ??= []).push(cpu - (before[part]?.cpu ?? 0));
+    }
+    await ours.remove(burst.ids);
+    oursTook.push(burst.took);
+    fewest = Math.min(fewest, burst.running);
+    const started = performance.now();
+    await Promise.all(Array.from({ length: count }, () => bare.likeOurs()));
+    bareTook.push(performance.now() - started);
+    await bare.removeAll();
+  }
+  const [took, bareTotal] = [median(oursTook), median(bareTook)];
+  console.log(`${count} agents at once, small image, medians of ${oursTook.length} in turns:\n`);
+  printTable(
+    ['way', 'running', 'ms', 'ours over it', 'aim'],
+    [
+      ['POST to running', `${fewest} of ${count}`, figure(took), '', ''],
+      [
+        'dockerode, the same containers',
+        `${count} of ${count}`,
+        figure(bareTotal),
+        figure(took / bareTotal),
+        AIM,
+      ],
+    ],
+  );
+  console.log('What the platform uses meanwhile, in seconds of one core:\n');
+  printTable(
+    ['part', 's'],
+    Object.entries(used).map(([part, seconds]) => [part, figure(median(seconds))]),
+  );
+}
+
+function openClaw({ docker }: BenchEngine): Promise<string> {
+  const { cacheDir, agentRuntimeVersion: version } = loadConfig({
+    ...process.env,
+    // Only where the cache is, and the version, are asked for here.
+    DATABASE_URL: 'postgres://localhost',
+    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+  });
+  return ensureAgentImage({ docker, version, cacheDir, log: (line) => console.log(`  ${line}`) });
+}

@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import { freePort } from '../../scripts/ports.js';
+import { subnetOf } from '../../src/agents/agent-place.js';
+import {
+  type AgentContainerSpec,
+  containerName,
+  GATEWAY_PORT,
+  STATE_DIRECTORY,
+} from '../../src/containers/agent-container.js';
+import { containerOptions } from '../../src/containers/container-profile.js';
+import { gatewayReady } from '../../src/containers/gateway-probe.js';
+import {
+  CONFIG_FILE,
+  openClawConfig,
+  openClawEnvironment,
+} from '../../src/containers/openclaw-config.js';
+import { stateArchive } from '../../src/containers/state-archive.js';
+import { freeSubnetPool } from './engine.js';
+
+/** Between two polls of a gateway that is not ready yet. */
+const POLL_MS = 10;
+const READY_TIMEOUT_MS = 180_000;
+
+/** How long each call took, in milliseconds, and all of them together. */
+export interface BareRun {
+  readonly steps: Readonly<Record<string, number>>;
+  readonly total: number;
+}
+
+/** What dockerode alone takes to bring up the same containers: the measure for the platform. */
+export class BareAgents {
+  private readonly made = new Set<string>();
+  private places = 0;
+
+  private constructor(
+    private readonly docker: Docker,
+    private readonly image: string,
+    private readonly subnetPool: string,
+  ) {}
+
+  static async on(docker: Docker, image: string, otherPools: readonly string[]) {
+    return new BareAgents(docker, image, await freeSubnetPool(docker, otherPools));
+  }
+
+  /** The same container as the platform's: profile, network, volume and configuration. */
+  async likeOurs(): Promise<{ id: string; run: BareRun }> {
+    const spec = await this.nextSpec();
+    const options = containerOptions(spec, 'bench');
+    const archive = await stateArchive(spec.files);
+    this.made.add(spec.agentId);
+    const clock = new Clock();
+    await Promise.all([
+      this.docker.createVolume({ Name: options.name }),
+      this.docker.createNetwork({
+        Name: options.name,
+        Driver: 'bridge',
+        IPAM: { Driver: 'default', Config: [{ Subnet: spec.subnet }] },
+      }),
+    ]);
+    clock.lap('network and volume');
+    const container = await this.docker.createContainer(options);
+    clock.lap('create');
+    await container.putArchive(archive, { path: STATE_DIRECTORY });
+    clock.lap('configuration');
+    await container.start();
+    clock.lap('start');
+    await untilReady(spec.port);
+    clock.lap('ready');
+    return { id: spec.agentId, run: clock.run };
+  }
+
+  /** No hardening, volume, network or configuration of its own: the engine's default bridge. */
+  async onDefaultBridge(): Promise<{ id: string; run: BareRun }> {
+    const spec = await this.nextSpec();
+    const gateway = `${GATEWAY_PORT}/tcp`;
+    this.made.add(spec.agentId);
+    const clock = new Clock();
+    const container = await this.docker.createContainer({
+      name: containerName(spec.agentId),
+      Image: spec.image,
+      Env: ['OPENCLAW_GATEWAY_TOKEN=bench'],
+      ExposedPorts: { [gateway]: {} },
+      HostConfig: {
+        PortBindings: { [gateway]: [{ HostIp: '127.0.0.1', HostPort: String(spec.port) }] },
+      },
+    });
+    clock.lap('create');
+    await container.start();
+    clock.lap('start');
+    await untilReady(spec.port);
+    clock.lap('ready');
+    return { id: spec.agentId, run: clock.run };
+  }
+
+  /** Takes away what was made under an id; what is not there is well. */
+  async remove(id: string): Promise<void> {
+    const name = containerName(id);
+    await unlessMissing(this.docker.getContainer(name).remove({ force: true, v: true }));
+    await unlessMissing(this.docker.getNetwork(name).remove());
+    await unlessMissing(this.docker.getVolume(name).remove());
+    this.made.delete(id);
+  }
+
+  async removeAll(): Promise<void> {
+    await Promise.all([...this.made].map((id) => this.remove(id)));
+  }
+
+  private async nextSpec(): Promise<AgentContainerSpec> {
+    return {
+      agentId: randomUUID(),
+      userId: 'bench',
+      image: this.image,
+      port: await freePort(),
+      subnet: subnetOf(this.places++, 0, this.subnetPool),
+      env: openClawEnvironment({ gatewayToken: 'bench', aiToken: 'bench' }),
+      files: {
+        [CONFIG_FILE]: openClawConfig({ aiBaseUrl: 'http://127.0.0.1:9/v1', model: 'auto' }),
+      },
+    };
+  }
+}
+
+class Clock {
+  private readonly steps: Record<string, number> = {};
+  private readonly started = performance.now();
+  private last = this.started;
+
+  lap(step: string): void {
+    const now = performance.now();
+    this.steps[step] = now - this.last;
+    this.last = now;
+  }
+
+  get run(): BareRun {
+    return { steps: this.steps, total: this.last - this.started };
+  }
+}
+
+async function untilReady(port: number): Promise<void> {
+  const deadline = performance.now() + READY_TIMEOUT_MS;
+  while (performance.now() < deadline) {
+    if ((await gatewayReady(port, { timeoutMs: 2_000, token: 'bench' })).ready) return;
+    await delay(POLL_MS);
+  }
+  throw new Error(`The gateway on port ${port} was not ready in ${READY_TIMEOUT_MS / 1_000} s.`);
+}
+
+async function unlessMissing(removal: Promise<unknown>): Promise<void> {
+  try {
+    await removal;
+  } catch (error) {
+    if ((error as { statusCode?: number }).statusCode !== 404) throw error;
+  }
+}

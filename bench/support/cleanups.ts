@@ -1,0 +1,35 @@
+import { stopping } from '../../scripts/stopping.js';
+
+type Cleanup = () => Promise<void> | void;
+
+/**
+ * Runs a benchmark; whatever it has started is stopped and removed at the end, last first, also
+ * when it fails or a signal ends it.
+ */
+export async function runBenchmark(
+  benchmark: (atEnd: (cleanup: Cleanup) => void) => Promise<void>,
+): Promise<never> {
+  const cleanups: Cleanup[] = [];
+  const interrupted = new Promise<never>((_, reject) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.on(signal, () => reject(new Error(`ended by ${signal}`)));
+    }
+  });
+  let code = 0;
+  try {
+    await Promise.race([benchmark((cleanup) => cleanups.push(cleanup)), interrupted]);
+  } catch (error) {
+    console.error(error instanceof Error ? (error.stack ?? error.message) : error);
+    code = 1;
+  }
+  for (const cleanup of cleanups.reverse()) {
+    try {
+      await cleanup();
+    } catch (error) {
+      console.error(error);
+      code = 1;
+    }
+  }
+  stopping.abort();
+  process.exit(code);
+}

@@ -1,0 +1,39 @@
+import path from 'node:path';
+import type Docker from 'dockerode';
+import { obtainDocker } from '../../scripts/engines/docker.js';
+import { StartFailure } from '../../scripts/failure.js';
+import { connectEngine } from '../../src/containers/engine.js';
+
+/** The Docker engine that a benchmark compares on. */
+export interface BenchEngine {
+  readonly host: string;
+  readonly docker: Docker;
+}
+
+/** Finds the engine as `npm start` does, or starts one with its data in `folder`. */
+export async function obtainEngine(
+  folder: string,
+  atEnd: (cleanup: () => Promise<void>) => void,
+): Promise<BenchEngine> {
+  const found = await obtainDocker({
+    dataDir: path.join(folder, 'docker'),
+    runDir: path.join(folder, 'run'),
+    manage: process.env.MANAGE_DOCKER?.trim() !== 'never',
+  });
+  if (found.host === undefined) throw new StartFailure(found.missing);
+  const { own } = found;
+  if (own) atEnd(() => own.stop());
+  return { host: found.host, docker: connectEngine(found.host) };
+}
+
+/** A private /16 of which nothing is in use on the engine, out of 10.128 to 10.191. */
+export async function freeSubnetPool(docker: Docker, except: readonly string[] = []) {
+  const networks = await docker.listNetworks();
+  const used = networks.flatMap(({ IPAM }) => (IPAM?.Config ?? []).map(({ Subnet }) => Subnet));
+  for (let second = 128; second < 192; second++) {
+    const pool = `10.${second}.0.0/16`;
+    const isUsed = used.some((subnet) => subnet?.startsWith(`10.${second}.`));
+    if (!isUsed && !except.includes(pool)) return pool;
+  }
+  throw new StartFailure('No private network is free on the Docker engine.');
+}

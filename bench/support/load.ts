@@ -1,0 +1,58 @@
+// A program of its own: `node load.js <url> <cookie> <connections> <seconds>`. Asks as fast as the
+// answers come, on kept-open connections, and sends what came of it to its parent.
+import http from 'node:http';
+import { clientAddress } from './client.js';
+import { quantile } from './statistics.js';
+
+const [url = '', cookie = '', connections = '1', seconds = '1'] = process.argv.slice(2);
+const agent = new http.Agent({ keepAlive: true, maxSockets: Number(connections) });
+const target = new URL(url);
+const latencies: number[] = [];
+let asked = 0;
+let failed = 0;
+
+const started = performance.now();
+const deadline = started + Number(seconds) * 1_000;
+await Promise.all(Array.from({ length: Number(connections) }, askOn));
+const took = (performance.now() - started) / 1_000;
+agent.destroy();
+const result = {
+  answered: latencies.length,
+  failed,
+  perSecond: latencies.length / took,
+  p50: quantile(latencies, 0.5),
+  p99: quantile(latencies, 0.99),
+};
+process.send?.(result, () => process.disconnect());
+
+async function askOn(): Promise<void> {
+  while (performance.now() < deadline) {
+    const sent = performance.now();
+    if ((await ask()) === 200) latencies.push(performance.now() - sent);
+    else failed++;
+  }
+}
+
+function ask(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    // Each request is another client's, as from behind a proxy, because rates are limited by client.
+    const headers = { cookie, 'x-forwarded-for': clientAddress(asked++) };
+    const request = http.get(
+      {
+        agent,
+        host: target.hostname,
+        port: target.port,
+        path: target.pathname,
+        headers,
+        timeout: 10_000,
+      },
+      (response) => {
+        response.resume();
+        response.on('error', reject);
+        response.on('end', () => resolve(response.statusCode ?? 0));
+      },
+    );
+    request.on('timeout', () => request.destroy(new Error('no answer in 10 s')));
+    request.on('error', reject);
+  });
+}

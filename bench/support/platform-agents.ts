@@ -1,0 +1,119 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { containerName } from '../../src/containers/agent-container.js';
+import { connectContainers } from '../../src/containers/engine-of.js';
+import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import { Client } from './client.js';
+import type { BenchEngine } from './engine.js';
+import type { BenchPlatform } from './platform.js';
+
+/** Seldom, so that asking does not slow down what is asked for: the answer has the time in it. */
+const POLL_MS = 100;
+const LIST_POLL_MS = 100;
+const TIMEOUT_MS = 300_000;
+
+interface AgentSeen {
+  readonly id: string;
+  readonly status: string;
+  readonly statusReason?: string | null;
+  readonly startedAt?: string | null;
+}
+
+/** One agent that the platform has brought up, and when, by this machine's clock. */
+export interface Provisioned {
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly sentAt: number;
+  /** Milliseconds from sending the request. */
+  readonly answered: number;
+  readonly running: number;
+}
+
+/** Makes agents through the backend API, as a program would. */
+export class PlatformAgents {
+  private readonly client: Client;
+  private readonly containers: DockerContainers;
+  private readonly made = new Set<string>();
+
+  constructor(
+    platform: BenchPlatform,
+    private readonly engine: BenchEngine,
+  ) {
+    this.client = new Client(platform.backendUrl, {
+      authorization: `Bearer ${platform.internalApiKey}`,
+    });
+    this.containers = connectContainers({
+      dockerHost: engine.host,
+      encryptionKey: platform.encryptionKey,
+    });
+  }
+
+  /** From the request until the moment from which on the API tells the agent as running. */
+  async provision(name: string): Promise<Provisioned> {
+    const request = await this.request(name);
+    const deadline = performance.now() + TIMEOUT_MS;
+    for (;;) {
+      const agent = await this.client.json<AgentSeen>('GET', `/api/agents/${request.id}`);
+      if (agent.status === 'active') {
+        return { ...request, running: Date.parse(agent.startedAt ?? '') - request.sentAt };
+      }
+      if (agent.status === 'error') throw new Error(`Agent ${name}: ${agent.statusReason}`);
+      if (performance.now() > deadline) throw new Error(`Agent ${name} does not run`);
+      await delay(POLL_MS);
+    }
+  }
+
+  /** So many at once: how many of them run, and after how many milliseconds the last one did. */
+  async burst(count: number): Promise<{ running: number; took: number; ids: string[] }> {
+    const started = performance.now();
+    const requested = await Promise.all(
+      Array.from({ length: count }, (_, index) => this.request(`burst-${started}-${index}`)),
+    );
+    const ids = requested.map(({ id }) => id);
+    for (;;) {
+      const agents = await this.client.json<AgentSeen[]>('GET', '/api/agents?limit=200');
+      const settled = agents.filter(({ id, status }) => ids.includes(id) && status !== 'pending');
+      const took = performance.now() - started;
+      if (settled.length === count || took > TIMEOUT_MS) {
+        return { running: settled.filter(({ status }) => status === 'active').length, took, ids };
+      }
+      await delay(LIST_POLL_MS);
+    }
+  }
+
+  /** Removes agents, and waits until the engine has nothing of them left. */
+  async remove(ids: readonly string[]): Promise<void> {
+    await Promise.all(ids.map((id) => this.client.json('DELETE', `/api/agents/${id}`)));
+    const deadline = performance.now() + TIMEOUT_MS;
+    for (const id of ids) {
+      while (!(await this.isGone(id))) {
+        if (performance.now() > deadline) throw new Error(`Agent ${id} was not removed`);
+        await delay(LIST_POLL_MS);
+      }
+      this.made.delete(id);
+    }
+  }
+
+  /** Takes away what is left on the engine; the platform does not run any more. */
+  async removeRest(): Promise<void> {
+    this.client.close();
+    for (const id of this.made) {
+      await this.containers.removeContainer(id);
+      await this.containers.removeNetwork(id);
+      await this.containers.removeVolume(id);
+    }
+  }
+
+  private async request(name: string) {
+    const sentAt = Date.now();
+    const { id } = await this.client.json<{ id: string }>('POST', '/api/agents', { name });
+    this.made.add(id);
+    return { id, sentAt, answered: Date.now() - sentAt };
+  }
+
+  /** The volume is what is removed last. */
+  private async isGone(id: string): Promise<boolean> {
+    const filters = JSON.stringify({ name: [containerName(id)] });
+    const { Volumes: volumes } = await this.engine.docker.listVolumes({ filters });
+    return volumes.length === 0;
+  }
+}

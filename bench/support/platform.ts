@@ -1,0 +1,131 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { endLeftovers } from '../../scripts/engines/process.js';
+import { StartFailure } from '../../scripts/failure.js';
+import { poll } from '../../scripts/poll.js';
+import { freePort } from '../../scripts/ports.js';
+import { projectRoot } from '../../scripts/root.js';
+import { loadSecrets } from '../../scripts/secrets.js';
+import { databaseUrl } from '../../src/database/roles.js';
+import { usageOf, type Usage } from './process-tree.js';
+
+const START_TIMEOUT_MS = 300_000;
+
+/** The whole platform as `npm start` runs it, on a data folder and ports of its own. */
+export class BenchPlatform {
+  private constructor(
+    private readonly launcher: ChildProcess,
+    private readonly dataDir: string,
+    readonly webUrl: string,
+    readonly backendUrl: string,
+  ) {}
+
+  /** @param env what differs from this process's own environment. */
+  static async start(dataDir: string, env: NodeJS.ProcessEnv): Promise<BenchPlatform> {
+    const [web, backend, agents] = [await freePort(), await freePort(), await freePort()];
+    const launcher = spawn(
+      process.execPath,
+      ['--enable-source-maps', path.join(projectRoot, 'dist', 'scripts', 'start.js')],
+      {
+        cwd: projectRoot,
+        env: {
+          ...process.env,
+          DATA_DIR: dataDir,
+          HOST: '127.0.0.1',
+          WEB_PORT: String(web),
+          BACKEND_PORT: String(backend),
+          AGENT_AI_PORT: String(agents),
+          WEB_URL: '',
+          BACKEND_URL: '',
+          DATABASE_URL: '',
+          TEMPORAL_ADDRESS: '',
+          INTERNAL_API_KEY: '',
+          ENCRYPTION_KEY: '',
+          ...env,
+        },
+        // A Ctrl-C in the terminal reaches this process alone, which stops the platform in order.
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
+    const platform = new BenchPlatform(
+      launcher,
+      dataDir,
+      `http://127.0.0.1:${web}`,
+      `http://127.0.0.1:${backend}`,
+    );
+    await platform.untilRunning();
+    return platform;
+  }
+
+  get pid(): number {
+    return this.launcher.pid ?? 0;
+  }
+
+  get internalApiKey(): string {
+    return loadSecrets(this.dataDir).internalApiKey;
+  }
+
+  get encryptionKey(): Buffer {
+    return Buffer.from(loadSecrets(this.dataDir).encryptionKey, 'base64');
+  }
+
+  /** As `DATABASE_URL` of the services. */
+  get databaseUrl(): string {
+    const server = `postgres://127.0.0.1:${this.port('postgres')}/postgres`;
+    const { servingPassword } = loadSecrets(this.dataDir);
+    return databaseUrl(server, 'agent_platform', 'agent_platform_api', servingPassword);
+  }
+
+  get temporalAddress(): string {
+    return `127.0.0.1:${this.port('temporal')}`;
+  }
+
+  /** The process of a part: `api`, `worker`, `postgres` or `temporal`. */
+  pidOf(name: string): number {
+    const file = path.join(this.dataDir, 'run', `${name}.process.json`);
+    return (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid; // the launcher wrote it
+  }
+
+  /** What each part of it uses. */
+  usage(): Promise<Record<string, Usage>> {
+    return usageOf({
+      launcher: this.pid,
+      api: this.pidOf('api'),
+      worker: this.pidOf('worker'),
+      PostgreSQL: this.pidOf('postgres'),
+      Temporal: this.pidOf('temporal'),
+    });
+  }
+
+  async stop(): Promise<void> {
+    if (this.launcher.exitCode === null && this.launcher.signalCode === null) {
+      const ended = new Promise((resolve) => this.launcher.once('exit', resolve));
+      this.launcher.kill('SIGTERM');
+      await ended;
+    }
+    await endLeftovers(path.join(this.dataDir, 'run'));
+  }
+
+  private port(name: 'postgres' | 'temporal'): number {
+    const file = path.join(this.dataDir, 'ports.json');
+    return (JSON.parse(readFileSync(file, 'utf8')) as Record<typeof name, number>)[name];
+  }
+
+  private async untilRunning(): Promise<void> {
+    let output = '';
+    let over = false;
+    const collect = (chunk: Buffer) => (output += chunk.toString());
+    this.launcher.stdout?.on('data', collect);
+    this.launcher.stderr?.on('data', collect);
+    this.launcher.once('exit', () => (over = true));
+    const running = await poll(
+      () => Promise.resolve(output.includes('Ctrl-C stops everything.') || over || undefined),
+      { timeoutMs: START_TIMEOUT_MS },
+    );
+    if (running === true && !over) return;
+    await this.stop();
+    throw new StartFailure(`The platform did not start:\n${output}`);
+  }
+}

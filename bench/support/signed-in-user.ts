@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { Database } from '../../src/database/database.js';
+import { Client } from './client.js';
+import type { BenchPlatform } from './platform.js';
+
+/** Registers a user with so many agents that are stopped, and signs in. @returns the cookie. */
+export async function signInWithAgents(platform: BenchPlatform, agents: number): Promise<string> {
+  const web = new Client(platform.webUrl, {});
+  const email = 'bench@example.org';
+  const password = randomUUID();
+  const { id } = await web.json<{ id: string }>('POST', '/api/register', { email, password });
+  const { headers } = await web.send('POST', '/api/auth/login', { email, password });
+  web.close();
+
+  const database = new Database(platform.databaseUrl, { maxConnections: 1 });
+  await database.asUser(id).transaction((transaction) =>
+    database.models.Agent.bulkCreate(
+      Array.from({ length: agents }, (_, index) => agentOf(id, index)),
+      { transaction },
+    ),
+  );
+  await database.close();
+  return headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+}
+
+function agentOf(userId: string, index: number) {
+  return {
+    id: randomUUID(),
+    userId,
+    name: `agent ${index}`,
+    subdomain: `agent-${index}`,
+    plan: 'solo' as const,
+    model: 'auto',
+    aiProvider: 'openrouter',
+    desired: 'stopped' as const,
+    status: 'stopped' as const,
+    statusReason: null,
+    observedAt: null,
+    startedAt: null,
+    port: 40_000 + index,
+    image: null,
+    runtimeVersion: null,
+    containerId: null,
+    parentAgentId: null,
+    verificationType: null,
+    attestationUid: null,
+    verifiedAt: null,
+    deletedAt: null,
+  };
+}

@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createAgent } from '../../src/agents/create-agent.js';
+import { recoverRequests } from '../../worker/recover.js';
+import { call } from '../support/http.js';
+import { testPlatform, type PlatformOptions, type TestPlatform } from '../support/platform.js';
+
+let platform: TestPlatform | undefined;
+
+afterEach(async () => {
+  await platform?.close();
+  platform = undefined;
+});
+
+async function start(options: PlatformOptions): Promise<TestPlatform> {
+  platform = await testPlatform(options);
+  return platform;
+}
+
+const AGENT = { body: { name: 'one' } };
+
+/** An agent as it was put down while all was well. */
+async function agentOf(on: TestPlatform, userId: string): Promise<string> {
+  const { agent } = await createAgent(on.db.asUser(userId), on.secrets, {
+    id: randomUUID(),
+    userId,
+    name: 'from before',
+    plan: 'solo',
+    model: 'gpt-4',
+    aiProvider: 'openai',
+    config: {},
+    limit: 1,
+  });
+  return agent.id;
+}
+
+/** Lets the worker take up what is asked for and was not carried on, as after its usual patience. */
+async function recover(on: TestPlatform): Promise<void> {
+  await on.db
+    .asPlatform()
+    .transaction((transaction) =>
+      on.db.models.Operation.update(
+        { requestedAt: new Date(Date.now() - 60_000) },
+        { where: { status: 'requested' }, transaction },
+      ),
+    );
+  await recoverRequests({ database: on.db, supervisors: on.supervisors, log: on.log });
+}
+
+test('the kill switch answers 503 to whoever wants an agent, and nothing else changes', async () => {
+  const on = await start({ workers: false, env: { PROVISIONING_ENABLED: 'false' } });
+  const user = await on.signUp('solo');
+  for (const refused of [
+    await on.web(user, 'POST', '/api/agents/provision', AGENT),
+    await on.backend(user, 'POST', '/api/agents', AGENT),
+    await on.backend(user, 'POST', '/api/deployments', AGENT),
+  ]) {
+    expect([refused.status, refused.body.error]).toEqual([503, 'Provisioning is disabled']);
+  }
+  expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(0);
+  const health = await call(on.backendUrl, 'GET', '/health');
+  expect(health.body).toMatchObject({ docker: 'available', provisioning: 'disabled' });
+});
+
+test('without Docker, /health says so, what needs containers is a 500, deleting still answers', async () => {
+  const on = await start({ dead: ['docker'] });
+  const user = await on.signUp('solo');
+  const id = await agentOf(on, user.id);
+  const health = await call(on.backendUrl, 'GET', '/health');
+  expect([health.status, health.body]).toEqual([
+    200,
+    { status: 'ok', timestamp: expect.any(String), docker: 'unavailable', provisioning: 'disabled' },
+  ]);
+  for (const [method, path, body] of [
+    ['POST', '/api/agents', { name: 'x' }],
+    ['POST', '/api/deployments', { name: 'x' }],
+    ['PUT', `/api/agents/${id}`, {}],
+    ['POST', `/api/agents/${id}/start`, undefined],
+    ['POST', `/api/agents/${id}/stop`, undefined],
+    ['POST', `/api/agents/${id}/restart`, undefined],
+    ['GET', `/api/agents/${id}/stats`, undefined],
+    ['GET', '/api/runtime/instances', undefined],
+    ['GET', `/api/runtime/instances/${id}/stats`, undefined],
+    ['GET', `/api/logs/${id}/history`, undefined],
+    ['GET', `/api/logs/${id}/stream`, undefined],
+  ] as const) {
+    const refused = await on.backend(user, method, path, { body });
+    expect([path, refused.status, refused.body.error]).toEqual([
+      path,
+      500,
+      'Docker is not available',
+    ]);
+  }
+  const onWeb = await on.web(user, 'POST', '/api/agents/provision', AGENT);
+  expect(onWeb.status).toBe(500);
+  // What needs no container is as always.
+  expect((await on.backend(user, 'GET', `/api/agents/${id}`)).status).toBe(200);
+  const deleted = await on.web(user, 'DELETE', `/api/agents/${id}`);
+  expect(deleted.body).toEqual({ id, deleted: true });
+  expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(0);
+});
+
+describe('without Temporal', () => {
+  test('an agent is created all the same, and comes up when the worker takes it up', async () => {
+    const on = await start({ dead: ['temporal'] });
+    const user = await on.signUp('solo');
+    const made = await on.web(user, 'POST', '/api/agents/provision', AGENT);
+    expect(made.status).toBe(201);
+    expect(made.body.agent.status).toBe('provisioning');
+    await recover(on);
+    await on.becomes(made.body.agent.id, 'active');
+  });
+
+  test('a lifecycle request is a 503 and is forgotten, a deletion is carried out later', async () => {
+    const on = await start({ dead: ['temporal'] });
+    const user = await on.signUp('solo');
+    const id = await agentOf(on, user.id);
+    for (const [method, path, body] of [
+      ['POST', `/api/agents/${id}/stop`, undefined],
+      ['PUT', `/api/agents/${id}`, { plan: 'solo' }],
+    ] as const) {
+      const refused = await on.web(user, method, path, { body });
+      expect([refused.status, refused.body.error]).toEqual([
+        503,
+        'The workflow engine cannot be reached; try again',
+      ]);
+    }
+    const { body } = await on.backend(user, 'GET', `/api/agents/${id}/operations`);
+    expect(body.operations.map((each: { operation: string }) => each.operation)).toEqual([
+      'provision',
+    ]);
+
+    const deleted = await on.web(user, 'DELETE', `/api/agents/${id}`);
+    expect(deleted.body).toEqual({ id, deleted: true });
+    expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(0);
+    await recover(on);
+    await expect
+      .poll(
+        () =>
+          on.db
+            .asPlatform()
+            .transaction((transaction) =>
+              on.db.models.Agent.count({ where: { id, deletedAt: null }, transaction }),
+            ),
+        { timeout: 60_000 },
+      )
+      .toBe(0);
+    expect(await on.resourcesOf(id)).toEqual([]);
+  });
+});
+
+test('without the backend the web API answers 502, and what it reads itself as always', async () => {
+  const on = await start({ workers: false, dead: ['backend'] });
+  const user = await on.signUp('solo');
+  const id = await agentOf(on, user.id);
+  for (const [method, path, body] of [
+    ['POST', '/api/agents/provision', { name: 'x' }],
+    ['PUT', `/api/agents/${id}`, {}],
+    ['PUT', `/api/agents/${id}/config`, { config: {} }],
+    ['DELETE', `/api/agents/${id}`, undefined],
+    ['POST', `/api/agents/${id}/start`, undefined],
+    ['GET', `/api/agents/${id}/operations`, undefined],
+    ['GET', `/api/instance/${user.id}/stats`, undefined],
+  ] as const) {
+    const refused = await on.web(user, method, path, { body });
+    expect([path, refused.status, refused.body.error]).toEqual([
+      path,
+      502,
+      'The backend is unavailable',
+    ]);
+  }
+  expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(1);
+});

@@ -1,0 +1,218 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { forwardCompletion } from '../../src/ai/forward.js';
+import { readAgentTokens } from '../../src/agents/agent-secrets.js';
+import { BadGatewayError } from '../../src/errors.js';
+import { call, send } from '../support/http.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import { completion, sendJson } from '../support/provider-stub.js';
+
+let platform: TestPlatform;
+let user: TestUser;
+let agentId: string;
+let token: string;
+
+beforeAll(async () => {
+  platform = await testPlatform({ workers: false });
+  user = await platform.signUp('network');
+  ({ agentId, token } = await newAgent({ model: 'gpt-4' }));
+});
+afterEach(() => platform.provider.behave());
+afterAll(() => platform?.close());
+
+/** An agent that was put down, and the token that its container will show. */
+async function newAgent(body: object) {
+  const made = await platform.backend(user, 'POST', '/api/deployments', {
+    body: { name: `agent ${randomUUID()}`, ...body },
+  });
+  const id: string = made.body.id;
+  return { agentId: id, token: await aiTokenOf(id) };
+}
+
+async function aiTokenOf(id: string): Promise<string> {
+  const tokens = await readAgentTokens(platform.db.asPlatform(), platform.secrets, id);
+  for (const candidate of tokens) {
+    if ((await ask('/v1/models', candidate)).status === 200) return candidate;
+  }
+  throw new Error('no token of the agent opens the AI listener');
+}
+
+const ask = (path: string, bearer: string | undefined, body?: unknown) =>
+  call(platform.agentsUrl, body === undefined ? 'GET' : 'POST', path, {
+    body,
+    headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
+  });
+
+const HELLO = { model: 'auto', messages: [{ role: 'user', content: 'hello' }] };
+
+describe("the agents' AI listener", () => {
+  test('is for living agents alone', async () => {
+    const gateway = await platform.backend(user, 'GET', `/api/agents/${agentId}/token`);
+    for (const bearer of [undefined, 'wrong', platform.internalKey, gateway.body.token]) {
+      for (const body of [undefined, HELLO]) {
+        const path = body ? '/v1/chat/completions' : '/v1/models';
+        const refused = await ask(path, bearer, body);
+        expect([refused.status, refused.body.error]).toEqual([401, 'Unauthorized']);
+      }
+    }
+    expect(platform.provider.requests).toHaveLength(0);
+  });
+
+  test('names one model', async () => {
+    expect((await ask('/v1/models', token)).body).toEqual({
+      object: 'list',
+      data: [{ id: 'auto', object: 'model', created: 0, owned_by: 'platform' }],
+    });
+  });
+
+  test('hands a request on as it came, with the model of the agent and the key of ours', async () => {
+    const full = {
+      ...HELLO,
+      tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }],
+      tool_choice: 'auto',
+      temperature: 0.25,
+      x_unknown: { deep: [1, 'two', null] },
+    };
+    const answer = await ask('/v1/chat/completions', token, full);
+    expect([answer.status, answer.body]).toEqual([200, completion('said: hello', 'gpt-4')]);
+    const asked = platform.provider.requests.at(-1);
+    expect(asked?.path).toBe('/v1/chat/completions');
+    expect(asked?.authorization).toBe(`Bearer ${platform.provider.apiKey}`);
+    expect(asked?.body).toEqual({ ...full, model: 'gpt-4' });
+  });
+
+  test('asks for the model that config.model names', async () => {
+    const custom = await newAgent({ model: 'custom', config: { model: 'my-own-model' } });
+    await ask('/v1/chat/completions', custom.token, HELLO);
+    expect(platform.provider.requests.at(-1)?.body.model).toBe('my-own-model');
+  });
+
+  test('lets a stream through byte for byte, piece by piece', async () => {
+    const pieces = ['data: {"choices":[{"delta":{"content":"é🚀"}}]}\n\n', ': odd\r\n', 'data: [DONE]'];
+    let next: (() => void) | undefined;
+    platform.provider.behave(async (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+      for (const piece of pieces) {
+        response.write(piece);
+        await new Promise<void>((resolve) => (next = resolve));
+      }
+      response.end();
+    });
+    const response = await send(platform.agentsUrl, 'POST', '/v1/chat/completions', {
+      body: { ...HELLO, stream: true },
+      headers: { authorization: `Bearer ${token}` },
+    });
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    const received: Buffer[] = [];
+    if (!response.body) throw new Error('no body');
+    for await (const chunk of response.body) {
+      received.push(Buffer.from(chunk));
+      // The provider goes on only when this piece has arrived: nothing is held back.
+      if (Buffer.concat(received).toString().length >= pieces.join('').length) next?.();
+      else if (pieces.some((_, n) => Buffer.concat(received).toString() === pieces.slice(0, n + 1).join(''))) next?.();
+    }
+    expect(Buffer.concat(received).toString()).toBe(pieces.join(''));
+  });
+
+  test.each([
+    [429, 429],
+    [400, 502],
+    [401, 502],
+    [500, 502],
+    [503, 502],
+  ])('answers a %d of the provider with %d, and not with what it said', async (theirs, ours) => {
+    platform.provider.behave((_request, response) =>
+      sendJson(response, theirs, { error: { message: 'Incorrect API key sk-provider' } }),
+    );
+    const refused = await ask('/v1/chat/completions', token, HELLO);
+    expect(refused.status).toBe(ours);
+    expect(refused.body.error).toBe(`The AI provider openai answered with ${theirs}`);
+    expect(refused.text).not.toContain('sk-provider');
+  });
+
+  test('answers 502 when the provider sends what is not HTTP, or hangs up', async () => {
+    platform.provider.behave((_request, response) => {
+      response.socket?.end('what?\r\n\r\n');
+    });
+    expect((await ask('/v1/chat/completions', token, HELLO)).status).toBe(502);
+    platform.provider.behave((_request, response) => {
+      response.destroy();
+    });
+    expect((await ask('/v1/chat/completions', token, HELLO)).status).toBe(502);
+  });
+
+  test('does not pass off as whole a stream that the provider broke off', async () => {
+    platform.provider.behave((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: {}\n\n', () => response.destroy());
+    });
+    await expect(ask('/v1/chat/completions', token, HELLO)).rejects.toThrow();
+  });
+
+  test('leaves the provider when the agent leaves', async () => {
+    const left = new Promise<void>((resolve) => {
+      platform.provider.behave(async (_request, response) => {
+        await once(response, 'close');
+        resolve();
+      });
+    });
+    const leaving = new AbortController();
+    const asked = send(platform.agentsUrl, 'POST', '/v1/chat/completions', {
+      body: HELLO,
+      headers: { authorization: `Bearer ${token}` },
+      signal: leaving.signal,
+    });
+    const before = platform.provider.requests.length;
+    await expect.poll(() => platform.provider.requests.length).toBeGreaterThan(before);
+    leaving.abort();
+    await expect(asked).rejects.toThrow();
+    await left;
+  });
+
+  test.each([[{}], [{ messages: [] }], [{ messages: 'hello' }]])(
+    'refuses %j before it asks anybody',
+    async (body) => {
+      const before = platform.provider.requests.length;
+      expect((await ask('/v1/chat/completions', token, body)).status).toBe(400);
+      expect(platform.provider.requests).toHaveLength(before);
+    },
+  );
+
+  test('serves nothing else of ours', async () => {
+    for (const path of ['/api/agents', '/health', '/api/health', '/api/auth/session']) {
+      expect((await ask(path, token)).status).toBe(404);
+    }
+  });
+});
+
+test('a provider that never answers is given up', async () => {
+  platform.provider.behave(() => undefined);
+  const provider = { name: 'openai' as const, baseUrl: platform.provider.baseUrl, apiKey: 'k' };
+  const asking = forwardCompletion(provider, HELLO, new AbortController().signal, 50);
+  await expect(asking).rejects.toThrow(BadGatewayError);
+});
+
+test('without a provider the answer says what to set', async () => {
+  const without = await testPlatform({
+    workers: false,
+    env: { OPENAI_API_KEY: undefined, OPENAI_BASE_URL: undefined, AI_PROVIDER: 'groq' },
+  });
+  try {
+    const owner = await without.signUp('solo');
+    const made = await without.backend(owner, 'POST', '/api/agents', { body: { name: 'x' } });
+    const tokens = await readAgentTokens(without.db.asPlatform(), without.secrets, made.body.id);
+    const answers = await Promise.all(
+      tokens.map((bearer) =>
+        call(without.agentsUrl, 'POST', '/v1/chat/completions', {
+          body: HELLO,
+          headers: { authorization: `Bearer ${bearer}` },
+        }),
+      ),
+    );
+    const refused = answers.find(({ status }) => status === 503);
+    expect(refused?.body.error).toContain('GROQ_API_KEY');
+  } finally {
+    await without.close();
+  }
+});

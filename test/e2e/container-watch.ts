@@ -1,0 +1,39 @@
+import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
+import { LABEL } from '../../src/containers/agent-container.js';
+
+/** Follows the engine's events, and knows which agents have ever had two containers at once. */
+export class ContainerWatch {
+  /** Ids of such agents. */
+  readonly doubled: string[] = [];
+  readonly #containers = new Map<string, Set<string>>();
+
+  private constructor(private readonly events: Readable) {
+    let rest = '';
+    events.on('data', (chunk: Buffer) => {
+      const lines = (rest + chunk.toString()).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines.filter(Boolean)) this.#see(JSON.parse(line));
+    });
+  }
+
+  static async begin(docker: Docker): Promise<ContainerWatch> {
+    const events = await docker.getEvents({
+      filters: { type: ['container'], event: ['create', 'destroy'], label: [LABEL.agent] },
+    });
+    return new ContainerWatch(events as Readable); // a response of HTTP
+  }
+
+  end(): void {
+    this.events.destroy();
+  }
+
+  #see(event: { Action: string; Actor: { ID: string; Attributes: Record<string, string> } }): void {
+    const agent = event.Actor.Attributes[LABEL.agent] ?? '';
+    const containers = this.#containers.get(agent) ?? new Set();
+    this.#containers.set(agent, containers);
+    if (event.Action === 'create') containers.add(event.Actor.ID);
+    else containers.delete(event.Actor.ID);
+    if (containers.size > 1) this.doubled.push(agent);
+  }
+}

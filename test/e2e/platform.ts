@@ -1,0 +1,130 @@
+import { createHash, randomBytes, randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import type Docker from 'dockerode';
+import pg from 'pg';
+import { LABEL } from '../../src/containers/agent-container.js';
+import { connectEngine } from '../../src/containers/engine.js';
+import { Place, type Launcher } from '../scripts/launcher.js';
+
+/** What `npm start` prints last. */
+export const RUNNING = 'Ctrl-C stops everything.';
+
+/** What an agent has left on the engine, by kind. */
+export interface Remains {
+  readonly containers: readonly Docker.ContainerInfo[];
+  readonly networks: readonly string[];
+  readonly volumes: readonly string[];
+}
+
+/** A platform as `npm start` runs it: an installation of its own on the shared Docker engine. */
+export class RealPlatform {
+  readonly docker = connectEngine(process.env.DOCKER_HOST);
+  readonly internalApiKey = randomBytes(16).toString('hex');
+  readonly #encryptionKey = randomBytes(32);
+  #launcher: Launcher | undefined;
+
+  private constructor(
+    readonly place: Place,
+    private readonly env: NodeJS.ProcessEnv,
+  ) {}
+
+  static async make(env: NodeJS.ProcessEnv): Promise<RealPlatform> {
+    return new RealPlatform(await Place.make(), env);
+  }
+
+  get webUrl(): string {
+    return `http://127.0.0.1:${this.place.webPort}`;
+  }
+
+  get backendUrl(): string {
+    return `http://127.0.0.1:${this.place.backendPort}`;
+  }
+
+  /** Starts it, and returns once it has said that it runs. */
+  async start(): Promise<Launcher> {
+    const firstPort = randomInt(21_000, 29_000);
+    this.#launcher = this.place.start({
+      ENCRYPTION_KEY: this.#encryptionKey.toString('base64'),
+      INTERNAL_API_KEY: this.internalApiKey,
+      AGENT_PORT_RANGE: `${firstPort}-${firstPort + 200}`,
+      AGENT_SUBNET_POOL: `10.${randomInt(180, 210)}.0.0/16`,
+      ...this.env,
+    });
+    await this.#launcher.printed(RUNNING, 180_000);
+    return this.#launcher;
+  }
+
+  /** What was printed so far, to be shown when a test fails. */
+  get output(): string {
+    return this.#launcher?.output ?? '';
+  }
+
+  /** A connection to its database as the superuser, for whom no row is hidden. */
+  async query<T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> {
+    const read = (file: string): Record<string, string | number> =>
+      JSON.parse(readFileSync(path.join(this.place.dataDir, file), 'utf8'));
+    const client = new pg.Client({
+      host: '127.0.0.1',
+      port: Number(read('ports.json').postgres),
+      user: 'postgres',
+      password: String(read('secrets.json').postgresPassword),
+      database: 'agent_platform',
+      connectionTimeoutMillis: 3_000,
+      query_timeout: 5_000,
+    });
+    client.on('error', () => undefined); // told by the query as well
+    try {
+      await client.connect();
+      return (await client.query<T>(text, values)).rows;
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+
+  /** Runs with a client of its Temporal server. */
+  async withTemporal<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const ports = JSON.parse(readFileSync(path.join(this.place.dataDir, 'ports.json'), 'utf8'));
+    const connection = await Connection.connect({ address: `127.0.0.1:${ports.temporal}` });
+    try {
+      return await work(new Client({ connection }));
+    } finally {
+      await connection.close();
+    }
+  }
+
+  /** Everything on the engine that is this installation's, or one agent's of it. */
+  async remains(agentId?: string): Promise<Remains> {
+    const label = [`${LABEL.installation}=${this.#installation}`];
+    if (agentId !== undefined) label.push(`${LABEL.agent}=${agentId}`);
+    const filters = { label };
+    const [containers, networks, { Volumes: volumes }] = await Promise.all([
+      this.docker.listContainers({ all: true, filters }),
+      this.docker.listNetworks({ filters }),
+      this.docker.listVolumes({ filters }),
+    ]);
+    return {
+      containers,
+      networks: networks.map(({ Id }) => Id),
+      volumes: volumes.map(({ Name }) => Name),
+    };
+  }
+
+  /** Stops it, and removes what agents have left. */
+  async close(): Promise<void> {
+    await this.place.close();
+    const { containers, networks, volumes } = await this.remains();
+    for (const { Id } of containers) {
+      await this.docker.getContainer(Id).remove({ force: true, v: true });
+    }
+    for (const id of networks) await this.docker.getNetwork(id).remove();
+    for (const name of volumes) await this.docker.getVolume(name).remove();
+  }
+
+  /** As the product derives it: another encryption key is another installation. */
+  get #installation(): string {
+    const hash = createHash('sha256').update('installation').update(this.#encryptionKey);
+    return hash.digest('hex').slice(0, 16);
+  }
+}

@@ -1,0 +1,141 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+import type { temporal } from '@temporalio/proto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ensureAgentImage } from '../../scripts/agent-image/build-openclaw.js';
+import { poll } from '../../scripts/poll.js';
+import { projectRoot } from '../../scripts/root.js';
+import { tour } from '../../scripts/tour.js';
+import { AGENT_RUNTIME_VERSION, loadConfig } from '../../src/config.js';
+import { connectEngine } from '../../src/containers/engine.js';
+import { provisionAgentId, superviseAgentId } from '../../workflows/ids.js';
+import { RealPlatform } from './platform.js';
+
+const ANSWER = 'I am the agent of this tour.';
+const USUAL = { webUrl: 'http://127.0.0.1:3000', backendUrl: 'http://127.0.0.1:3001' };
+
+let provider: Server;
+let platform: RealPlatform;
+
+beforeAll(async () => {
+  provider = createServer((request, response) => {
+    complete(request, response).catch(() => response.destroy());
+  });
+  provider.listen(0, '127.0.0.1');
+  await once(provider, 'listening');
+  const { port } = provider.address() as AddressInfo; // that of a TCP listener
+  platform = await RealPlatform.make({
+    AGENT_RUNTIME_IMAGE: process.env.AGENT_RUNTIME_IMAGE ?? (await openClawImage()),
+    AI_PROVIDER: 'openrouter',
+    OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1`,
+    OPENROUTER_API_KEY: 'key-of-the-stub',
+  });
+  await platform.start();
+}, 20 * 60_000);
+
+afterAll(async () => {
+  await platform?.close();
+  provider?.closeAllConnections();
+  provider?.close();
+}, 120_000);
+
+test('the README has the tour that npm start prints', () => {
+  const readme = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
+  const blocks = [...readme.matchAll(/^```\w*\n([\s\S]*?)^```$/gm)].map(([, code]) => code);
+  expect(blocks).toContain(`${tour(USUAL)}\n`);
+  expect(platform.output).toContain(tour(platform));
+});
+
+test('the tour works as written, on real OpenClaw, and is seen in Temporal', async () => {
+  const printed = await paste(tour(platform));
+  const answers = printed.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
+  const [account, login, plan, running, answer, log, stop, start, history, removal] = answers;
+  expect(account).toMatchObject({ email: 'ada@example.com', name: 'Ada' });
+  expect(login).toMatchObject({ ok: true });
+  expect(plan).toMatchObject({ success: true, plan: 'solo' });
+  expect(running).toMatchObject({
+    agent: { status: 'running', openclawVersion: AGENT_RUNTIME_VERSION },
+  });
+  expect(answer).toMatchObject({ message: { role: 'assistant', content: ANSWER } });
+  expect(log.lines.length).toBeGreaterThan(0);
+  expect(stop).toMatchObject({ operation: 'stop', status: 'succeeded' });
+  expect(start).toMatchObject({ operation: 'start', status: 'succeeded' });
+  expect(history.operations).toMatchObject([
+    { operation: 'start', status: 'succeeded' },
+    { operation: 'stop', status: 'succeeded' },
+    { operation: 'provision', status: 'succeeded' },
+  ]);
+  expect(removal).toMatchObject({ deleted: true });
+
+  const agentId: string = running.agent.id;
+  await platform.withTemporal(async ({ workflow }) => {
+    const supervisor = workflow.getHandle(superviseAgentId(agentId));
+    await supervisor.result();
+    const provisioning = await workflow.getHandle(provisionAgentId(agentId)).describe();
+    expect(provisioning.status.name).toBe('COMPLETED');
+    const { events } = await supervisor.fetchHistory();
+    expect(updatesIn(events ?? [])).toEqual(['stopAgent', 'startAgent', 'deleteAgent']);
+  });
+  await until(async () => {
+    const { containers, networks, volumes } = await platform.remains(agentId);
+    return containers.length + networks.length + volumes.length === 0;
+  });
+}, 300_000);
+
+/** Names of the Updates that a workflow has accepted, in order. */
+function updatesIn(events: readonly temporal.api.history.v1.IHistoryEvent[]) {
+  return events.flatMap(({ workflowExecutionUpdateAcceptedEventAttributes: accepted }) =>
+    accepted ? [accepted.acceptedRequest?.input?.name] : [],
+  );
+}
+
+/** Runs commands as a terminal would, but ends at the first that fails. */
+async function paste(commands: string): Promise<string> {
+  const run = promisify(execFile)('bash', ['-euo', 'pipefail', '-c', commands], {
+    env: { ...process.env, INTERNAL_API_KEY: platform.internalApiKey },
+    timeout: 240_000,
+  });
+  try {
+    return (await run).stdout;
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string };
+    throw new Error(`The tour ended early:\n${stdout}\n${stderr}\n${platform.output}`, {
+      cause: error,
+    });
+  }
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const so = await poll(async () => (await isSo()) || undefined, { timeoutMs: 30_000 });
+  expect(so).toBe(true);
+}
+
+async function openClawImage(): Promise<string> {
+  const { cacheDir } = loadConfig({
+    ...process.env,
+    DATABASE_URL: 'postgres://unused',
+    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+  });
+  const docker = connectEngine(process.env.DOCKER_HOST);
+  return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
+}
+
+/** An AI provider that always says the same, streamed. */
+async function complete(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  await text(request);
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
+  const send = (delta: object, finish_reason: string | null) => {
+    const choices = [{ index: 0, delta, finish_reason }];
+    response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
+  };
+  send({ role: 'assistant', content: ANSWER }, null);
+  send({}, 'stop');
+  response.end('data: [DONE]\n\n');
+}

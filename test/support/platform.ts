@@ -1,0 +1,326 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
+import type { Worker } from '@temporalio/worker';
+import type Docker from 'dockerode';
+import { pino, type Logger } from 'pino';
+import { createBackend } from '../../api/backend/backend.js';
+import type { BackendDependencies } from '../../api/backend/dependencies.js';
+import { createContainersListener } from '../../api/containers/containers.js';
+import { Supervisors } from '../../api/temporal/supervisors.js';
+import { BackendClient } from '../../api/web/backend-client.js';
+import type { WebDependencies } from '../../api/web/dependencies.js';
+import { createWeb } from '../../api/web/web.js';
+import type { Plan } from '../../src/accounts/plans.js';
+import { loadConfig, type Config } from '../../src/config.js';
+import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import { Database } from '../../src/database/database.js';
+import { SecretBox } from '../../src/secrets/secret-box.js';
+import { createWorkers } from '../../worker/platform-worker.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { testDocker, until } from './docker.js';
+import { call, type Answer, type CallOptions } from './http.js';
+import { LabelledContainers } from './labelled-containers.js';
+import { testDatabase } from './postgres.js';
+import { startProvider, type ProviderStub } from './provider-stub.js';
+import { testTemporal, workflowCode, type TestTemporal } from './temporal.js';
+
+/** The web API's administrator, by `ADMIN_EMAILS`. */
+export const ADMIN_EMAIL = 'admin@example.com';
+
+/** Where the runs would be shown: nothing is fetched from it. */
+export const TEMPORAL_UI = 'http://temporal-ui.test';
+
+const PASSWORD = 'a-password-of-tests';
+
+export interface TestUser {
+  readonly id: string;
+  readonly email: string;
+  readonly password: string;
+  /** The header that signs requests in. */
+  readonly cookie: string;
+}
+
+export interface PlatformOptions {
+  /** Environment variables over those of the fixture; undefined takes one away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Without workers nothing that was asked for begins. */
+  readonly workers?: boolean;
+  /** What is out of reach for the API from the beginning. */
+  readonly dead?: readonly ('docker' | 'temporal' | 'backend')[];
+}
+
+/** The whole product in this process, on real engines, with nobody else's data. */
+export interface TestPlatform {
+  readonly config: Config;
+  readonly db: Database;
+  /** Runs one statement as the database's owner: what the serving role may not do. */
+  asOwner(sql: string): Promise<void>;
+  readonly docker: Docker;
+  readonly containers: DockerContainers;
+  readonly temporal: TestTemporal;
+  /** The way to the workflow engine, also when it is out of reach for the API. */
+  readonly supervisors: Supervisors;
+  readonly provider: ProviderStub;
+  readonly secrets: SecretBox;
+  readonly log: Logger;
+  /** All that the listeners have logged, a JSON object a line. */
+  readonly logged: readonly string[];
+  readonly internalKey: string;
+  /** Addresses of the three listeners. */
+  readonly webUrl: string;
+  readonly backendUrl: string;
+  readonly agentsUrl: string;
+  /** What endpoints are declared with, for tests that walk them. */
+  readonly dependencies: { readonly web: WebDependencies; readonly backend: BackendDependencies };
+
+  /** Registers somebody new and signs them in. */
+  signUp(plan?: Plan, email?: string): Promise<TestUser>;
+  /** The web API, as a user or as nobody. */
+  web(
+    user: TestUser | undefined,
+    method: string,
+    path: string,
+    options?: CallOptions,
+  ): Promise<Answer>;
+  /** The backend with the internal key, for a user or for nobody in particular. */
+  backend(
+    user: { readonly id: string } | undefined,
+    method: string,
+    path: string,
+    options?: CallOptions,
+  ): Promise<Answer>;
+  /** An agent that runs, made as the user would. */
+  runningAgent(user: TestUser, body?: Readonly<Record<string, unknown>>): Promise<string>;
+  /** Waits until the agent's status on the backend is this. */
+  becomes(agentId: string, status: string): Promise<Answer>;
+  /** Tells the agent's program inside the test image what to do. */
+  tellAgent(agentId: string, order: unknown): Promise<void>;
+  startWorkers(): Promise<void>;
+  stopWorkers(): Promise<void>;
+  /** Names of what the engine has for an agent: container, network, volume. */
+  resourcesOf(agentId: string): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export async function testPlatform(options: PlatformOptions = {}): Promise<TestPlatform> {
+  const cleanups: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    const failures: unknown[] = [];
+    for (const cleanup of cleanups.splice(0).reverse()) {
+      await cleanup().catch((error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) throw new AggregateError(failures, 'the platform did not end well');
+  };
+  try {
+    return { ...(await build(options, cleanups)), close };
+  } catch (error) {
+    await close().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function build(
+  options: PlatformOptions,
+  cleanups: (() => Promise<unknown>)[],
+): Promise<Omit<TestPlatform, 'close'>> {
+  const database = await testDatabase();
+  cleanups.push(database.close);
+  const provider = await startProvider();
+  cleanups.push(provider.close);
+  const temporal = await testTemporal();
+  cleanups.push(temporal.close);
+
+  const test = testDocker();
+  cleanups.push(test.close);
+  const isDead = (part: 'docker' | 'temporal' | 'backend') => options.dead?.includes(part) === true;
+  const dockerHost = isDead('docker') ? 'unix:///nowhere/docker.sock' : process.env.DOCKER_HOST;
+  const containers = new LabelledContainers(
+    { dockerHost, installation: test.installation },
+    test.labels,
+  );
+
+  const internalKey = `internal-${randomBytes(16).toString('hex')}`;
+  const config = loadConfig(
+    environment(options, {
+      DATABASE_URL: database.url,
+      INTERNAL_API_KEY: internalKey,
+      OPENAI_BASE_URL: provider.baseUrl,
+      OPENAI_API_KEY: provider.apiKey,
+      AGENT_RUNTIME_IMAGE: options.workers === false ? 'none' : await ensureTestImage(test.docker),
+    }),
+  );
+  const { log, lines } = keptLog();
+  const db = database.db;
+  const secrets = new SecretBox(config.encryptionKey);
+  const supervisors = new Supervisors(temporal.client, TEMPORAL_UI);
+  // Not closed: the SDK goes on with its retries, and throws when it then finds it closed.
+  const nowhere = () => Connection.lazy({ address: '127.0.0.1:1' });
+  const seenByApi = isDead('temporal')
+    ? new Supervisors(new Client({ connection: nowhere() }), TEMPORAL_UI)
+    : supervisors;
+
+  const backendParts = { config, database: db, secrets, supervisors: seenByApi, containers, log };
+  const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
+  cleanups.push(backendListening.close);
+  const webParts = {
+    config,
+    database: db,
+    secrets,
+    backend: new BackendClient(
+      isDead('backend') ? 'http://127.0.0.1:1' : backendListening.url,
+      config.internalApiKey,
+    ),
+  };
+  const webListening = await createWeb(webParts, log).listen('127.0.0.1', 0);
+  cleanups.push(webListening.close);
+  const bridge = isDead('docker') ? '127.0.0.1' : await containers.hostAddress();
+  const forAgents = createContainersListener({ config, database: db, log });
+  const agentsListening = await forAgents.listen(bridge, 0);
+  cleanups.push(agentsListening.close);
+
+  let workers: { worker: Worker; running: Promise<void> }[] = [];
+  const startWorkers = async () => {
+    const made = await createWorkers({
+      connection: temporal.connection,
+      namespace: temporal.namespace,
+      config: { ...config, agentAiPort: agentsListening.port },
+      database: db,
+      containers,
+      code: await workflowCode(),
+      host: 'local',
+      image: config.agentRuntimeImage ?? '',
+    });
+    workers = made.map((worker) => ({ worker, running: worker.run() }));
+  };
+  const stopWorkers = async () => {
+    const ending = workers.splice(0);
+    for (const { worker } of ending) if (worker.getState() === 'RUNNING') worker.shutdown();
+    await Promise.all(ending.map(({ running }) => running));
+  };
+  cleanups.push(stopWorkers);
+  if (options.workers !== false) await startWorkers();
+
+  const web: TestPlatform['web'] = (user, method, path, given) =>
+    call(webListening.url, method, path, {
+      ...given,
+      headers: { ...(user && { cookie: user.cookie }), ...given?.headers },
+    });
+  const backend: TestPlatform['backend'] = (user, method, path, given) =>
+    call(backendListening.url, method, path, {
+      ...given,
+      headers: {
+        authorization: `Bearer ${internalKey}`,
+        ...(user && { 'x-user-id': user.id }),
+        ...given?.headers,
+      },
+    });
+  const becomes = (agentId: string, status: string) =>
+    until(async () => {
+      const answer = await backend(undefined, 'GET', `/api/agents/${agentId}`);
+      return answer.body.status === status && answer;
+    }, 60_000);
+
+  return {
+    config,
+    db,
+    async asOwner(sql) {
+      const owner = new Database(database.ownerUrl, { maxConnections: 1 });
+      try {
+        await owner.asPlatform().transaction(async (transaction) => {
+          await owner.sequelize.query(sql, { transaction });
+        });
+      } finally {
+        await owner.close();
+      }
+    },
+    docker: test.docker,
+    containers,
+    temporal,
+    supervisors,
+    provider,
+    secrets,
+    log,
+    logged: lines,
+    internalKey,
+    webUrl: webListening.url,
+    backendUrl: backendListening.url,
+    agentsUrl: agentsListening.url,
+    dependencies: { web: webParts, backend: backendParts },
+    web,
+    backend,
+    becomes,
+    startWorkers,
+    stopWorkers,
+    async signUp(plan, email = `${randomUUID()}@example.com`) {
+      const credentials = { email, password: PASSWORD };
+      const { id } = ok(await web(undefined, 'POST', '/api/register', { body: credentials })).body;
+      const signedIn = ok(await web(undefined, 'POST', '/api/auth/login', { body: credentials }));
+      const cookie = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+      if (plan !== undefined) {
+        const body = { userId: id, plan };
+        ok(await backend(undefined, 'POST', '/api/subscriptions/deploy', { body }));
+      }
+      return { id, email, password: PASSWORD, cookie };
+    },
+    async runningAgent(user, body = {}) {
+      const made = await web(user, 'POST', '/api/agents/provision', {
+        body: { name: `agent ${randomUUID().slice(0, 8)}`, ...body },
+      });
+      const { id } = ok(made).body.agent;
+      await becomes(id, 'active');
+      return id;
+    },
+    async tellAgent(agentId, order) {
+      const state = await containers.inspect(agentId);
+      const told = await fetch(`http://127.0.0.1:${state?.port}/test`, {
+        method: 'POST',
+        body: JSON.stringify(order),
+        signal: AbortSignal.timeout(10_000),
+      });
+      await told.text();
+    },
+    async resourcesOf(agentId) {
+      const filters = { label: Object.entries(test.labels).map((pair) => pair.join('=')) };
+      const [found, networks, { Volumes: volumes }] = await Promise.all([
+        test.docker.listContainers({ all: true, filters }),
+        test.docker.listNetworks({ filters: JSON.stringify(filters) }),
+        test.docker.listVolumes({ filters: JSON.stringify(filters) }),
+      ]);
+      return [
+        ...found.flatMap(({ Names }) => Names.map((name) => `container ${name}`)),
+        ...networks.map(({ Name }) => `network ${Name}`),
+        ...volumes.map(({ Name }) => `volume ${Name}`),
+      ].filter((name) => name.includes(agentId));
+    },
+  };
+}
+
+function environment(
+  { env = {} }: PlatformOptions,
+  made: Readonly<Record<string, string>>,
+): Record<string, string | undefined> {
+  // Ports and networks of its own for each fixture; two that meet all the same take the next.
+  const firstPort = 20_000 + Math.floor(Math.random() * 100) * 100;
+  return {
+    ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+    TRUSTED_PROXIES: '127.0.0.1',
+    ADMIN_EMAILS: ADMIN_EMAIL,
+    AI_PROVIDER: 'openai',
+    AGENT_PORT_RANGE: `${firstPort}-${firstPort + 99}`,
+    AGENT_SUBNET_POOL: `10.${232 + Math.floor(Math.random() * 23)}.0.0/16`,
+    WATCHDOG_CHECK_INTERVAL: '2s',
+    ...made,
+    ...env,
+  };
+}
+
+function keptLog(): { log: Logger; lines: string[] } {
+  const lines: string[] = [];
+  return { log: pino({ level: 'debug' }, { write: (line: string) => lines.push(line) }), lines };
+}
+
+/** @throws when an answer that a test only builds on is not a success. */
+function ok(answer: Answer): Answer {
+  if (answer.status < 300) return answer;
+  throw new Error(`unexpected ${answer.status}: ${answer.text}`);
+}

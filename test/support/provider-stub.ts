@@ -1,0 +1,85 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+
+/** What a provider was asked. */
+export interface ProviderRequest {
+  readonly path: string;
+  readonly authorization: string | undefined;
+  readonly text: string;
+  readonly body: ReturnType<typeof JSON.parse>;
+}
+
+type Behaviour = (
+  request: ProviderRequest,
+  response: ServerResponse,
+) => void | Promise<void>;
+
+/** An OpenAI-compatible provider on loopback: a service of the internet, played by the test. */
+export interface ProviderStub {
+  /** Up to and with `/v1`. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly requests: ProviderRequest[];
+  /** Answers the next requests like this; without an argument as at the beginning. */
+  behave(behaviour?: Behaviour): void;
+  close(): Promise<void>;
+}
+
+/** Answers `said: <last message>` until it is told otherwise. */
+export async function startProvider(): Promise<ProviderStub> {
+  const requests: ProviderRequest[] = [];
+  let behaviour: Behaviour = sayBack;
+  const server = createServer((incoming, response) => {
+    void read(incoming).then((request) => {
+      requests.push(request);
+      return behaviour(request, response);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  return {
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    apiKey: 'sk-provider-key-of-this-test',
+    requests,
+    behave: (next = sayBack) => (behaviour = next),
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+export function completion(content: string, model = 'stub'): Record<string, unknown> {
+  return {
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1_700_000_000,
+    model,
+    choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+  };
+}
+
+export function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
+
+function sayBack({ body }: ProviderRequest, response: ServerResponse): void {
+  sendJson(response, 200, completion(`said: ${body.messages.at(-1).content}`, body.model));
+}
+
+async function read(incoming: IncomingMessage): Promise<ProviderRequest> {
+  let text = '';
+  incoming.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+  await once(incoming, 'end');
+  return {
+    path: incoming.url ?? '',
+    authorization: incoming.headers.authorization,
+    text,
+    body: text === '' ? undefined : JSON.parse(text),
+  };
+}

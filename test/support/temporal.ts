@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Client } from '@temporalio/client';
+import {
+  bundleWorkflowCode,
+  DefaultLogger,
+  NativeConnection,
+  Runtime,
+  type LogEntry,
+} from '@temporalio/worker';
+import { findTemporalCli } from '../../scripts/engines/temporal-binary.js';
+import { startTemporal } from '../../scripts/engines/temporal.js';
+import { freePort } from '../../scripts/ports.js';
+import { loadConfig } from '../../src/config.js';
+import { ensureSearchAttributes } from '../../worker/ensure-search-attributes.js';
+import type { WorkflowCode } from '../../worker/workflow-code.js';
+import { until } from './docker.js';
+
+/** A namespace of one fixture's own on a Temporal dev server. */
+export interface TestTemporal {
+  readonly address: string;
+  readonly namespace: string;
+  readonly connection: NativeConnection;
+  readonly client: Client;
+  /** Removes the namespace, and stops the server if it was started here. */
+  close(): Promise<void>;
+}
+
+/** On the server of `TEST_TEMPORAL_ADDRESS`, or on one of our own. */
+export async function testTemporal(): Promise<TestTemporal> {
+  const given = process.env.TEST_TEMPORAL_ADDRESS;
+  const server = given ? { address: given, stop: () => Promise.resolve() } : await startServer();
+  try {
+    quietRuntime();
+    const connection = await NativeConnection.connect({ address: server.address });
+    const namespace = `test-${randomBytes(6).toString('hex')}`;
+    await connection.workflowService.registerNamespace({
+      namespace,
+      workflowExecutionRetentionPeriod: { seconds: 24 * 3600 },
+    });
+    // The server learns of a new namespace a moment later.
+    await until(async () => {
+      try {
+        await ensureSearchAttributes(connection, namespace);
+        return true;
+      } catch {
+        return false;
+      }
+    }, 60_000);
+    const client = new Client({ connection, namespace });
+    return {
+      address: server.address,
+      namespace,
+      connection,
+      client,
+      async close() {
+        try {
+          await connection.operatorService.deleteNamespace({ namespace });
+          await connection.close();
+        } finally {
+          await server.stop();
+        }
+      },
+    };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+/** The workflows' code as it is in the source now; made once in each process. */
+export function workflowCode(): Promise<WorkflowCode> {
+  return (bundled ??= bundleWorkflowCode({
+    workflowsPath: path.resolve(import.meta.dirname, '../../workflows/index.ts'),
+    logger: new DefaultLogger('ERROR'),
+  }).then((workflowBundle) => ({ workflowBundle })));
+}
+
+let bundled: Promise<WorkflowCode> | undefined;
+
+/** What workers of this process, their activities and workflows have logged. */
+export const workerLog: string[] = [];
+
+let installed = false;
+
+/** The SDK has one runtime for a process: its log is kept instead of shown. */
+function quietRuntime(): void {
+  if (installed) return;
+  installed = true;
+  const keep = ({ level, message, meta }: LogEntry) => {
+    workerLog.push(JSON.stringify({ level, message, meta: describe(meta) }));
+  };
+  Runtime.install({ logger: new DefaultLogger('INFO', keep), shutdownSignals: [] });
+}
+
+function describe(meta: LogEntry['meta']): unknown {
+  if (meta?.error instanceof Error) return { ...meta, error: String(meta.error.stack) };
+  return meta;
+}
+
+async function startServer() {
+  const folder = await mkdtemp(path.join(tmpdir(), 'test-temporal-'));
+  const { cacheDir } = loadConfig({
+    ...process.env,
+    DATABASE_URL: 'postgres://localhost',
+    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+  });
+  const server = await startTemporal({
+    cli: await findTemporalCli(cacheDir),
+    runDir: folder,
+    port: await freePort(),
+    uiPort: await freePort(),
+  });
+  return {
+    address: server.address,
+    async stop() {
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

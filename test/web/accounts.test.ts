@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newAddress } from '../support/http.js';
+import { testPlatform, type TestPlatform } from '../support/platform.js';
+
+let platform: TestPlatform;
+
+beforeAll(async () => {
+  platform = await testPlatform({ workers: false });
+});
+afterAll(() => platform?.close());
+
+const newEmail = () => `${randomUUID()}@example.com`;
+const register = (body: unknown, options = {}) =>
+  platform.web(undefined, 'POST', '/api/register', { body, ...options });
+const login = (body: unknown) => platform.web(undefined, 'POST', '/api/auth/login', { body });
+const session = (cookie?: string) =>
+  platform.web(undefined, 'GET', '/api/auth/session', { headers: cookie ? { cookie } : {} });
+
+describe('registration', () => {
+  test('answers id, email and name, signs nobody in, and names after the email', async () => {
+    const email = newEmail();
+    const named = await register({ email, password: 'long enough', name: 'Ada' });
+    expect(named.status).toBe(200);
+    expect(named.body).toEqual({ id: expect.any(String), email, name: 'Ada' });
+    expect(named.headers.get('set-cookie')).toBeNull();
+    const other = newEmail();
+    const unnamed = await register({ email: other.toUpperCase(), password: 'long enough' });
+    expect(unnamed.body).toMatchObject({ email: other, name: other });
+  });
+
+  test.each([
+    [{ password: 'long enough' }, 'email is required'],
+    [{ email: 'ada@example.com' }, 'password is required'],
+    [{ email: 'ada@example.com', password: 'short' }, 'password must be at least 8 characters'],
+    [{ email: 'not an email', password: 'long enough' }, 'Invalid email'],
+    [{ email: 'x@wallet.service', password: 'long enough' }, 'Invalid email'],
+    [{ email: 7, password: 'long enough' }, 'email must be text'],
+    [
+      { email: 'ada@example.com', password: 'long enough', referralCode: 'no such code' },
+      'referralCode may hold letters, digits and hyphens',
+    ],
+    [
+      { email: 'ada@example.com', password: 'long enough', referralCode: 'x'.repeat(21) },
+      'referralCode must be at most 20 characters',
+    ],
+    [
+      { email: 'ada@example.com', password: 'long enough', referralCode: 'NOBODYS-CODE' },
+      'Unknown referral code',
+    ],
+  ])('of %j is refused', async (body, error) => {
+    const refused = await register(body);
+    expect(refused.status).toBe(400);
+    expect(refused.body.error).toBe(error);
+  });
+
+  test('of the same email, in any case, is a 409', async () => {
+    const { email } = await platform.signUp();
+    const again = await register({ email: email.toUpperCase(), password: 'long enough' });
+    expect(again.status).toBe(409);
+    expect(again.body).toMatchObject({ error: 'Email already registered' });
+  });
+
+  test('from one address is limited, and says so in the headers', async () => {
+    const from = newAddress();
+    for (let left = 9; left >= 0; left--) {
+      const counted = await register({}, { from });
+      expect(counted.status).toBe(400);
+      expect(counted.headers.get('ratelimit-remaining')).toBe(String(left));
+      expect(counted.headers.get('ratelimit-limit')).toBe('10');
+    }
+    const refused = await register({}, { from });
+    expect(refused.status).toBe(429);
+    expect(refused.body.error).toBe('Too many requests, please slow down.');
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect(refused.headers.get('ratelimit-reset')).toMatch(/^[1-9]\d*$/);
+    expect(refused.headers.get('x-ratelimit-limit')).toBeNull();
+  });
+
+  test('with a referral code, in any case, gives both sides the same credit once', async () => {
+    const referrer = await platform.signUp();
+    const code = await platform.db.asPlatform().transaction(async (transaction) => {
+      const { User } = platform.db.models;
+      return (await User.findByPk(referrer.id, { transaction }))?.referralCode ?? '';
+    });
+    const body = { email: newEmail(), password: 'long enough', referralCode: code.toLowerCase() };
+    const made = await register(body);
+    expect(made.status).toBe(200);
+    const credits = await platform.db.asPlatform().transaction((transaction) =>
+      platform.db.models.CreditEntry.findAll({
+        where: { userId: [referrer.id, made.body.id] },
+        raw: true,
+        transaction,
+      }),
+    );
+    expect(credits.map(({ userId }) => userId).sort()).toEqual([referrer.id, made.body.id].sort());
+    expect(credits[0]?.amount).toBe(credits[1]?.amount);
+  });
+
+  test('with an Idempotency-Key happens once', async () => {
+    const from = newAddress();
+    const headers = { 'idempotency-key': randomUUID() };
+    const body = { email: newEmail(), password: 'long enough' };
+    const first = await register(body, { from, headers });
+    const again = await register(body, { from, headers });
+    expect(again.status).toBe(200);
+    expect(again.body).toEqual(first.body);
+    const other = await register({ ...body, email: newEmail() }, { from, headers });
+    expect(other.status).toBe(422);
+  });
+});
+
+describe('sign-in', () => {
+  test('sets the cookie of the session, for 30 days and out of reach of scripts', async () => {
+    const { email, password, id } = await platform.signUp();
+    const signedIn = await login({ email: email.toUpperCase(), password });
+    expect(signedIn.status).toBe(200);
+    expect(signedIn.body).toEqual({ ok: true, user: { id, name: email } });
+    const [pair, ...attributes] = (signedIn.headers.get('set-cookie') ?? '').split('; ');
+    expect(pair).toMatch(/^service-session=[\w-]{43}$/);
+    expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=2592000', 'Path=/', 'SameSite=Lax']);
+
+    const shown = await session(pair);
+    expect(shown.body).toEqual({
+      user: { id, name: email, email, isAdmin: false },
+      csrfToken: expect.any(String),
+    });
+  });
+
+  test('needs both fields, and tells a wrong password and an unknown email alike', async () => {
+    const { email } = await platform.signUp();
+    expect((await login({ email })).status).toBe(400);
+    expect((await login({ password: 'long enough' })).status).toBe(400);
+    const wrong = await login({ email, password: 'wrong password' });
+    const unknown = await login({ email: newEmail(), password: 'wrong password' });
+    expect([wrong.status, unknown.status]).toEqual([401, 401]);
+    expect(wrong.body.error).toBe(unknown.body.error);
+    expect(wrong.headers.get('set-cookie')).toBeNull();
+  });
+
+  test('by an email of ADMIN_EMAILS is an administrator', async () => {
+    const admin = await platform.signUp(undefined, 'admin@example.com');
+    expect((await session(admin.cookie)).body.user.isAdmin).toBe(true);
+  });
+});
+
+describe('a session', () => {
+  test('of nobody is answered with 200', async () => {
+    const none = await session();
+    expect([none.status, none.body]).toEqual([200, { user: null }]);
+    const unknown = await session(`service-session=${'x'.repeat(43)}`);
+    expect([unknown.status, unknown.body]).toEqual([200, { user: null }]);
+  });
+
+  test('ends with signing out, which always succeeds and clears the cookie', async () => {
+    const { cookie } = await platform.signUp();
+    const out = () =>
+      platform.web(undefined, 'POST', '/api/auth/signout', { headers: { cookie } });
+    const first = await out();
+    expect([first.status, first.body]).toEqual([200, { ok: true }]);
+    expect(first.headers.get('set-cookie')).toMatch(/^service-session=; .*Max-Age=0/);
+    expect((await session(cookie)).body).toEqual({ user: null });
+    expect((await out()).body).toEqual({ ok: true });
+    expect((await platform.web(undefined, 'POST', '/api/auth/signout')).body).toEqual({ ok: true });
+  });
+
+  test('does not let another site change anything without its token', async () => {
+    const { cookie } = await platform.signUp('solo');
+    const { csrfToken } = (await session(cookie)).body;
+    const provision = (headers: Record<string, string>) =>
+      platform.web(undefined, 'POST', '/api/agents/provision', {
+        body: {},
+        headers: { cookie, origin: 'https://evil.example', ...headers },
+      });
+    const refused = await provision({});
+    expect([refused.status, refused.body.error]).toEqual([403, 'Missing or invalid CSRF token']);
+    expect((await provision({ 'x-csrf-token': csrfToken })).status).toBe(400);
+  });
+});
+
+describe('in production', () => {
+  let strict: TestPlatform;
+  beforeAll(async () => {
+    strict = await testPlatform({
+      workers: false,
+      env: { NODE_ENV: 'production', ADMIN_EMAILS: undefined },
+    });
+  });
+  afterAll(() => strict?.close());
+
+  const body = { email: 'first@example.com', password: 'long enough' };
+  const robot = { headers: { 'user-agent': 'curl/8.5.0' } };
+
+  test('a program that registers is refused, as is whoever fills in the hidden field', async () => {
+    const refused = await strict.web(undefined, 'POST', '/api/register', { body, ...robot });
+    expect(refused.status).toBe(403);
+    const trapped = { body: { ...body, website: 'https://spam.example' } };
+    expect((await strict.web(undefined, 'POST', '/api/register', trapped)).status).toBe(403);
+  });
+
+  test('the cookie is for HTTPS alone, and the first account is nobody special', async () => {
+    expect((await strict.web(undefined, 'POST', '/api/register', { body })).status).toBe(200);
+    const signedIn = await strict.web(undefined, 'POST', '/api/auth/login', { body });
+    const cookie = signedIn.headers.get('set-cookie') ?? '';
+    expect(cookie.split('; ')).toContain('Secure');
+    const shown = await strict.web(undefined, 'GET', '/api/auth/session', { headers: { cookie } });
+    expect(shown.body.user.isAdmin).toBe(false);
+  });
+});
+
+test('outside production, without ADMIN_EMAILS, the first account alone is the administrator', async () => {
+  const fresh = await testPlatform({ workers: false, env: { ADMIN_EMAILS: undefined } });
+  try {
+    const users = [await fresh.signUp(), await fresh.signUp()];
+    const shown = await Promise.all(
+      users.map((user) => fresh.web(user, 'GET', '/api/auth/session')),
+    );
+    expect(shown.map(({ body }) => body.user.isAdmin)).toEqual([true, false]);
+  } finally {
+    await fresh.close();
+  }
+});

@@ -1,0 +1,309 @@
+import { WorkflowFailedError } from '@temporalio/client';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancelledFailure,
+  TimeoutFailure,
+} from '@temporalio/common';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PROVISIONING_FAILED } from '../../workflows/provision-agent.js';
+import type { ContainerStep, FakeAgent, Step } from './support/fake-agent.js';
+import {
+  failWhenCancelled,
+  hang,
+  refuse,
+  stumble,
+  untilCancelled,
+} from './support/misbehaviours.js';
+import { WorkflowLab } from './support/workflow-lab.js';
+
+const UNDO_PORT = ['releasePort'];
+/** All that undoes a provisioning, in the order it has to happen. */
+const UNDO_ALL = ['removeContainer', 'removeNetwork', 'removeVolume', 'releasePort'];
+
+/** Every step on a container, with what has to be undone when the saga ends there. */
+const CONTAINER_STEPS: readonly ContainerStep[] = [
+  'ensureImage',
+  'createVolume',
+  'createNetwork',
+  'createContainer',
+  'startContainer',
+  'awaitReady',
+];
+const UNDOING = new Set<string>(UNDO_ALL);
+
+let lab: WorkflowLab;
+beforeAll(async () => {
+  lab = await WorkflowLab.open({ forgetful: true });
+});
+afterAll(() => lab?.close());
+
+/** What was undone, each once, however often it was tried. */
+const undone = (agent: FakeAgent) => agent.containerSteps.filter((step) => UNDOING.has(step));
+
+async function failureOf(provisioning: Promise<{ result(): Promise<unknown> }>): Promise<unknown> {
+  try {
+    await (await provisioning).result();
+  } catch (error) {
+    if (error instanceof WorkflowFailedError) return error.cause;
+    throw error;
+  }
+  return undefined;
+}
+
+async function provisioningFailure(agent: FakeAgent, inLab = lab): Promise<ApplicationFailure> {
+  const failure = await failureOf(inLab.provision(agent));
+  if (!(failure instanceof ApplicationFailure)) {
+    throw new Error('The provisioning did not fail as it should', { cause: failure });
+  }
+  expect(failure.type).toBe(PROVISIONING_FAILED);
+  expect(failure.nonRetryable).toBe(true);
+  return failure;
+}
+
+describe('a provisioning in which nothing fails', () => {
+  test('takes its steps in order, and undoes none', async () => {
+    const agent = lab.agent();
+    await (await lab.provision(agent)).result();
+
+    const [first, ...rest] = agent.steps;
+    expect(first).toBe('reservePort');
+    expect(rest.slice(0, 3).sort()).toEqual(['createNetwork', 'createVolume', 'ensureImage']);
+    expect(rest.slice(3)).toEqual([
+      'createContainer',
+      'startContainer',
+      'awaitReady',
+      'recordRunning',
+    ]);
+    expect(agent.overlapped).toBe(false);
+  });
+});
+
+describe.each(CONTAINER_STEPS)('when %s fails', (step) => {
+  test('for good, everything is undone, newest first', async () => {
+    const agent = lab.agent().on(step, refuse());
+    const failure = await provisioningFailure(agent);
+
+    expect(undone(agent)).toEqual(UNDO_ALL);
+    expect(failure.details).toEqual([{ leftOver: [] }]);
+    expect(failure.cause).toBeInstanceOf(ActivityFailure);
+    expect(failure.cause?.cause).toMatchObject({ type: 'RefusedError' });
+    expect(agent.port).toBe(0);
+    expect(agent.steps).not.toContain('recordRunning');
+  });
+
+  test('again and again, it is tried again, and undone when the tries are used up', async () => {
+    const agent = lab.agent().on(step, stumble());
+    const failure = await provisioningFailure(agent);
+
+    expect(agent.steps).toContain(`${step}#2`);
+    expect(undone(agent)).toEqual(UNDO_ALL);
+    expect(failure.cause?.cause).toMatchObject({ type: 'StumbledError' });
+  });
+
+  test('twice, it is tried again, and nothing is undone', async () => {
+    const agent = lab.agent().on(step, stumble(2));
+    await (await lab.provision(agent)).result();
+
+    expect(agent.steps).toContain(`${step}#3`);
+    expect(undone(agent)).toEqual([]);
+    expect(agent.steps.at(-1)).toBe('recordRunning');
+  });
+});
+
+describe('when a record fails', () => {
+  test('no port is free: nothing else is begun, and only the port is given back', async () => {
+    const agent = lab.agent().on('reservePort', refuse('NoPortFreeError'));
+    const failure = await provisioningFailure(agent);
+
+    expect(failure.cause).toMatchObject({ type: 'NoPortFreeError' });
+    expect(agent.steps).toEqual(['reservePort', ...UNDO_PORT]);
+  });
+
+  test('the agent cannot be recorded as running, for good: everything is undone', async () => {
+    const agent = lab.agent().on('recordRunning', refuse());
+    await provisioningFailure(agent);
+    expect(undone(agent)).toEqual(UNDO_ALL);
+  });
+
+  test.each(['reservePort', 'recordRunning'] as const)(
+    '%s is tried until the database is back',
+    async (step) => {
+      const agent = lab.agent().on(step, stumble(4));
+      await (await lab.provision(agent)).result();
+      expect(agent.steps).toContain(`${step}#5`);
+      expect(undone(agent)).toEqual([]);
+    },
+  );
+});
+
+describe('when undoing fails itself', () => {
+  const undoings: readonly Step[] = [
+    'removeContainer',
+    'removeNetwork',
+    'removeVolume',
+    'releasePort',
+  ];
+  test.each(undoings)('%s: the others are undone, and it is named', async (undoing) => {
+    const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError')).on(undoing, refuse());
+    const failure = await provisioningFailure(agent);
+
+    expect(undone(agent)).toEqual(UNDO_ALL);
+    expect(failure.details).toEqual([{ leftOver: [undoing] }]);
+    expect(failure.cause?.cause).toMatchObject({ type: 'AgentNotReadyError' });
+  });
+
+  test('again and again: it is given up on in the end, so that the failure is told', async () => {
+    const agent = lab.agent().on('startContainer', refuse()).on('removeNetwork', stumble());
+    const failure = await provisioningFailure(agent);
+
+    expect(agent.steps).toContain('removeNetwork#10');
+    expect(failure.details).toEqual([{ leftOver: ['removeNetwork'] }]);
+    expect(undone(agent)).toEqual(UNDO_ALL);
+  });
+
+  test('all of it: all are named, in the order they were tried', async () => {
+    const agent = lab.agent().on('createNetwork', refuse());
+    for (const undoing of undoings) agent.on(undoing, refuse());
+    const failure = await provisioningFailure(agent);
+    expect(failure.details).toEqual([{ leftOver: UNDO_ALL }]);
+  });
+});
+
+describe('a provisioning that is cancelled', () => {
+  const steps: readonly Step[] = [...CONTAINER_STEPS, 'reservePort', 'recordRunning'];
+
+  test.each(steps)('during %s undoes what was begun, and ends as cancelled', async (step) => {
+    const agent = lab.agent().on(step, untilCancelled);
+    const provisioning = await lab.provision(agent);
+    await agent.reached(step);
+    await provisioning.cancel();
+
+    expect(await failureOf(Promise.resolve(provisioning))).toBeInstanceOf(CancelledFailure);
+    expect(undone(agent)).toEqual(step === 'reservePort' ? UNDO_PORT : UNDO_ALL);
+  });
+
+  test.each(CONTAINER_STEPS)('ends as cancelled also when %s fails of it', async (step) => {
+    const agent = lab.agent().on(step, failWhenCancelled);
+    const provisioning = await lab.provision(agent);
+    await agent.reached(step);
+    await provisioning.cancel();
+
+    expect(await failureOf(Promise.resolve(provisioning))).toBeInstanceOf(CancelledFailure);
+    expect(undone(agent)).toEqual(UNDO_ALL);
+  });
+
+  test('while it is undone is undone to the end', async () => {
+    let cancelled = false;
+    const agent = lab.agent().on('startContainer', refuse());
+    agent.on('removeNetwork', () => {
+      if (!cancelled) stumble()(1);
+    });
+    const provisioning = await lab.provision(agent);
+    await agent.reached('removeNetwork');
+    await provisioning.cancel();
+    cancelled = true;
+
+    const failure = await failureOf(Promise.resolve(provisioning));
+    expect(failure).toMatchObject({ type: PROVISIONING_FAILED, details: [{ leftOver: [] }] });
+    expect(undone(agent)).toEqual(UNDO_ALL);
+  });
+});
+
+describe('a place that is taken on the host', () => {
+  test.each([
+    ['PortTakenError', 'startContainer'],
+    ['PortTakenError', 'createContainer'],
+    ['SubnetTakenError', 'createNetwork'],
+  ] as const)('%s from %s leads to the next port', async (type, step) => {
+    const ports: number[] = [];
+    const agent = lab.agent();
+    agent.on(step, () => {
+      ports.push(agent.port);
+      if (ports.length <= 2) refuse(type)(1);
+    });
+    await (await lab.provision(agent)).result();
+
+    expect(ports).toEqual([40_000, 40_001, 40_002]);
+    // What the refused place had is taken away before the next one is tried; the volume stays.
+    expect(undone(agent)).toEqual([
+      'removeContainer',
+      'removeNetwork',
+      'removeContainer',
+      'removeNetwork',
+    ]);
+    expect(agent.steps.filter((taken) => taken === 'ensureImage')).toHaveLength(1);
+    expect(agent.steps.filter((taken) => taken === 'createVolume')).toHaveLength(1);
+    expect(agent.steps.at(-1)).toBe('recordRunning');
+  });
+
+  test('is given up after 20 ports, and everything is undone', async () => {
+    const agent = lab.agent().on('startContainer', refuse('PortTakenError'));
+    const failure = await provisioningFailure(agent);
+
+    expect(agent.steps.filter((step) => step === 'startContainer')).toHaveLength(20);
+    expect(failure.cause?.cause).toMatchObject({ type: 'PortTakenError' });
+    expect(undone(agent).slice(-4)).toEqual(UNDO_ALL);
+    expect(agent.port).toBe(0);
+  });
+});
+
+test('a worker that ends in the middle hands over to the next one', async () => {
+  let shutDown = false;
+  const agent = lab.agent().on('awaitReady', async (attempt) => {
+    if (attempt === 1) await untilCancelled(attempt);
+    expect(shutDown).toBe(true);
+  });
+  const provisioning = await lab.provision(agent);
+  await agent.reached('awaitReady');
+  await lab.stopWorkers();
+  shutDown = true;
+  await lab.startWorkers();
+  await provisioning.result();
+
+  expect(agent.steps).toContain('awaitReady#2');
+  for (const step of ['createContainer', 'startContainer', 'recordRunning']) {
+    expect(agent.steps.filter((taken) => taken === step)).toHaveLength(1);
+  }
+  expect(undone(agent)).toEqual([]);
+});
+
+describe('with timeouts of less than a second', () => {
+  let hasty: WorkflowLab;
+  beforeAll(async () => {
+    hasty = await WorkflowLab.open({ shortTimeouts: true });
+  });
+  afterAll(() => hasty?.close());
+
+  test.each(CONTAINER_STEPS)('%s that never ends is given up, and undone', async (step) => {
+    const agent = hasty.agent().on(step, hang);
+    const failure = await provisioningFailure(agent, hasty);
+
+    expect(failure.cause?.cause).toBeInstanceOf(TimeoutFailure);
+    expect(agent.steps).toContain(`${step}#2`);
+    expect(undone(agent)).toEqual(UNDO_ALL);
+    expect(failure.details).toEqual([{ leftOver: [] }]);
+  });
+
+  test.each(['removeContainer', 'removeNetwork', 'removeVolume'] as const)(
+    'an undoing by %s that never ends is given up, and named',
+    async (undoing) => {
+      const agent = hasty.agent().on('startContainer', refuse()).on(undoing, hang);
+      const failure = await provisioningFailure(agent, hasty);
+      expect(undone(agent)).toEqual(UNDO_ALL);
+      expect(failure.details).toEqual([{ leftOver: [undoing] }]);
+    },
+  );
+
+  test.each(['reservePort', 'recordRunning'] as const)(
+    '%s that never ends is asked again',
+    async (step) => {
+      const agent = hasty
+        .agent()
+        .on(step, (attempt) => (attempt === 1 ? hang(attempt) : undefined));
+      await (await hasty.provision(agent)).result();
+      expect(agent.steps).toContain(`${step}#2`);
+      expect(undone(agent)).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,163 @@
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import type { ContainerActivities } from '../../../activities/containers.js';
+import type { RecordActivities } from '../../../activities/records.js';
+import type { AgentRef } from '../../../src/agents/agent-ref.js';
+import type { OperationEnd } from '../../../src/agents/agent-records.js';
+import type { ContainerHealth, Observation } from '../../../src/agents/observation.js';
+import { poll } from '../../../scripts/poll.js';
+
+export type ContainerStep = keyof ContainerActivities;
+export type Step = ContainerStep | keyof RecordActivities;
+
+/** What a step does instead of succeeding; it may still succeed by returning. */
+export type Misbehaviour = (attempt: number) => Promise<void> | void;
+
+/** Milliseconds between two checks of a healthy agent, as in production. */
+export const CHECK_INTERVAL_MS = 120_000;
+
+const FIRST_PORT = 40_000;
+const DEADLINE_MS = 30_000;
+
+/**
+ * One agent's container and records, without Docker and a database: writes down every step that
+ * workflows ask for, and fails where a test says so.
+ */
+export class FakeAgent {
+  /** Steps in the order they began; `step#2` is the second attempt at the same one. */
+  readonly steps: string[] = [];
+  readonly begun: string[] = [];
+  readonly finished: Pick<OperationEnd, 'id' | 'status' | 'error'>[] = [];
+  readonly observations: Pick<Observation, 'health' | 'reason'>[] = [];
+  /** What the next check sees. */
+  health: ContainerHealth = 'healthy';
+  checks = 0;
+  /** What `beginOperation` answers, by operation; `begun` otherwise. */
+  readonly beginnings = new Map<string, 'withdrawn' | 'gone'>();
+  #underWay = 0;
+  /** Whether two steps that touch the container ever ran at the same time. */
+  overlapped = false;
+  readonly #misbehaviours = new Map<Step, Misbehaviour>();
+
+  constructor(readonly ref: AgentRef) {}
+
+  on(step: Step, misbehaviour: Misbehaviour): this {
+    this.#misbehaviours.set(step, misbehaviour);
+    return this;
+  }
+
+  behave(step: Step): this {
+    this.#misbehaviours.delete(step);
+    return this;
+  }
+
+  /** The steps without the attempts after the first, and without the records' own. */
+  get containerSteps(): string[] {
+    return this.steps.filter((step) => !/#|^(record|begin|finish|watch)/.test(step));
+  }
+
+  async reached(step: string, times = 1): Promise<void> {
+    const count = () => this.steps.filter((taken) => taken === step).length;
+    await this.until(`${step} is reached`, () => count() >= times);
+  }
+
+  /** How the operation ended. */
+  async end(id: string): Promise<string | undefined> {
+    const found = () => this.finished.find((operation) => operation.id === id);
+    await this.until(`${id} is finished`, () => found() !== undefined);
+    return found()?.status;
+  }
+
+  /** Waits in real time; time inside workflows stands still unless a test moves it. */
+  async until(what: string, holds: () => boolean): Promise<void> {
+    const held = await poll(async () => holds() || undefined, {
+      timeoutMs: DEADLINE_MS,
+      everyMs: 10,
+    });
+    if (!held) throw new Error(`Not seen that ${what}, but: ${this.steps.join(' ')}`);
+  }
+
+  async step(step: Step, isContainers = false): Promise<void> {
+    const { attempt } = Context.current().info;
+    this.steps.push(attempt === 1 ? step : `${step}#${attempt}`);
+    const alone = isContainers && !['ensureImage', 'createVolume', 'createNetwork'].includes(step);
+    if (alone && this.#underWay > 0) this.overlapped = true;
+    this.#underWay += isContainers ? 1 : 0;
+    try {
+      await this.#misbehaviours.get(step)?.(attempt);
+    } finally {
+      this.#underWay -= isContainers ? 1 : 0;
+    }
+  }
+
+  async watch(last: ContainerHealth | null): Promise<Observation> {
+    this.checks++;
+    const { health } = this;
+    if (Context.current().info.attempt === 1) this.steps.push('watchHealth');
+    await this.#misbehaviours.get('watchHealth')?.(Context.current().info.attempt);
+    if (health === last || health === 'starting') {
+      throw ApplicationFailure.create({
+        type: 'Unchanged',
+        category: ApplicationFailureCategory.BENIGN,
+        nextRetryDelay: CHECK_INTERVAL_MS,
+      });
+    }
+    const reason = health === 'healthy' ? null : `It is ${health}`;
+    return { health, reason, observedAt: '2026-01-01T00:00:00.000Z' };
+  }
+
+  port = 0;
+
+  reserve(above: number): number {
+    if (this.port <= above) this.port = Math.max(above + 1, FIRST_PORT);
+    return this.port;
+  }
+}
+
+/** The activities of all agents of a test file, each routed to its fake. */
+export function fakeActivities(agentOf: (agent: AgentRef) => FakeAgent): {
+  containers: ContainerActivities;
+  records: RecordActivities;
+} {
+  const container = (step: ContainerStep) => (agent: AgentRef) => agentOf(agent).step(step, true);
+  return {
+    containers: {
+      ensureImage: container('ensureImage'),
+      createNetwork: container('createNetwork'),
+      createVolume: container('createVolume'),
+      createContainer: container('createContainer'),
+      startContainer: container('startContainer'),
+      awaitReady: container('awaitReady'),
+      stopContainer: container('stopContainer'),
+      removeContainer: container('removeContainer'),
+      removeNetwork: container('removeNetwork'),
+      removeVolume: container('removeVolume'),
+      watchHealth: (agent, last) => agentOf(agent).watch(last),
+    },
+    records: {
+      async reservePort(agent, above) {
+        await agentOf(agent).step('reservePort');
+        return agentOf(agent).reserve(above);
+      },
+      async releasePort(agent) {
+        await agentOf(agent).step('releasePort');
+        agentOf(agent).port = 0;
+      },
+      recordRunning: (agent) => agentOf(agent).step('recordRunning'),
+      async recordObservation(agent, { health, reason }) {
+        await agentOf(agent).step('recordObservation');
+        agentOf(agent).observations.push({ health, reason });
+      },
+      async beginOperation(agent, { id }) {
+        await agentOf(agent).step('beginOperation');
+        const answer = agentOf(agent).beginnings.get(id) ?? 'begun';
+        if (answer === 'begun') agentOf(agent).begun.push(id);
+        return answer;
+      },
+      async finishOperation(agent, { id, status, error }) {
+        await agentOf(agent).step('finishOperation');
+        agentOf(agent).finished.push({ id, status, error });
+      },
+    },
+  };
+}

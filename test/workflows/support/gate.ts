@@ -1,0 +1,8 @@
+/** Holds up whoever passes until it is opened. */
+export class Gate {
+  open: () => void = () => undefined;
+  readonly opened = new Promise<void>((resolve) => {
+    this.open = resolve;
+  });
+  readonly pass = (): Promise<void> => this.opened;
+}

@@ -1,0 +1,23 @@
+import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
+
+// Stands in for workflows/retries.ts: a step that runs keeps skipped time from passing, so that its
+// timeouts have to be waited for. What waits for the engine's answer, and how often, is the same.
+
+const soon = '300 milliseconds';
+const retry = { initialInterval: '1 millisecond', maximumAttempts: 2 } as const;
+
+export const records: LocalActivityOptions = {
+  startToCloseTimeout: soon,
+  retry: { initialInterval: '1 millisecond' },
+};
+const onContainer: ActivityOptions = { startToCloseTimeout: soon, retry };
+const cancellable: ActivityOptions = {
+  ...onContainer,
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+};
+export const engineCall = cancellable;
+export const imageCall = cancellable;
+export const readinessWait = cancellable;
+export const removal = onContainer;
+export const compensation = onContainer;
+export const healthWatch: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };

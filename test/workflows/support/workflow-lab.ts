@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import {
+  DefaultLogger,
+  Runtime,
+  Worker,
+  bundleWorkflowCode,
+  type WorkflowBundleWithSourceMap,
+} from '@temporalio/worker';
+import { findTemporalTestServer } from '../../../scripts/engines/temporal-binary.js';
+import { readSettings } from '../../../scripts/settings.js';
+import type { AgentRef } from '../../../src/agents/agent-ref.js';
+import type { OperationKind } from '../../../src/agents/operation-rules.js';
+import {
+  PLATFORM_TASK_QUEUE,
+  containersTaskQueue,
+  provisionAgentId,
+  superviseAgentId,
+} from '../../../workflows/ids.js';
+import type { provisionAgent } from '../../../workflows/provision-agent.js';
+import * as supervision from '../../../workflows/supervise-agent-messages.js';
+import { FakeAgent, fakeActivities } from './fake-agent.js';
+
+const HOST = 'lab';
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const quiet = new DefaultLogger('ERROR');
+
+let installed: Runtime | undefined;
+
+const UPDATES = {
+  start: supervision.startAgent,
+  stop: supervision.stopAgent,
+  restart: supervision.restartAgent,
+  configure: supervision.configureAgent,
+  delete: supervision.deleteAgent,
+} as const;
+
+export type Requested = keyof typeof UPDATES;
+
+interface LabOptions {
+  /** A bundle in which activities time out within a second instead of minutes. */
+  readonly shortTimeouts?: boolean;
+  /**
+   * Takes every step from the history alone, as after the end of a worker. The server that skips
+   * time delivers no updates to such a worker.
+   */
+  readonly forgetful?: boolean;
+  /** The server; one that skips time when there is none. */
+  readonly environment?: () => Promise<TestWorkflowEnvironment>;
+}
+
+/** The workflows as they are in the source right now. */
+export function bundleWorkflows({
+  shortTimeouts = false,
+}: LabOptions = {}): Promise<WorkflowBundleWithSourceMap> {
+  const alias = { [here('../../../workflows/retries.ts')]: here('./short-retries.ts') };
+  return bundleWorkflowCode({
+    workflowsPath: here('../../../workflows/index.ts'),
+    logger: quiet,
+    webpackConfigHook: (config) =>
+      shortTimeouts
+        ? {
+            ...config,
+            resolve: { ...config.resolve, alias: { ...config.resolve?.alias, ...alias } },
+          }
+        : config,
+  });
+}
+
+/** A workflow engine with workers that run our workflows, on agents that are fakes. */
+export class WorkflowLab {
+  readonly #agents = new Map<string, FakeAgent>();
+  #workers: Worker[] = [];
+  #running: Promise<unknown> = Promise.resolve();
+  readonly #supervised: Supervised[] = [];
+
+  private constructor(
+    readonly environment: TestWorkflowEnvironment,
+    private readonly bundle: WorkflowBundleWithSourceMap,
+    private readonly options: LabOptions,
+  ) {}
+
+  static async open(options: LabOptions = {}): Promise<WorkflowLab> {
+    installed ??= Runtime.install({
+      logger: new DefaultLogger('ERROR', () => undefined), // failures are what is tested
+      telemetryOptions: { logging: { filter: 'OFF', forward: {} } },
+    });
+    const bundle = await bundleWorkflows(options);
+    const lab = new WorkflowLab(await (options.environment ?? timeSkipping)(), bundle, options);
+    await lab.startWorkers();
+    return lab;
+  }
+
+  agent(agentId: string = randomUUID()): FakeAgent {
+    const agent = new FakeAgent({ agentId, userId: 'user', host: HOST });
+    this.#agents.set(agentId, agent);
+    return agent;
+  }
+
+  provision(
+    agent: FakeAgent,
+  ): Promise<WorkflowHandleWithFirstExecutionRunId<typeof provisionAgent>> {
+    return this.environment.client.workflow.start<typeof provisionAgent>('provisionAgent', {
+      workflowId: provisionAgentId(agent.ref.agentId),
+      taskQueue: PLATFORM_TASK_QUEUE,
+      args: [agent.ref],
+      // A cancellation reaches a local activity with the next heartbeat of its workflow task.
+      workflowTaskTimeout: '2 seconds',
+    });
+  }
+
+  /** Starts the agent's supervisor; that of an agent that runs, unless told otherwise. */
+  async supervise(
+    agent: FakeAgent,
+    input: Partial<supervision.SuperviseAgentInput> = {},
+  ): Promise<Supervised> {
+    const handle = await this.environment.client.workflow.start<typeof supervision.superviseAgent>(
+      'superviseAgent',
+      {
+        workflowId: superviseAgentId(agent.ref.agentId),
+        taskQueue: PLATFORM_TASK_QUEUE,
+        args: [
+          { ...agent.ref, desired: 'running', provisioned: true, observed: 'healthy', ...input },
+        ],
+      },
+    );
+    const supervised = new Supervised(handle);
+    this.#supervised.push(supervised);
+    return supervised;
+  }
+
+  /** Ends the supervisors of a test, so that they take no part in the next one's time. */
+  async endSupervisors(): Promise<void> {
+    for (const { handle } of this.#supervised.splice(0)) {
+      const { status } = await handle.describe();
+      if (status.name === 'RUNNING') await handle.terminate();
+    }
+  }
+
+  /** Lets this much time pass for the workflows, and next to none for the test. */
+  async pass(time: string): Promise<void> {
+    await this.environment.sleep(time as '2 minutes');
+  }
+
+  async startWorkers(): Promise<void> {
+    const { containers, records } = fakeActivities((ref) => this.#agentOf(ref));
+    const connection = this.environment.nativeConnection;
+    const { namespace = 'default' } = this.environment;
+    const common = { connection, namespace, shutdownGraceTime: '1 second' } as const;
+    this.#workers = await Promise.all([
+      Worker.create({
+        ...common,
+        taskQueue: PLATFORM_TASK_QUEUE,
+        workflowBundle: this.bundle,
+        activities: records,
+        ...(this.options.forgetful && { maxCachedWorkflows: 0 }),
+      }),
+      Worker.create({
+        ...common,
+        taskQueue: containersTaskQueue(HOST),
+        activities: containers,
+        // Cancellations arrive with heartbeats.
+        maxHeartbeatThrottleInterval: '100 milliseconds',
+      }),
+    ]);
+    this.#running = Promise.all(this.#workers.map((worker) => worker.run()));
+    this.#running.catch(() => undefined); // thrown where it is awaited
+  }
+
+  async stopWorkers(): Promise<void> {
+    for (const worker of this.#workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+    await this.#running;
+    this.#workers = [];
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.stopWorkers();
+    } finally {
+      await this.environment.teardown();
+    }
+  }
+
+  #agentOf({ agentId }: AgentRef): FakeAgent {
+    const agent = this.#agents.get(agentId);
+    if (!agent) throw new Error(`No test has made agent ${agentId}`);
+    return agent;
+  }
+}
+
+/** What a test does to a supervisor. */
+export class Supervised {
+  constructor(
+    readonly handle: WorkflowHandleWithFirstExecutionRunId<typeof supervision.superviseAgent>,
+  ) {}
+
+  /** Asks for an operation; returns the id of the one that is carried out. */
+  async request(kind: Requested, operationId: string, updateId = operationId): Promise<string> {
+    const answer = await this.handle.executeUpdate(UPDATES[kind], {
+      args: [{ operationId }],
+      updateId,
+    });
+    return answer.operationId;
+  }
+
+  async checkNow(): Promise<void> {
+    await this.handle.signal(supervision.checkNow);
+  }
+
+  async historyLength(): Promise<number> {
+    const { historyLength } = await this.handle.describe();
+    return historyLength;
+  }
+
+  /** Waits until the supervisor ends, and skips the time until then. */
+  async ended(): Promise<void> {
+    await this.handle.result();
+  }
+}
+
+export const provisioningOf = (id: string): Partial<supervision.SuperviseAgentInput> => ({
+  provisioned: false,
+  operation: { id, kind: 'provision' satisfies OperationKind },
+});
+
+async function timeSkipping(): Promise<TestWorkflowEnvironment> {
+  const path = await findTemporalTestServer(readSettings(process.env).config.cacheDir);
+  return TestWorkflowEnvironment.createTimeSkipping({
+    server: { executable: { type: 'existing-path', path } },
+  });
+}
