@@ -150,6 +150,10 @@ export function deploymentEndpoints(dependencies: BackendDependencies) {
       async handler({ body, caller, requestId }) {
         if (!isPlan(body.plan))
           throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+        // Who speaks for one user reaches nobody else's plan.
+        if (caller.user && caller.user.id !== body.userId) {
+          throw new NotFoundError('User not found');
+        }
         const { database } = dependencies;
         await grantPlan(database, body.userId, body.plan, 'operator');
         await recordAudit(database.asUser(body.userId), {

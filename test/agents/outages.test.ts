@@ -115,12 +115,12 @@ describe('without Temporal', () => {
     const on = await start({ dead: ['temporal'] });
     const user = await on.signUp('solo');
     const id = await agentOf(on, user.id);
-    for (const [method, path, body] of [
-      ['POST', `/api/agents/${id}/stop`, undefined],
-      ['PUT', `/api/agents/${id}`, { plan: 'solo' }],
-    ] as const) {
-      const refused = await on.web(user, method, path, { body });
-      expect([refused.status, refused.body.error]).toEqual([
+    const refused = await Promise.all([
+      on.web(user, 'POST', `/api/agents/${id}/stop`),
+      on.web(user, 'PUT', `/api/agents/${id}`, { body: { plan: 'solo' } }),
+    ]);
+    for (const { status, body } of refused) {
+      expect([status, body.error]).toEqual([
         503,
         'The workflow engine cannot be reached; try again',
       ]);

@@ -1,0 +1,230 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { backendEndpoints } from '../../api/backend/backend.js';
+import { agentAiEndpoints } from '../../api/containers/ai.js';
+import type { Endpoint } from '../../api/http/endpoint.js';
+import { webEndpoints } from '../../api/web/web.js';
+import { readAgentTokens } from '../../src/agents/agent-secrets.js';
+import { call, type Answer } from '../support/http.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+
+/** How an endpoint is asked for what is Ada's, and what nobody and Bob are to get. */
+interface Visit {
+  readonly query?: () => string;
+  readonly body?: () => unknown;
+  readonly nobody: number;
+  readonly bob: number;
+}
+
+let platform: TestPlatform;
+let ada: TestUser;
+let bob: TestUser;
+let agentId: string;
+let bobsTokens: string[];
+/** What no answer to another may hold. */
+let marks: string[];
+
+const SECRET_NAME = 'the secret project';
+const SECRET_MESSAGE = 'a secret question';
+
+beforeAll(async () => {
+  // Checked once, and then not during this test: what changes here was changed by a request.
+  platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
+  [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
+  agentId = await platform.runningAgent(ada, { name: SECRET_NAME, config: { note: 'private' } });
+  await platform.web(ada, 'POST', '/api/chat', { body: { agentId, message: SECRET_MESSAGE } });
+  const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
+  const everywhere = platform.db.asPlatform();
+  bobsTokens = await readAgentTokens(everywhere, platform.secrets, bobsAgent);
+  const detail = (await platform.backend(ada, 'GET', `/api/agents/${agentId}`)).body;
+  const container = await platform.containers.inspect(agentId);
+  marks = [
+    SECRET_NAME,
+    SECRET_MESSAGE,
+    'private',
+    ada.id,
+    ada.email,
+    detail.subdomain,
+    container?.id ?? '',
+    ...(await readAgentTokens(everywhere, platform.secrets, agentId)),
+  ];
+});
+afterAll(() => platform?.close());
+
+const missing = { nobody: 401, bob: 404 };
+const config = () => ({ config: { taken: 'over' } });
+const newAgent = () => ({ name: randomUUID(), model: 'gpt-4' });
+
+const WEB: Readonly<Record<string, Visit>> = {
+  'POST /api/register': {
+    body: () => ({ email: ada.email, password: 'another password' }),
+    nobody: 409,
+    bob: 409,
+  },
+  'POST /api/auth/login': {
+    body: () => ({ email: ada.email, password: 'another password' }),
+    nobody: 401,
+    bob: 401,
+  },
+  'GET /api/auth/session': { nobody: 200, bob: 200 },
+  'GET /api/agents': { nobody: 200, bob: 200 },
+  'GET /api/agents/:id': missing,
+  'PUT /api/agents/:id': { ...missing, body: config },
+  'DELETE /api/agents/:id': missing,
+  'GET /api/agents/:id/config': missing,
+  'PUT /api/agents/:id/config': { ...missing, body: config },
+  'POST /api/agents/:id/start': missing,
+  'POST /api/agents/:id/stop': missing,
+  'POST /api/agents/:id/restart': missing,
+  'GET /api/agents/:id/operations': missing,
+  'GET /api/agents/provision': { nobody: 401, bob: 200 },
+  'POST /api/agents/provision': { nobody: 401, bob: 201, body: newAgent },
+  'GET /api/chat': { ...missing, query: () => `?agentId=${agentId}` },
+  'POST /api/chat': { ...missing, body: () => ({ agentId, message: 'hello' }) },
+  'GET /api/instance/:userId': missing,
+  'GET /api/instance/:userId/stats': missing,
+  'GET /api/health': { nobody: 200, bob: 200 },
+  'POST /api/auth/signout': { nobody: 200, bob: 200 },
+};
+
+const BACKEND: Readonly<Record<string, Visit>> = {
+  'GET /api/agents': { nobody: 401, bob: 200 },
+  'POST /api/agents': { nobody: 401, bob: 201, body: () => ({ name: randomUUID() }) },
+  'GET /api/agents/:id': missing,
+  'PUT /api/agents/:id': { ...missing, body: config },
+  // What is not there for Bob is deleted already.
+  'DELETE /api/agents/:id': { nobody: 401, bob: 200 },
+  'POST /api/agents/:id/start': missing,
+  'POST /api/agents/:id/stop': missing,
+  'POST /api/agents/:id/restart': missing,
+  'GET /api/agents/:id/operations': missing,
+  'GET /api/agents/:id/messages': missing,
+  'GET /api/agents/:id/stats': missing,
+  'GET /api/agents/:id/token': missing,
+  'POST /api/deployments': { nobody: 401, bob: 201, body: newAgent },
+  'POST /api/subscriptions/deploy': {
+    ...missing,
+    body: () => ({ userId: ada.id, plan: 'label' }),
+  },
+  'GET /api/runtime/version': { nobody: 200, bob: 200 },
+  'GET /api/runtime/instances': { nobody: 401, bob: 200, query: () => '?stats=true' },
+  'GET /api/runtime/instances/:id/stats': missing,
+  'GET /api/logs/:agentId/stream': missing,
+  'GET /api/logs/:agentId/history': missing,
+  'GET /api/logs/:agentId/active': missing,
+  'POST /api/logs/:agentId/stop': { ...missing, body: () => ({ streamId: 'x' }) },
+  'GET /health': { nobody: 200, bob: 200 },
+  // Public by the contract: it tells nothing, and an installation that beats is alive.
+  'POST /api/heartbeat': { nobody: 200, bob: 200, body: () => ({ userId: ada.id }) },
+};
+
+const AGENTS: Readonly<Record<string, Visit>> = {
+  'POST /v1/chat/completions': {
+    nobody: 401,
+    bob: 200,
+    body: () => ({ model: agentId, user: ada.id, messages: [{ role: 'user', content: 'hi' }] }),
+  },
+  'GET /v1/models': { nobody: 401, bob: 200 },
+};
+
+const nameOf = ({ method, path }: Endpoint) => `${method} ${path}`;
+
+type Ask = (method: string, path: string, body: unknown) => Promise<Answer>;
+
+/** Asks for what is Ada's, and makes sure that nothing of it comes back or changes. */
+async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<number> {
+  const [method = '', template = ''] = name.split(' ');
+  const path = template
+    .replace(/:id|:agentId/, agentId)
+    .replace(':userId', ada.id)
+    .concat(query?.() ?? '');
+  const before = await stateOfAda();
+  const answer = await ask(method, path, body?.());
+  const told = answer.text + JSON.stringify([...answer.headers]);
+  expect([name, ...marks.filter((mark) => told.includes(mark))]).toEqual([name]);
+  expect([name, await stateOfAda()]).toEqual([name, before]);
+  return answer.status;
+}
+
+/** All that is Ada's, but for when it was last looked at. */
+async function stateOfAda(): Promise<unknown> {
+  const { models } = platform.db;
+  const rows = await platform.db.asUser(ada.id).transaction(async (transaction) => {
+    const all = { raw: true, transaction } as const;
+    return {
+      agents: await models.Agent.findAll({
+        ...all,
+        attributes: { exclude: ['observedAt', 'updatedAt'] },
+      }),
+      operations: await models.Operation.findAll(all),
+      messages: await models.Message.findAll(all),
+      secrets: await models.AgentSecret.findAll(all),
+      subscriptions: await models.Subscription.findAll(all),
+      users: await models.User.findAll(all),
+    };
+  });
+  const container = await platform.containers.inspect(agentId);
+  const sessions = await platform.web(ada, 'GET', '/api/auth/session');
+  return {
+    rows,
+    container: [container?.id, container?.status, container?.startedAt],
+    signedIn: sessions.body.user?.id,
+  };
+}
+
+describe('nothing of one user is shown to, changed or started by another', () => {
+  test('every declared endpoint is visited', () => {
+    const { web, backend } = platform.dependencies;
+    expect(Object.keys(WEB).sort()).toEqual(webEndpoints(web).map(nameOf).sort());
+    expect(Object.keys(BACKEND).sort()).toEqual(backendEndpoints(backend).map(nameOf).sort());
+    expect(Object.keys(AGENTS).sort()).toEqual(
+      agentAiEndpoints(platform.config).map(nameOf).sort(),
+    );
+  });
+
+  test.each(Object.keys(WEB))('%s of the web API', async (name) => {
+    const entry = WEB[name];
+    if (!entry) throw new Error(name);
+    const asNobody: Ask = (method, path, body) => platform.web(undefined, method, path, { body });
+    expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
+    const asBob: Ask = (method, path, body) => platform.web(bob, method, path, { body });
+    expect(await visit(name, entry, asBob)).toBe(entry.bob);
+  });
+
+  test.each(Object.keys(BACKEND))('%s of the backend', async (name) => {
+    const entry = BACKEND[name];
+    if (!entry) throw new Error(name);
+    const asNobody: Ask = (method, path, body) =>
+      call(platform.backendUrl, method, path, { body, headers: { 'x-user-id': ada.id } });
+    expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
+    const byCookie: Ask = (method, path, body) =>
+      call(platform.backendUrl, method, path, { body, headers: { cookie: ada.cookie } });
+    expect(await visit(name, entry, byCookie)).toBe(entry.nobody);
+    const withAnotherKey: Ask = (method, path, body) =>
+      call(platform.backendUrl, method, path, {
+        body,
+        headers: { authorization: `Bearer ${bobsTokens[0]}`, 'x-user-id': ada.id },
+      });
+    expect(await visit(name, entry, withAnotherKey)).toBe(entry.nobody === 401 ? 403 : 200);
+    const forBob: Ask = (method, path, body) => platform.backend(bob, method, path, { body });
+    expect(await visit(name, entry, forBob)).toBe(entry.bob);
+  });
+
+  test.each(Object.keys(AGENTS))("%s of the agents' listener", async (name) => {
+    const entry = AGENTS[name];
+    if (!entry) throw new Error(name);
+    const as = (headers: Record<string, string>): Ask => {
+      return (method, path, body) => call(platform.agentsUrl, method, path, { body, headers });
+    };
+    expect(await visit(name, entry, as({ 'x-user-id': ada.id }))).toBe(entry.nobody);
+    const key = { authorization: `Bearer ${platform.internalKey}`, 'x-user-id': ada.id };
+    expect(await visit(name, entry, as(key))).toBe(entry.nobody);
+    const statuses = [];
+    for (const token of bobsTokens) {
+      const headers = { authorization: `Bearer ${token}`, 'x-user-id': ada.id };
+      statuses.push(await visit(name, entry, as(headers)));
+    }
+    // One of the two is the gateway's, which opens nothing here.
+    expect(statuses.sort()).toEqual([entry.bob, 401]);
+  });
+});
