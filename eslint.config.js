@@ -47,7 +47,8 @@ export default tseslint.config(
       'no-restricted-syntax': [
         'error',
         {
-          selector: 'BinaryExpression[operator=/^[!=]==?$/] > MemberExpression[property.name="message"]',
+          selector:
+            'BinaryExpression[operator=/^[!=]==?$/] > MemberExpression[property.name="message"]',
           message: "Branch on an error's class or code, not on its text.",
         },
       ],

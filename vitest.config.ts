@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** Files that need no engine, or only the shared PostgreSQL and Temporal. */
 const WORKFLOWS = ['test/workflows/**/*.test.ts'];
 /** Whole programs: `npm start` itself, the tour, benchmarks' smoke runs. */
-const WHOLE = ['test/scripts/**/*.test.ts', 'test/e2e/**/*.test.ts'];
+const WHOLE = ['test/scripts/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/bench/**/*.test.ts'];
 const CONTAINERS = ['test/containers/**/*.test.ts', 'test/agent-image/**/*.test.ts'];
 /** The product in one process on all engines (test/support/platform.ts). */
 const PLATFORM = ['test/{agents,ai,backend,chat,logs,web}/**/*.test.ts'];

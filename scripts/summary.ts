@@ -12,7 +12,7 @@ export function summary({ config, runDir }: Settings, env: NodeJS.ProcessEnv): s
     `  web API       ${webUrl}  (reference: ${webUrl}/docs)`,
     `  backend API   ${backendUrl}  (reference: ${backendUrl}/docs)`,
     ...(env.TEMPORAL_UI_URL ? [`  Temporal UI   ${env.TEMPORAL_UI_URL}`] : []),
-    `  logs          ${path.join(runDir, '*.log')}`,
+    `  logs          ${runDir}${path.sep}: api.log, worker.log and those of the engines (LOG_LEVEL=debug says more)`,
     '',
     'A tour, to paste into another terminal:',
     '',

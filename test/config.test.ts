@@ -129,7 +129,11 @@ describe('the environment', () => {
   });
 
   test('treats an empty variable as none, and admin emails in any case alike', () => {
-    const config = loadConfig({ ...NEEDED, HOST: ' ', ADMIN_EMAILS: 'Ada@Example.com, ,bob@x.org' });
+    const config = loadConfig({
+      ...NEEDED,
+      HOST: ' ',
+      ADMIN_EMAILS: 'Ada@Example.com, ,bob@x.org',
+    });
     expect(config.host).toBe('127.0.0.1');
     expect(config.adminEmails).toEqual(['ada@example.com', 'bob@x.org']);
   });

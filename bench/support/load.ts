@@ -1,10 +1,10 @@
-// A program of its own: `node load.js <url> <cookie> <connections> <seconds>`. Asks as fast as the
+// A program of its own: `node load.js <url> <cookie> <connections> <seconds> <clients>`. Asks as fast as the
 // answers come, on kept-open connections, and sends what came of it to its parent.
 import http from 'node:http';
 import { clientAddress } from './client.js';
 import { quantile } from './statistics.js';
 
-const [url = '', cookie = '', connections = '1', seconds = '1'] = process.argv.slice(2);
+const [url = '', cookie = '', connections = '1', seconds = '1', clients] = process.argv.slice(2);
 const agent = new http.Agent({ keepAlive: true, maxSockets: Number(connections) });
 const target = new URL(url);
 const latencies: number[] = [];
@@ -35,8 +35,10 @@ async function askOn(): Promise<void> {
 
 function ask(): Promise<number> {
   return new Promise((resolve, reject) => {
-    // Each request is another client's, as from behind a proxy, because rates are limited by client.
-    const headers = { cookie, 'x-forwarded-for': clientAddress(asked++) };
+    const headers = {
+      cookie,
+      ...(clients === 'many' && { 'x-forwarded-for': clientAddress(asked++) }),
+    };
     const request = http.get(
       {
         agent,

@@ -182,6 +182,17 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     );
   });
 
+  test('a visit notices what is shown, and what is changed', async () => {
+    const asAda: Ask = (method, path, body) => platform.web(ada, method, path, { body });
+    const look = visit('GET /api/agents/:id', missing, asAda);
+    await expect(look).rejects.toThrow('to deeply equal');
+    const grant: Ask = (method, path, body) => platform.backend(ada, method, path, { body });
+    const name = 'POST /api/subscriptions/deploy';
+    const silent: Ask = async (...asked) => ({ ...(await grant(...asked)), text: '' });
+    const body = () => ({ userId: ada.id, plan: 'collective' });
+    await expect(visit(name, { ...missing, body }, silent)).rejects.toThrow('to deeply equal');
+  });
+
   test.each(Object.keys(WEB))('%s of the web API', async (name) => {
     const entry = WEB[name];
     if (!entry) throw new Error(name);

@@ -4,7 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CONFIG_FILE } from '../../src/containers/openclaw-config.js';
 import { STATE_DIRECTORY, containerName } from '../../src/containers/agent-container.js';
 import { until } from '../support/docker.js';
-import { TEMPORAL_UI, testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import {
+  TEMPORAL_UI,
+  testPlatform,
+  type TestPlatform,
+  type TestUser,
+} from '../support/platform.js';
 
 let platform: TestPlatform;
 let ada: TestUser;

@@ -69,7 +69,12 @@ test('without Docker, /health says so, what needs containers is a 500, deleting 
   const health = await call(on.backendUrl, 'GET', '/health');
   expect([health.status, health.body]).toEqual([
     200,
-    { status: 'ok', timestamp: expect.any(String), docker: 'unavailable', provisioning: 'disabled' },
+    {
+      status: 'ok',
+      timestamp: expect.any(String),
+      docker: 'unavailable',
+      provisioning: 'disabled',
+    },
   ]);
   for (const [method, path, body] of [
     ['POST', '/api/agents', { name: 'x' }],

@@ -89,7 +89,11 @@ describe("the agents' AI listener", () => {
   });
 
   test('lets a stream through byte for byte, piece by piece', async () => {
-    const pieces = ['data: {"choices":[{"delta":{"content":"é🚀"}}]}\n\n', ': odd\r\n', 'data: [DONE]'];
+    const pieces = [
+      'data: {"choices":[{"delta":{"content":"é🚀"}}]}\n\n',
+      ': odd\r\n',
+      'data: [DONE]',
+    ];
     let next: (() => void) | undefined;
     platform.provider.behave(async (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
@@ -110,7 +114,12 @@ describe("the agents' AI listener", () => {
       received.push(Buffer.from(chunk));
       // The provider goes on only when this piece has arrived: nothing is held back.
       if (Buffer.concat(received).toString().length >= pieces.join('').length) next?.();
-      else if (pieces.some((_, n) => Buffer.concat(received).toString() === pieces.slice(0, n + 1).join(''))) next?.();
+      else if (
+        pieces.some(
+          (_, n) => Buffer.concat(received).toString() === pieces.slice(0, n + 1).join(''),
+        )
+      )
+        next?.();
     }
     expect(Buffer.concat(received).toString()).toBe(pieces.join(''));
   });

@@ -24,7 +24,8 @@ describe('the internal key', () => {
   test('is needed: 401 without one, 403 with another', async () => {
     const get = (headers: Record<string, string>) =>
       call(platform.backendUrl, 'GET', '/api/agents', { headers });
-    for (const headers of [{}, { authorization: `Basic ${platform.internalKey}` }]) {
+    const basic: Record<string, string> = { authorization: `Basic ${platform.internalKey}` };
+    for (const headers of [{}, basic]) {
       const refused = await get(headers);
       expect([refused.status, refused.body.error]).toEqual([401, 'Unauthorized']);
     }
@@ -92,7 +93,10 @@ describe('creating an agent on the backend', () => {
 
   test.each([
     [{}, 'name is required'],
-    [{ name: 'x', config: { plan: 'free' } }, 'plan must be one of label, solo, collective, network'],
+    [
+      { name: 'x', config: { plan: 'free' } },
+      'plan must be one of label, solo, collective, network',
+    ],
     [{ name: 'x', config: 'none' }, 'config must be an object'],
   ])('of %j is a 400', async (body, error) => {
     const refused = await create(await platform.signUp('network'), body);

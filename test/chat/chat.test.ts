@@ -56,10 +56,7 @@ describe('asking an agent', () => {
   });
 
   test('begins a conversation where none is named', async () => {
-    const [one, two] = [
-      await ask({ agentId, message: 'a' }),
-      await ask({ agentId, message: 'b' }),
-    ];
+    const [one, two] = [await ask({ agentId, message: 'a' }), await ask({ agentId, message: 'b' })];
     expect(one.body.conversation).not.toBe(two.body.conversation);
   });
 
@@ -86,7 +83,10 @@ describe('asking an agent', () => {
     [{}, 'agentId is required'],
     [{ agentId: 'x' }, 'message is required'],
     [{ agentId: 'x', message: '' }, 'message is required'],
-    [{ agentId: 'x', message: 'hi', conversation: 'x'.repeat(129) }, /conversation must be at most/],
+    [
+      { agentId: 'x', message: 'hi', conversation: 'x'.repeat(129) },
+      /conversation must be at most/,
+    ],
   ])('without what it needs is a 400 (%#)', async (body, error) => {
     const refused = await ask(body);
     expect(refused.status).toBe(400);

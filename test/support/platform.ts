@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import type { Worker } from '@temporalio/worker';
 import type Docker from 'dockerode';
-import { pino, type Logger } from 'pino';
+import type { Logger } from 'pino';
 import { createBackend } from '../../api/backend/backend.js';
 import type { BackendDependencies } from '../../api/backend/dependencies.js';
 import { createContainersListener } from '../../api/containers/containers.js';
@@ -20,15 +20,15 @@ import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from './docker.js';
 import { call, type Answer, type CallOptions } from './http.js';
 import { LabelledContainers } from './labelled-containers.js';
+import { ADMIN_EMAIL, keptLog, testEnvironment } from './platform-environment.js';
 import { testDatabase } from './postgres.js';
 import { startProvider, type ProviderStub } from './provider-stub.js';
 import { testTemporal, workflowCode, type TestTemporal } from './temporal.js';
 
-/** The web API's administrator, by `ADMIN_EMAILS`. */
-export const ADMIN_EMAIL = 'admin@example.com';
-
 /** Where the runs would be shown: nothing is fetched from it. */
 export const TEMPORAL_UI = 'http://temporal-ui.test';
+
+export { ADMIN_EMAIL };
 
 const PASSWORD = 'a-password-of-tests';
 
@@ -141,13 +141,17 @@ async function build(
 
   const internalKey = `internal-${randomBytes(16).toString('hex')}`;
   const config = loadConfig(
-    environment(options, {
-      DATABASE_URL: database.url,
-      INTERNAL_API_KEY: internalKey,
-      OPENAI_BASE_URL: provider.baseUrl,
-      OPENAI_API_KEY: provider.apiKey,
-      AGENT_RUNTIME_IMAGE: options.workers === false ? 'none' : await ensureTestImage(test.docker),
-    }),
+    testEnvironment(
+      {
+        DATABASE_URL: database.url,
+        INTERNAL_API_KEY: internalKey,
+        OPENAI_BASE_URL: provider.baseUrl,
+        OPENAI_API_KEY: provider.apiKey,
+        AGENT_RUNTIME_IMAGE:
+          options.workers === false ? 'none' : await ensureTestImage(test.docker),
+      },
+      options.env,
+    ),
   );
   const { log, lines } = keptLog();
   const db = database.db;
@@ -293,30 +297,6 @@ async function build(
       ].filter((name) => name.includes(agentId));
     },
   };
-}
-
-function environment(
-  { env = {} }: PlatformOptions,
-  made: Readonly<Record<string, string>>,
-): Record<string, string | undefined> {
-  // Ports and networks of its own for each fixture; two that meet all the same take the next.
-  const firstPort = 20_000 + Math.floor(Math.random() * 100) * 100;
-  return {
-    ENCRYPTION_KEY: randomBytes(32).toString('base64'),
-    TRUSTED_PROXIES: '127.0.0.1',
-    ADMIN_EMAILS: ADMIN_EMAIL,
-    AI_PROVIDER: 'openai',
-    AGENT_PORT_RANGE: `${firstPort}-${firstPort + 99}`,
-    AGENT_SUBNET_POOL: `10.${232 + Math.floor(Math.random() * 23)}.0.0/16`,
-    WATCHDOG_CHECK_INTERVAL: '2s',
-    ...made,
-    ...env,
-  };
-}
-
-function keptLog(): { log: Logger; lines: string[] } {
-  const lines: string[] = [];
-  return { log: pino({ level: 'debug' }, { write: (line: string) => lines.push(line) }), lines };
 }
 
 /** @throws when an answer that a test only builds on is not a success. */

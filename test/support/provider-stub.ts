@@ -10,10 +10,7 @@ export interface ProviderRequest {
   readonly body: ReturnType<typeof JSON.parse>;
 }
 
-type Behaviour = (
-  request: ProviderRequest,
-  response: ServerResponse,
-) => void | Promise<void>;
+type Behaviour = (request: ProviderRequest, response: ServerResponse) => void | Promise<void>;
 
 /** An OpenAI-compatible provider on loopback: a service of the internet, played by the test. */
 export interface ProviderStub {

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import {
   bundleWorkflowCode,
   DefaultLogger,
@@ -38,7 +39,7 @@ export async function testTemporal(): Promise<TestTemporal> {
     const namespace = `test-${randomBytes(6).toString('hex')}`;
     await connection.workflowService.registerNamespace({
       namespace,
-      workflowExecutionRetentionPeriod: { seconds: 24 * 3600 },
+      workflowExecutionRetentionPeriod: msToTs('1 day'),
     });
     // The server learns of a new namespace a moment later.
     await until(async () => {

@@ -154,8 +154,7 @@ describe('a session', () => {
 
   test('ends with signing out, which always succeeds and clears the cookie', async () => {
     const { cookie } = await platform.signUp();
-    const out = () =>
-      platform.web(undefined, 'POST', '/api/auth/signout', { headers: { cookie } });
+    const out = () => platform.web(undefined, 'POST', '/api/auth/signout', { headers: { cookie } });
     const first = await out();
     expect([first.status, first.body]).toEqual([200, { ok: true }]);
     expect(first.headers.get('set-cookie')).toMatch(/^service-session=; .*Max-Age=0/);

@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ADMIN_EMAIL, testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import {
+  ADMIN_EMAIL,
+  testPlatform,
+  type TestPlatform,
+  type TestUser,
+} from '../support/platform.js';
 
 let platform: TestPlatform;
 
@@ -154,7 +159,7 @@ describe('the list of agents', () => {
     for (const name of names) await provision(user, { name });
     for (const list of ['/api/agents', PATH]) {
       const seen: string[] = [];
-      for (let next: string | undefined = `${list}?limit=1`; next; ) {
+      for (let next: string | undefined = `${list}?limit=1`; next;) {
         const page = await platform.web(user, 'GET', next);
         expect(page.status).toBe(200);
         expect(page.body.agents).toHaveLength(1);
@@ -199,7 +204,9 @@ describe('one agent', () => {
   ])('that is not there is a 404 for %s %s, and 401 for nobody', async (method, rest) => {
     const user = await platform.signUp();
     const body = method === 'PUT' ? { config: {} } : undefined;
-    const missing = await platform.web(user, method, `/api/agents/${randomUUID()}${rest}`, { body });
+    const missing = await platform.web(user, method, `/api/agents/${randomUUID()}${rest}`, {
+      body,
+    });
     expect([missing.status, missing.body.error]).toEqual([404, 'Agent not found']);
     const nobody = await platform.web(undefined, method, `/api/agents/x${rest}`, { body });
     expect([nobody.status, nobody.body.error]).toEqual([401, 'Unauthorized']);
@@ -233,7 +240,12 @@ describe('the instance of a user', () => {
     await provision(user, { name: 'one' });
     const path = `/api/instance/${user.id}`;
     const shown = await platform.web(user, 'GET', path);
-    expect(shown.body).toMatchObject({ userId: user.id, plan: 'collective', count: 1, status: 'ok' });
+    expect(shown.body).toMatchObject({
+      userId: user.id,
+      plan: 'collective',
+      count: 1,
+      status: 'ok',
+    });
     expect(shown.body.agents[0].name).toBe('one');
     expect(shown.headers.get('ratelimit-limit')).toBe('30');
     const other = await platform.signUp();

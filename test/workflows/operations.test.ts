@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { OPERATION_CONFLICT } from '../../workflows/supervise-agent-messages.js';
 import type { ContainerStep } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
-import { refuse, stumble, untilCancelled } from './support/misbehaviours.js';
+import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { refusalOf } from './support/refusal.js';
 import { WorkflowLab, provisioningOf, type Requested } from './support/workflow-lab.js';
 
@@ -80,6 +80,8 @@ describe('an operation', () => {
     expect(await agent.end('fails')).toBe('failed');
     expect(agent.finished[0]?.error).toEqual(expect.any(String));
 
+    // The server that skips time loses a workflow task in which a check is cancelled as it ends.
+    if (kind !== 'stop') await agent.reached('recordObservation');
     agent.behave(MIDDLE[kind]);
     await supervisor.request('restart', 'follows');
     expect(await agent.end('follows')).toBe('succeeded');
@@ -104,22 +106,6 @@ describe('an operation', () => {
     await supervisor.request('start', 'op');
     await supervisor.ended();
     expect(agent.steps).toEqual(['beginOperation']);
-  });
-
-  test('goes on where it was when its worker ends', async () => {
-    const agent = lab.agent().on('awaitReady', (attempt) => {
-      if (attempt === 1) return untilCancelled(attempt);
-    });
-    const supervisor = await lab.supervise(agent, { desired: 'stopped' });
-    await supervisor.request('start', 'op');
-    await agent.reached('awaitReady');
-    await lab.stopWorkers();
-    await lab.startWorkers();
-    await lab.pass('10 seconds');
-
-    expect(await agent.end('op')).toBe('succeeded');
-    expect(agent.steps.filter((step) => step === 'startContainer')).toHaveLength(1);
-    expect(agent.begun).toEqual(['op']);
   });
 
   test('is recorded as cancelled when somebody cancels the supervisor', async () => {
@@ -260,20 +246,6 @@ describe('a deletion', () => {
     },
   );
 
-  test('that comes before its supervisor has begun prevents the provisioning', async () => {
-    await lab.stopWorkers();
-    const agent = lab.agent();
-    const supervisor = await lab.supervise(agent, provisioningOf('provision'));
-    const request = supervisor.request('delete', 'delete');
-    await lab.startWorkers();
-    await request;
-
-    expect(await agent.end('delete')).toBe('succeeded');
-    expect(await agent.end('provision')).toBe('cancelled');
-    expect(agent.containerSteps.slice(-3)).toEqual(REMOVAL);
-    await supervisor.ended();
-  });
-
   test('is let in after a provisioning that failed', async () => {
     const agent = lab.agent().on('ensureImage', refuse());
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));
@@ -281,15 +253,6 @@ describe('a deletion', () => {
     await supervisor.request('delete', 'delete');
     expect(await agent.end('delete')).toBe('succeeded');
     await supervisor.ended();
-  });
-
-  test('goes on until the engine is back', async () => {
-    const agent = lab.agent().on('removeNetwork', stumble(8));
-    const supervisor = await lab.supervise(agent);
-    await supervisor.request('delete', 'delete');
-    await supervisor.ended();
-    expect(agent.steps).toContain('removeNetwork#9');
-    expect(await agent.end('delete')).toBe('succeeded');
   });
 
   test('that comes twice is one', async () => {
@@ -302,21 +265,5 @@ describe('a deletion', () => {
     gate.open();
     await supervisor.ended();
     expect(agent.begun).toEqual(['first']);
-  });
-
-  test('that is refused leaves the agent down, and can be asked for again', async () => {
-    const agent = lab.agent().on('removeNetwork', refuse('ForeignContainerError'));
-    agent.health = 'stopped';
-    const supervisor = await lab.supervise(agent, { desired: 'stopped' });
-    await supervisor.request('delete', 'first');
-    expect(await agent.end('first')).toBe('failed');
-    await supervisor.checkNow();
-    await lab.pass('10 minutes');
-    expect(agent.steps).not.toContain('startContainer');
-
-    agent.behave('removeNetwork');
-    await supervisor.request('delete', 'second');
-    expect(await agent.end('second')).toBe('succeeded');
-    await supervisor.ended();
   });
 });

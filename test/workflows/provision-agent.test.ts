@@ -34,7 +34,7 @@ const UNDOING = new Set<string>(UNDO_ALL);
 
 let lab: WorkflowLab;
 beforeAll(async () => {
-  lab = await WorkflowLab.open({ forgetful: true });
+  lab = await WorkflowLab.open();
 });
 afterAll(() => lab?.close());
 
@@ -197,7 +197,7 @@ describe('a provisioning that is cancelled', () => {
     let cancelled = false;
     const agent = lab.agent().on('startContainer', refuse());
     agent.on('removeNetwork', () => {
-      if (!cancelled) stumble()(1);
+      if (!cancelled) return stumble()(1);
     });
     const provisioning = await lab.provision(agent);
     await agent.reached('removeNetwork');
@@ -220,7 +220,7 @@ describe('a place that is taken on the host', () => {
     const agent = lab.agent();
     agent.on(step, () => {
       ports.push(agent.port);
-      if (ports.length <= 2) refuse(type)(1);
+      if (ports.length <= 2) return refuse(type)(1);
     });
     await (await lab.provision(agent)).result();
 

@@ -70,7 +70,7 @@ export class FakeAgent {
 
   /** Waits in real time; time inside workflows stands still unless a test moves it. */
   async until(what: string, holds: () => boolean): Promise<void> {
-    const held = await poll(async () => holds() || undefined, {
+    const held = await poll(() => Promise.resolve(holds() || undefined), {
       timeoutMs: DEADLINE_MS,
       everyMs: 10,
     });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import proto from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import {
   DefaultLogger,
@@ -20,6 +21,7 @@ import {
   superviseAgentId,
 } from '../../../workflows/ids.js';
 import type { provisionAgent } from '../../../workflows/provision-agent.js';
+import { AGENT_PHASE } from '../../../workflows/search-attributes.js';
 import * as supervision from '../../../workflows/supervise-agent-messages.js';
 import { FakeAgent, fakeActivities } from './fake-agent.js';
 
@@ -43,11 +45,6 @@ export type Requested = keyof typeof UPDATES;
 interface LabOptions {
   /** A bundle in which activities time out within a second instead of minutes. */
   readonly shortTimeouts?: boolean;
-  /**
-   * Takes every step from the history alone, as after the end of a worker. The server that skips
-   * time delivers no updates to such a worker.
-   */
-  readonly forgetful?: boolean;
   /** The server; one that skips time when there is none. */
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
@@ -80,7 +77,6 @@ export class WorkflowLab {
   private constructor(
     readonly environment: TestWorkflowEnvironment,
     private readonly bundle: WorkflowBundleWithSourceMap,
-    private readonly options: LabOptions,
   ) {}
 
   static async open(options: LabOptions = {}): Promise<WorkflowLab> {
@@ -89,7 +85,8 @@ export class WorkflowLab {
       telemetryOptions: { logging: { filter: 'OFF', forward: {} } },
     });
     const bundle = await bundleWorkflows(options);
-    const lab = new WorkflowLab(await (options.environment ?? timeSkipping)(), bundle, options);
+    const environment = await (options.environment ?? timeSkipping)();
+    const lab = new WorkflowLab(environment, bundle);
     await lab.startWorkers();
     return lab;
   }
@@ -156,7 +153,8 @@ export class WorkflowLab {
         taskQueue: PLATFORM_TASK_QUEUE,
         workflowBundle: this.bundle,
         activities: records,
-        ...(this.options.forgetful && { maxCachedWorkflows: 0 }),
+        // Every step is taken from the history alone, as after the end of a worker.
+        maxCachedWorkflows: 0,
       }),
       Worker.create({
         ...common,
@@ -228,7 +226,15 @@ export const provisioningOf = (id: string): Partial<supervision.SuperviseAgentIn
 
 async function timeSkipping(): Promise<TestWorkflowEnvironment> {
   const path = await findTemporalTestServer(readSettings(process.env).config.cacheDir);
-  return TestWorkflowEnvironment.createTimeSkipping({
+  const environment = await TestWorkflowEnvironment.createTimeSkipping({
     server: { executable: { type: 'existing-path', path } },
   });
+  // It cannot list what it has, which is what the worker would ask it first.
+  await environment.connection.operatorService.addSearchAttributes({
+    namespace: environment.namespace ?? 'default',
+    searchAttributes: {
+      [AGENT_PHASE.name]: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    },
+  });
+  return environment;
 }

@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { projectRoot } from '../../scripts/root.js';
+
+/** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
+async function bench(name: string, args: readonly string[]): Promise<string> {
+  await run([path.join('scripts', 'build.mjs')]);
+  return run([path.join('dist', 'bench', `${name}.js`), ...args]);
+}
+
+function run(args: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, {
+      cwd: projectRoot,
+      env: { ...process.env, MANAGE_DOCKER: 'never' },
+    });
+    let output = '';
+    const collect = (chunk: Buffer) => (output += chunk.toString());
+    child.stdout.on('data', collect);
+    child.stderr.on('data', collect);
+    child.once('error', reject);
+    child.once('close', (code) => {
+      if (code === 0) resolve(output);
+      else reject(new Error(`${args.join(' ')} ended with ${code}:\n${output}`));
+    });
+  });
+}
+
+/** The cells of the row that begins with a name. */
+function rowOf(output: string, name: string): string[] {
+  const line = output.split('\n').find((each) => each.startsWith(`| ${name}`)) ?? '';
+  return line
+    .split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
+
+describe('each benchmark runs by itself and prints its ratio beside the aim', () => {
+  test('provision', async () => {
+    const output = await bench('provision', [
+      '--image=small',
+      '--runs=1',
+      '--burst=2',
+      '--bursts=1',
+    ]);
+    const [, , ratio, aim] = rowOf(output, 'dockerode, the same container ');
+    expect(Number(ratio)).toBeGreaterThan(0);
+    expect(aim).toBe('1.1');
+    expect(rowOf(output, 'dockerode, the same containers ')[1]).toBe('2 of 2');
+    expect(rowOf(output, 'startContainer')).toHaveLength(5);
+  });
+
+  test('http', async () => {
+    const output = await bench('http', ['--rounds=1', '--seconds=0.5', '--warmup=0.5']);
+    for (const name of ['/api/agents', '/api/auth/session']) {
+      const [, , , , , ratio, aim] = rowOf(output, name);
+      expect(Number(ratio)).toBeGreaterThan(0);
+      expect(aim).toBe('0.7');
+    }
+  });
+
+  test('footprint', async () => {
+    const output = await bench('footprint', ['--agents=1', '--seconds=1', '--settle=0']);
+    const [, megabytes, withAgents, cpu] = rowOf(output, 'all');
+    for (const value of [megabytes, withAgents, cpu]) expect(Number(value)).not.toBeNaN();
+    expect(rowOf(output, 'aim')).toEqual(['aim, at most', '600', '600', '2', '2']);
+  });
+});

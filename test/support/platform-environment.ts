@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+import { pino, type Logger } from 'pino';
+
+/** The web API's administrator, by `ADMIN_EMAILS`. */
+export const ADMIN_EMAIL = 'admin@example.com';
+
+/**
+ * The environment of one fixture.
+ *
+ * @param made what the fixture's engines and stubs say.
+ * @param given what the test wants instead; undefined takes a variable away.
+ */
+export function testEnvironment(
+  made: Readonly<Record<string, string>>,
+  given: Readonly<Record<string, string | undefined>> = {},
+): Record<string, string | undefined> {
+  // Ports and networks of its own for each fixture; two that meet all the same take the next.
+  const firstPort = 20_000 + Math.floor(Math.random() * 100) * 100;
+  return {
+    ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+    TRUSTED_PROXIES: '127.0.0.1',
+    ADMIN_EMAILS: ADMIN_EMAIL,
+    AI_PROVIDER: 'openai',
+    AGENT_PORT_RANGE: `${firstPort}-${firstPort + 99}`,
+    AGENT_SUBNET_POOL: `10.${232 + Math.floor(Math.random() * 23)}.0.0/16`,
+    WATCHDOG_CHECK_INTERVAL: '2s',
+    ...made,
+    ...given,
+  };
+}
+
+/** A log that is kept, a JSON object a line, instead of shown. */
+export function keptLog(): { log: Logger; lines: string[] } {
+  const lines: string[] = [];
+  return { log: pino({ level: 'debug' }, { write: (line: string) => lines.push(line) }), lines };
+}

@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { refuse, stumble } from './support/misbehaviours.js';
+import { WorkflowLab, provisioningOf } from './support/workflow-lab.js';
+
+const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
+
+// A server for each test: it stops skipping time once a workflow was ended in the middle of a step.
+let lab: WorkflowLab;
+beforeEach(async () => {
+  lab = await WorkflowLab.open();
+});
+afterEach(() => lab?.close());
+
+describe('a deletion', () => {
+  test('goes on until the engine is back', async () => {
+    const agent = lab.agent().on('removeNetwork', stumble(8));
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('delete', 'delete');
+    await supervisor.ended();
+    expect(agent.steps).toContain('removeNetwork#9');
+    expect(await agent.end('delete')).toBe('succeeded');
+  });
+
+  test('that is refused leaves the agent down, and can be asked for again', async () => {
+    const agent = lab.agent().on('removeNetwork', refuse('ForeignContainerError'));
+    agent.health = 'stopped';
+    const supervisor = await lab.supervise(agent, { desired: 'stopped' });
+    await supervisor.request('delete', 'first');
+    expect(await agent.end('first')).toBe('failed');
+    await supervisor.checkNow();
+    await lab.pass('10 minutes');
+    expect(agent.steps).not.toContain('startContainer');
+
+    agent.behave('removeNetwork');
+    await supervisor.request('delete', 'second');
+    expect(await agent.end('second')).toBe('succeeded');
+    await supervisor.ended();
+  });
+
+  test('that comes before its supervisor has begun prevents the provisioning', async () => {
+    await lab.stopWorkers();
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent, provisioningOf('provision'));
+    const request = supervisor.request('delete', 'delete');
+    await lab.startWorkers();
+    await request;
+
+    expect(await agent.end('delete')).toBe('succeeded');
+    expect(await agent.end('provision')).toBe('cancelled');
+    expect(agent.containerSteps.slice(-3)).toEqual(REMOVAL);
+    await supervisor.ended();
+  });
+});
