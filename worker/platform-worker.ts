@@ -71,6 +71,8 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
         checkIntervalMs: config.watchdogCheckIntervalMs,
       }),
       maxConcurrentActivityTaskExecutions: MAX_ENGINE_CALLS,
+      // Cancellations are heard by heartbeats; held back, they would take as long as the timeout.
+      maxHeartbeatThrottleInterval: '2 seconds',
     }),
   ]);
 }

@@ -10,12 +10,10 @@ import {
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ContainerActivities } from '../activities/containers.js';
 import type { RecordActivities } from '../activities/records.js';
+import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
 import * as retries from './retries.js';
-
-/** How many ports, each with its subnet, are tried when they turn out to be taken on the host. */
-const MAX_PLACES = 20;
 
 /** The failure of the whole, after everything was undone. Its details name what could not be. */
 export const PROVISIONING_FAILED = 'ProvisioningFailed';
@@ -33,9 +31,6 @@ interface Compensation {
 export async function provisionAgent(agent: AgentRef): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyLocalActivities<RecordActivities>(retries.records);
-  const engine = proxyActivities<ContainerActivities>({ ...retries.engineCall, taskQueue });
-  const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
-  const readiness = proxyActivities<ContainerActivities>({ ...retries.readinessWait, taskQueue });
   const undo = proxyActivities<ContainerActivities>({ ...retries.compensation, taskQueue });
 
   const compensations: Compensation[] = [];
@@ -44,33 +39,11 @@ export async function provisionAgent(agent: AgentRef): Promise<void> {
 
   try {
     compensateBy('releasePort', () => record.releasePort(agent));
-    let port = await record.reservePort(agent, 0);
-
-    compensateBy('removeVolume', () => undo.removeVolume(agent));
-    compensateBy('removeNetwork', () => undo.removeNetwork(agent));
-    compensateBy('removeContainer', () => undo.removeContainer(agent));
-    const prepared = allSettled([image.ensureImage(agent), engine.createVolume(agent)]);
-
-    for (let tried = 1; ; tried++) {
-      const summary = `port ${port}`;
-      try {
-        // The engine looks for a container's network only when it starts it.
-        await allSettled([
-          engine.createNetwork.executeWithOptions({ summary }, [agent]),
-          prepared.then(() => engine.createContainer(agent)),
-        ]);
-        await engine.startContainer.executeWithOptions({ summary }, [agent]);
-        break;
-      } catch (error) {
-        if (!isPlaceTaken(error) || tried >= MAX_PLACES) throw error;
-        log.warn('port or subnet is taken on the host', { port });
-        await engine.removeContainer(agent);
-        await engine.removeNetwork(agent);
-        port = await record.reservePort(agent, port);
-      }
-    }
-    await readiness.awaitReady(agent);
-    await record.recordRunning(agent);
+    await bringUp(agent, () => {
+      compensateBy('removeVolume', () => undo.removeVolume(agent));
+      compensateBy('removeNetwork', () => undo.removeNetwork(agent));
+      compensateBy('removeContainer', () => undo.removeContainer(agent));
+    });
   } catch (error) {
     const cancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
     const leftOver = await CancellationScope.nonCancellable(() => undoAll(compensations));
@@ -101,19 +74,4 @@ async function undoAll(compensations: readonly Compensation[]): Promise<string[]
     }
   }
   return failed;
-}
-
-/** Waits for all, also when one fails: what is to be undone must not be under way. */
-async function allSettled(steps: readonly Promise<unknown>[]): Promise<void> {
-  const failure = (await Promise.allSettled(steps)).find((step) => step.status === 'rejected');
-  if (failure) throw failure.reason;
-}
-
-/** Something of somebody else's holds the port or the subnet that belongs to it. */
-function isPlaceTaken(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return (
-    cause instanceof ApplicationFailure &&
-    (cause.type === 'PortTakenError' || cause.type === 'SubnetTakenError')
-  );
 }

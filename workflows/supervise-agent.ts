@@ -20,11 +20,12 @@ import type { RecordActivities } from '../activities/records.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { Observation } from '../src/agents/observation.js';
 import { admit, type OperationKind } from '../src/agents/operation-rules.js';
+import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue, provisionAgentId } from './ids.js';
 import { provisionAgent } from './provision-agent.js';
 import * as retries from './retries.js';
-import { AGENT_PHASE } from './search-attributes.js';
+import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from './search-attributes.js';
 import {
   OPERATION_CONFLICT,
   checkNow,
@@ -62,8 +63,6 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyLocalActivities<RecordActivities>(retries.records);
   const engine = proxyActivities<ContainerActivities>({ ...retries.engineCall, taskQueue });
-  const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
-  const readiness = proxyActivities<ContainerActivities>({ ...retries.readinessWait, taskQueue });
   const removal = proxyActivities<ContainerActivities>({ ...retries.removal, taskQueue });
   const watch = proxyActivities<ContainerActivities>({ ...retries.healthWatch, taskQueue });
 
@@ -190,7 +189,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
       case 'provision':
       case 'start':
         desired = 'running';
-        return provisioned ? bringUp() : provision();
+        return provisioned ? bringUp(agent) : provision();
       case 'stop':
         desired = 'stopped';
         if (provisioned) await engine.stopContainer(agent);
@@ -199,11 +198,11 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
         desired = 'running';
         if (!provisioned) return provision();
         await engine.stopContainer(agent);
-        return bringUp();
+        return bringUp(agent);
       case 'configure':
         if (!provisioned || desired === 'stopped') return;
         await engine.stopContainer(agent);
-        return bringUp();
+        return bringUp(agent);
       case 'delete':
         // Also when it fails: what is left of the agent must not be started again.
         desired = 'stopped';
@@ -219,20 +218,13 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
       args: [agent],
       cancellationType: 'WAIT_CANCELLATION_COMPLETED',
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+      typedSearchAttributes: [
+        { key: AGENT_ID, value: agent.agentId },
+        { key: AGENT_OWNER, value: agent.userId },
+      ],
       staticSummary: `Provision agent ${agent.agentId}`,
     });
     provisioned = true;
-  }
-
-  /** Makes what is missing around the volume, and starts. The volume itself is never undone. */
-  async function bringUp(): Promise<void> {
-    await image.ensureImage(agent);
-    await engine.createVolume(agent);
-    await engine.createNetwork(agent);
-    await engine.createContainer(agent);
-    await engine.startContainer(agent);
-    await readiness.awaitReady(agent);
-    await record.recordRunning(agent);
   }
 
   async function watchContainer(): Promise<void> {
@@ -267,7 +259,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     if (pending.length > 0) return;
     revival = new CancellationScope();
     try {
-      await revival.run(bringUp);
+      await revival.run(() => bringUp(agent));
       observed = 'healthy';
       showPhase('running', null);
     } catch (error) {

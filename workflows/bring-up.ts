@@ -1,0 +1,67 @@
+import {
+  ApplicationFailure,
+  log,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow';
+import type { ContainerActivities } from '../activities/containers.js';
+import type { RecordActivities } from '../activities/records.js';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import { containersTaskQueue } from './ids.js';
+import * as retries from './retries.js';
+
+/** How many ports, each with its subnet, are tried when they turn out to be taken on the host. */
+const MAX_PLACES = 20;
+
+/**
+ * Makes what is missing of an agent's container, starts it, and waits until it answers. A port or
+ * subnet that is taken on the host means the next one. Nothing is undone here.
+ *
+ * @param reserved called once the agent has a port, before anything is made on the engine.
+ */
+export async function bringUp(agent: AgentRef, reserved?: () => void): Promise<void> {
+  const taskQueue = containersTaskQueue(agent.host);
+  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const engine = proxyActivities<ContainerActivities>({ ...retries.engineCall, taskQueue });
+  const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
+  const readiness = proxyActivities<ContainerActivities>({ ...retries.readinessWait, taskQueue });
+
+  let port = await record.reservePort(agent, 0);
+  reserved?.();
+  const prepared = allSettled([image.ensureImage(agent), engine.createVolume(agent)]);
+  for (let tried = 1; ; tried++) {
+    const summary = `port ${port}`;
+    try {
+      // The engine looks for a container's network only when it starts it.
+      await allSettled([
+        engine.createNetwork.executeWithOptions({ summary }, [agent]),
+        prepared.then(() => engine.createContainer(agent)),
+      ]);
+      await engine.startContainer.executeWithOptions({ summary }, [agent]);
+      break;
+    } catch (error) {
+      if (!isPlaceTaken(error) || tried >= MAX_PLACES) throw error;
+      log.warn('port or subnet is taken on the host', { port });
+      await engine.removeContainer(agent);
+      await engine.removeNetwork(agent);
+      port = await record.reservePort(agent, port);
+    }
+  }
+  await readiness.awaitReady(agent);
+  await record.recordRunning(agent);
+}
+
+/** Waits for all, also when one fails: what is to be undone must not be under way. */
+async function allSettled(steps: readonly Promise<unknown>[]): Promise<void> {
+  const failure = (await Promise.allSettled(steps)).find((step) => step.status === 'rejected');
+  if (failure) throw failure.reason;
+}
+
+/** Something of somebody else's holds the port or the subnet that belongs to it. */
+function isPlaceTaken(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return (
+    cause instanceof ApplicationFailure &&
+    (cause.type === 'PortTakenError' || cause.type === 'SubnetTakenError')
+  );
+}
