@@ -37,6 +37,11 @@ export async function* readLog(open: OpenLog, follow: boolean): AsyncGenerator<L
   for await (const { position: _, ...line } of place(await open({ follow }))) yield line;
 }
 
+/** The cursor of this moment: what is written from now on follows it. */
+export function cursorOfNow(): string {
+  return `${new Date().toISOString().replace('Z', '000000Z')}~0`;
+}
+
 /**
  * Reads a log from just after a line that was seen, without a gap or a repeat, also when that line
  * has been rotated away since, or the container replaced.

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { LogLine } from '../containers/agent-container.js';
+import { cursorOfNow } from '../containers/container-logs.js';
 import type { DockerContainers } from '../containers/docker-containers.js';
 import { ContainerMissingError } from '../containers/container-errors.js';
 import { TooManyRequestsError } from '../errors.js';
@@ -41,12 +42,14 @@ export class LiveLogs {
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
     if (this.open.size >= MAX_STREAMS) throw new TooManyRequestsError('Too many log streams');
     const stop = new AbortController();
+    // From the moment it was asked for, not from when the engine has been reached.
+    const since = options.since ?? cursorOfNow();
     const stream = { streamId: randomUUID(), agentId, startedAt: new Date().toISOString() };
     this.open.set(stream.streamId, { ...stream, stop });
     options.signal.addEventListener('abort', () => this.open.delete(stream.streamId), {
       once: true,
     });
-    return { stream, events: this.events(stream, stop.signal, options) };
+    return { stream, events: this.events(stream, stop.signal, { ...options, since }) };
   }
 
   active(agentId: string): OpenStream[] {
@@ -67,7 +70,7 @@ export class LiveLogs {
     stream: OpenStream,
     stopped: AbortSignal,
     options: {
-      readonly since: string | undefined;
+      readonly since: string;
       readonly hide: readonly string[];
       readonly signal: AbortSignal;
     },
@@ -75,7 +78,6 @@ export class LiveLogs {
     try {
       const lines = this.containers.logs(stream.agentId, {
         since: options.since,
-        tail: options.since === undefined ? 0 : undefined,
         follow: true,
         signal: AbortSignal.any([stopped, options.signal]),
       });
