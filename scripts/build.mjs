@@ -14,7 +14,7 @@ import path from 'node:path';
 import { root, sentence } from './bootstrap.mjs';
 
 const dist = path.join(root, 'dist');
-// Benchmarks run the tests' small agent image, too.
+// Benchmarks run the tests' small agent image, and histories are recorded with their fakes.
 const rooms = [
   'src',
   'api',
@@ -24,6 +24,7 @@ const rooms = [
   'scripts',
   'bench',
   'test/agent-image',
+  'test/workflows/support',
 ];
 const bundled = ['src', 'workflows', 'activities'];
 

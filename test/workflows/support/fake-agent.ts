@@ -16,6 +16,19 @@ export type Misbehaviour = (attempt: number) => Promise<void> | void;
 /** Milliseconds between two checks of a healthy agent, as in production. */
 export const CHECK_INTERVAL_MS = 120_000;
 
+/** What brings an agent up, of all that was or was not there. */
+export const BRING_UP: readonly string[] = [
+  'reservePort',
+  'createNetwork',
+  'createVolume',
+  'ensureImage',
+  'createContainer',
+  'startContainer',
+  'awaitReady',
+];
+/** Asked for at the same time, so that they begin in any order. */
+const CONCURRENT = ['ensureImage', 'createVolume', 'createNetwork'];
+
 const FIRST_PORT = 40_000;
 const DEADLINE_MS = 30_000;
 
@@ -51,9 +64,17 @@ export class FakeAgent {
     return this;
   }
 
-  /** The steps without the attempts after the first, and without the records' own. */
+  /**
+   * The steps without the attempts after the first, and without the records' own. Those that begin
+   * together stand by name.
+   */
   get containerSteps(): string[] {
-    return this.steps.filter((step) => !/#|^(record|begin|finish|watch)/.test(step));
+    const steps = this.steps.filter((step) => !/#|^(record|begin|finish|watch)/.test(step));
+    for (let from = 0, to = 0; from < steps.length; from = to + 1) {
+      for (to = from; CONCURRENT.includes(steps[to] ?? ''); to++);
+      steps.splice(from, to - from, ...steps.slice(from, to).sort());
+    }
+    return steps;
   }
 
   async reached(step: string, times = 1): Promise<void> {
@@ -80,7 +101,7 @@ export class FakeAgent {
   async step(step: Step, isContainers = false): Promise<void> {
     const { attempt } = Context.current().info;
     this.steps.push(attempt === 1 ? step : `${step}#${attempt}`);
-    const alone = isContainers && !['ensureImage', 'createVolume', 'createNetwork'].includes(step);
+    const alone = isContainers && !CONCURRENT.includes(step);
     if (alone && this.#underWay > 0) this.overlapped = true;
     this.#underWay += isContainers ? 1 : 0;
     try {

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
-import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import path from 'node:path';
+import {
+  WorkflowNotFoundError,
+  type WorkflowHandleWithFirstExecutionRunId,
+} from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import {
@@ -11,6 +14,8 @@ import {
   type WorkflowBundleWithSourceMap,
 } from '@temporalio/worker';
 import { findTemporalTestServer } from '../../../scripts/engines/temporal-binary.js';
+import { projectRoot } from '../../../scripts/root.js';
+import { poll } from '../../../scripts/poll.js';
 import { readSettings } from '../../../scripts/settings.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
 import type { OperationKind } from '../../../src/agents/operation-rules.js';
@@ -21,13 +26,14 @@ import {
   superviseAgentId,
 } from '../../../workflows/ids.js';
 import type { provisionAgent } from '../../../workflows/provision-agent.js';
-import { AGENT_PHASE } from '../../../workflows/search-attributes.js';
+import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-attributes.js';
 import * as supervision from '../../../workflows/supervise-agent-messages.js';
 import { FakeAgent, fakeActivities } from './fake-agent.js';
 
 const HOST = 'lab';
 
-const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+/** Of the sources, also when this runs from `dist/`. */
+const inSources = (file: string) => path.join(projectRoot, file);
 const quiet = new DefaultLogger('ERROR');
 
 let installed: Runtime | undefined;
@@ -53,9 +59,11 @@ interface LabOptions {
 export function bundleWorkflows({
   shortTimeouts = false,
 }: LabOptions = {}): Promise<WorkflowBundleWithSourceMap> {
-  const alias = { [here('../../../workflows/retries.ts')]: here('./short-retries.ts') };
+  const alias = {
+    [inSources('workflows/retries.ts')]: inSources('test/workflows/support/short-retries.ts'),
+  };
   return bundleWorkflowCode({
-    workflowsPath: here('../../../workflows/index.ts'),
+    workflowsPath: inSources('workflows/index.ts'),
     logger: quiet,
     webpackConfigHook: (config) =>
       shortTimeouts
@@ -132,8 +140,9 @@ export class WorkflowLab {
   /** Ends the supervisors of a test, so that they take no part in the next one's time. */
   async endSupervisors(): Promise<void> {
     for (const { handle } of this.#supervised.splice(0)) {
-      const { status } = await handle.describe();
-      if (status.name === 'RUNNING') await handle.terminate();
+      await handle.terminate().catch((error: unknown) => {
+        if (!(error instanceof WorkflowNotFoundError)) throw error; // it has ended by itself
+      });
     }
   }
 
@@ -213,6 +222,22 @@ export class Supervised {
     return historyLength;
   }
 
+  /** The run that is under way; another one once it was continued as new. */
+  async runId(): Promise<string> {
+    const { runId } = await this.handle.describe();
+    return runId;
+  }
+
+  /** Waits in real time until operators see this phase. */
+  async inPhase(phase: string): Promise<void> {
+    const shown = async () => (await this.handle.describe()).typedSearchAttributes.get(AGENT_PHASE);
+    const reached = await poll(async () => (await shown()) === phase || undefined, {
+      timeoutMs: 30_000,
+      everyMs: 20,
+    });
+    if (!reached) throw new Error(`Phase ${phase} is not reached, but ${await shown()}`);
+  }
+
   /** Waits until the supervisor ends, and skips the time until then. */
   async ended(): Promise<void> {
     await this.handle.result();
@@ -225,16 +250,19 @@ export const provisioningOf = (id: string): Partial<supervision.SuperviseAgentIn
 });
 
 async function timeSkipping(): Promise<TestWorkflowEnvironment> {
-  const path = await findTemporalTestServer(readSettings(process.env).config.cacheDir);
+  const server = await findTemporalTestServer(readSettings(process.env).config.cacheDir);
   const environment = await TestWorkflowEnvironment.createTimeSkipping({
-    server: { executable: { type: 'existing-path', path } },
+    server: { executable: { type: 'existing-path', path: server } },
   });
   // It cannot list what it has, which is what the worker would ask it first.
   await environment.connection.operatorService.addSearchAttributes({
     namespace: environment.namespace ?? 'default',
-    searchAttributes: {
-      [AGENT_PHASE.name]: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-    },
+    searchAttributes: Object.fromEntries(
+      [AGENT_ID, AGENT_OWNER, AGENT_PHASE].map(({ name }) => [
+        name,
+        proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+      ]),
+    ),
   });
   return environment;
 }

@@ -1,0 +1,105 @@
+import type { FakeAgent } from './fake-agent.js';
+import { refuse, untilCancelled } from './misbehaviours.js';
+import {
+  provisioningOf,
+  type Requested,
+  type Supervised,
+  type WorkflowLab,
+} from './workflow-lab.js';
+
+/** Plays a part of an agent's life, to its end. */
+type Scenario = (lab: WorkflowLab, agent: FakeAgent) => Promise<void>;
+
+/** Between them, they take every way through the workflows that leaves different events. */
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'whole-life': async (lab, agent) => {
+    const supervisor = await lab.supervise(agent, provisioningOf('provision'));
+    await finished(agent, 'provision', 'succeeded');
+    await agent.reached('watchHealth');
+    await supervisor.checkNow();
+    await agent.reached('recordObservation');
+    for (const kind of ['stop', 'start', 'configure', 'restart', 'stop', 'configure'] as const) {
+      const id = `${kind}-${agent.finished.length}`;
+      await supervisor.request(kind, id);
+      await finished(agent, id, 'succeeded');
+    }
+    await supervisor.request('restart', 'restart');
+    await finished(agent, 'restart', 'succeeded');
+    await deleted(supervisor, agent);
+  },
+
+  'failed-provisioning': async (lab, agent) => {
+    agent.on('awaitReady', refuse('AgentNotReadyError')).on('removeNetwork', refuse());
+    const supervisor = await lab.supervise(agent, provisioningOf('provision'));
+    await finished(agent, 'provision', 'failed');
+    agent.behave('removeNetwork');
+    await deleted(supervisor, agent);
+  },
+
+  'port-taken': async (lab, agent) => {
+    agent.on('startContainer', () => {
+      if (agent.steps.filter((step) => step === 'startContainer').length <= 2) {
+        return refuse('PortTakenError')(1);
+      }
+    });
+    const supervisor = await lab.supervise(agent, provisioningOf('provision'));
+    await finished(agent, 'provision', 'succeeded');
+    await deleted(supervisor, agent);
+  },
+
+  'deletion-while-provisioning': async (lab, agent) => {
+    agent.on('createContainer', untilCancelled);
+    const supervisor = await lab.supervise(agent, provisioningOf('provision'));
+    await agent.reached('createContainer');
+    await deleted(supervisor, agent);
+    await finished(agent, 'provision', 'cancelled');
+  },
+
+  'deletion-while-restarting': during('restart', 'stopContainer'),
+  'deletion-while-configuring': during('configure', 'awaitReady'),
+
+  'container-ended': async (lab, agent) => {
+    agent.health = 'stopped';
+    agent.on('startContainer', () => {
+      agent.health = 'healthy';
+    });
+    const supervisor = await lab.supervise(agent);
+    await agent.reached('recordRunning');
+
+    agent.health = 'stopped';
+    agent.on('startContainer', refuse());
+    await supervisor.checkNow();
+    await agent.reached('recordObservation', 3);
+    agent.on('startContainer', untilCancelled);
+    await supervisor.checkNow();
+    await agent.reached('startContainer', 3);
+    await deleted(supervisor, agent);
+  },
+};
+
+/** A deletion that takes over from an operation in the middle of a step. */
+function during(
+  kind: Exclude<Requested, 'delete'>,
+  step: 'stopContainer' | 'awaitReady',
+): Scenario {
+  return async (lab, agent) => {
+    agent.on(step, untilCancelled);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request(kind, kind);
+    await agent.reached(step);
+    await deleted(supervisor, agent);
+    await finished(agent, kind, 'cancelled');
+  };
+}
+
+async function deleted(supervisor: Supervised, agent: FakeAgent): Promise<void> {
+  await supervisor.request('delete', 'delete');
+  await finished(agent, 'delete', 'succeeded');
+  await supervisor.ended();
+}
+
+/** What ended otherwise than it should is not kept. */
+async function finished(agent: FakeAgent, id: string, status: string): Promise<void> {
+  const ended = await agent.end(id);
+  if (ended !== status) throw new Error(`${id} has ${ended ?? 'not ended'}, instead of ${status}`);
+}
