@@ -42,8 +42,11 @@ import {
 /** Far below where the engine ends a run (51,200), so that a replay stays quick. */
 const MAX_HISTORY_EVENTS = 500;
 
-/** How long a container that would not come back is left alone before the next attempt. */
-const REVIVAL_PAUSE = '2 minutes';
+/**
+ * Milliseconds between two attempts to bring a container back by itself, whether the last one
+ * failed or the container ended again after it.
+ */
+const REVIVAL_PAUSE_MS = 120_000;
 
 interface Operation {
   readonly id: string;
@@ -73,6 +76,8 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     ? [newOperation(input.operation.id, input.operation.kind)]
     : [];
   let revival: CancellationScope | undefined;
+  /** Unix milliseconds of the last attempt to bring it back; 0 lets the next one go at once. */
+  let revivedAt = 0;
   let wake = false;
   let deleted = false;
 
@@ -105,6 +110,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   handle(deleteAgent, 'delete', 'Take away the container and all that belongs to it');
   setHandler(checkNow, () => {
     wake = true;
+    revivedAt = 0;
   });
 
   while (!deleted) {
@@ -249,14 +255,17 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   }
 
   /**
-   * A container that ended without being told to is started again, for as long as it takes. An
-   * operation cuts this short, and runs once the call to the engine that is under way has ended.
+   * A container that ended without being told to is started again, for as long as it takes, but
+   * not over and over: the next time only after a pause. An operation cuts this short, and runs once the call to the engine that is under way has ended.
    */
   async function revive(seen: Observation): Promise<void> {
     showPhase('error', seen.reason);
     await record.recordObservation(agent, seen);
     observed = undefined;
-    if (pending.length > 0) return;
+    const rest = revivedAt + REVIVAL_PAUSE_MS - Date.now();
+    if (rest > 0) await condition(() => pending.length > 0 || wake, rest);
+    if (pending.length > 0 || wake) return;
+    revivedAt = Date.now();
     revival = new CancellationScope();
     try {
       await revival.run(() => bringUp(agent));
@@ -267,7 +276,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
       const reason = failureReason(error);
       log.warn('container did not come back', { reason });
       await record.recordObservation(agent, { ...seen, reason });
-      await condition(() => pending.length > 0 || wake, REVIVAL_PAUSE);
+      await condition(() => pending.length > 0 || wake, REVIVAL_PAUSE_MS);
     } finally {
       revival = undefined;
     }

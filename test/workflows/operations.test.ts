@@ -2,20 +2,12 @@ import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { OPERATION_CONFLICT } from '../../workflows/supervise-agent-messages.js';
-import type { ContainerStep } from './support/fake-agent.js';
+import { BRING_UP, type ContainerStep } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
 import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { refusalOf } from './support/refusal.js';
 import { WorkflowLab, provisioningOf, type Requested } from './support/workflow-lab.js';
 
-const BRING_UP = [
-  'ensureImage',
-  'createVolume',
-  'createNetwork',
-  'createContainer',
-  'startContainer',
-  'awaitReady',
-];
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 const KINDS: readonly Requested[] = ['start', 'stop', 'restart', 'configure'];
 
@@ -194,22 +186,28 @@ describe('a provisioning', () => {
     expect(await agent.end('provision')).toBe('failed');
     expect(agent.port).toBe(0);
 
+    await supervisor.request('start', 'fails');
+    expect(await agent.end('fails')).toBe('failed');
+    expect(agent.containerSteps.slice(-4)).toEqual([...REMOVAL, 'releasePort']);
+
     agent.behave('awaitReady');
-    await supervisor.request('start', 'start');
-    expect(await agent.end('start')).toBe('succeeded');
-    expect(agent.steps.filter((step) => step === 'reservePort')).toHaveLength(2);
+    await supervisor.request('start', 'succeeds');
+    expect(await agent.end('succeeds')).toBe('succeeded');
     await agent.reached('watchHealth');
   });
 
-  test('that succeeded is not made again: a stopped agent is only started', async () => {
+  test('that succeeded is not made again: a start that fails takes nothing away', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));
     expect(await agent.end('provision')).toBe('succeeded');
     await supervisor.request('stop', 'stop');
     expect(await agent.end('stop')).toBe('succeeded');
+    agent.on('awaitReady', refuse('AgentNotReadyError'));
     await supervisor.request('start', 'start');
-    expect(await agent.end('start')).toBe('succeeded');
-    expect(agent.steps.filter((step) => step === 'reservePort')).toHaveLength(1);
+    expect(await agent.end('start')).toBe('failed');
+    expect(agent.containerSteps.filter((step) => !BRING_UP.includes(step))).toEqual([
+      'stopContainer',
+    ]);
   });
 });
 

@@ -1,0 +1,131 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { poll } from '../../scripts/poll.js';
+import type { FakeAgent } from './support/fake-agent.js';
+import { refuse, untilCancelled } from './support/misbehaviours.js';
+import { WorkflowLab, type Supervised } from './support/workflow-lab.js';
+
+const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
+/** One less than are tried. They make the one operation longer than a run may be. */
+const TAKEN_PORTS = 19;
+/** More of the shortest operations than a run may hold. */
+const MANY = 100;
+
+let lab: WorkflowLab;
+beforeEach(async () => {
+  lab = await WorkflowLab.open();
+});
+afterEach(() => lab?.close());
+
+/** An agent whose next start is so long that the supervisor's run ends after it. */
+function agentOfLongStart(): FakeAgent {
+  const agent = lab.agent();
+  let taken = 0;
+  return agent.on('startContainer', () => {
+    if (++taken <= TAKEN_PORTS) return refuse('PortTakenError')(1);
+  });
+}
+
+async function inNewRun(supervisor: Supervised): Promise<void> {
+  const first = supervisor.handle.firstExecutionRunId;
+  const isNew = async () => (await supervisor.runId()) !== first || undefined;
+  expect(await poll(isNew, { timeoutMs: 30_000 })).toBe(true);
+}
+
+const removals = (agent: FakeAgent): string[] =>
+  agent.containerSteps.filter((step) => REMOVAL.includes(step));
+
+describe('a supervisor that goes on in a new run', () => {
+  test('watches an agent on that runs, and tells nothing that it knew', async () => {
+    const agent = agentOfLongStart();
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('start', 'long');
+    expect(await agent.end('long')).toBe('succeeded');
+    await inNewRun(supervisor);
+
+    const { checks } = agent;
+    await lab.pass('5 minutes');
+    expect(agent.checks).toBeGreaterThan(checks);
+    expect(agent.observations).toEqual([]);
+    expect(await supervisor.historyLength()).toBeLessThan(20);
+  });
+
+  test('takes the next operation, of an agent that need not be provisioned again', async () => {
+    const agent = agentOfLongStart();
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('start', 'long');
+    expect(await agent.end('long')).toBe('succeeded');
+    await inNewRun(supervisor);
+    const before = removals(agent).length;
+
+    agent.on('awaitReady', refuse('AgentNotReadyError'));
+    await supervisor.request('start', 'next');
+    expect(await agent.end('next')).toBe('failed');
+    expect(removals(agent)).toHaveLength(before);
+    expect(agent.begun).toEqual(['long', 'next']);
+  });
+
+  test('has lost no operation that was asked for as the run before ended', async () => {
+    const agent = agentOfLongStart();
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('start', 'long');
+    expect(await agent.end('long')).toBe('succeeded');
+
+    expect(await supervisor.request('stop', 'next')).toBe('next');
+    expect(await agent.end('next')).toBe('succeeded');
+    await inNewRun(supervisor);
+    expect(agent.finished.map(({ id }) => id)).toEqual(['long', 'next']);
+    expect(agent.containerSteps.at(-1)).toBe('stopContainer');
+  });
+
+  test('carries out a deletion before that was waiting when the run was long enough', async () => {
+    const agent = agentOfLongStart().on('awaitReady', untilCancelled);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('start', 'long');
+    await agent.reached('awaitReady');
+    await supervisor.request('delete', 'delete');
+
+    expect(await agent.end('delete')).toBe('succeeded');
+    expect(agent.finished.map(({ status }) => status)).toEqual(['cancelled', 'succeeded']);
+    expect(agent.containerSteps.slice(-3)).toEqual(REMOVAL);
+    await supervisor.ended();
+  });
+
+  test('leaves an agent alone that is not to run', async () => {
+    const agent = agentOfLongStart().on('awaitReady', untilCancelled);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('start', 'long');
+    await agent.reached('awaitReady');
+    // A deletion that fails leaves it like that.
+    agent.on('removeVolume', refuse());
+    await supervisor.request('delete', 'first');
+    expect(await agent.end('first')).toBe('failed');
+    await inNewRun(supervisor);
+
+    const { checks } = agent;
+    agent.health = 'stopped';
+    await supervisor.checkNow();
+    await lab.pass('5 minutes');
+    expect(agent.checks).toBe(checks);
+
+    agent.behave('removeVolume');
+    await supervisor.request('delete', 'second');
+    expect(await agent.end('second')).toBe('succeeded');
+    await supervisor.ended();
+  });
+
+  test('provisions an agent that never was', async () => {
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent, { provisioned: false, desired: 'stopped' });
+    const { firstExecutionRunId } = supervisor.handle;
+    for (let time = 1; (await supervisor.runId()) === firstExecutionRunId; time++) {
+      expect(time).toBeLessThan(MANY);
+      await supervisor.request('configure', `configure-${time}`);
+      expect(await agent.end(`configure-${time}`)).toBe('succeeded');
+    }
+
+    agent.on('awaitReady', refuse('AgentNotReadyError'));
+    await supervisor.request('start', 'fails');
+    expect(await agent.end('fails')).toBe('failed');
+    expect(removals(agent)).toEqual(REMOVAL);
+  });
+});
