@@ -8,9 +8,16 @@ const CONTAINERS = ['test/containers/**/*.test.ts', 'test/agent-image/**/*.test.
 /** The product in one process on all engines (test/support/platform.ts). */
 const PLATFORM = ['test/{agents,ai,backend,chat,logs,web}/**/*.test.ts'];
 
+/**
+ * Engines of other people's making, killed and restarted on a busy machine: in CI a test that fails
+ * is asked once more, and shown as retried.
+ */
+const retry = process.env.CI === undefined ? 0 : 1;
+
 export default defineConfig({
   test: {
     pool: 'forks',
+    retry,
     projects: [
       {
         extends: true,
