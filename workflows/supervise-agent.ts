@@ -162,11 +162,12 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     }
     const { status, error } = await outcomeOf(operation);
     showPhase(settledPhase(status), error);
+    // From here on the next operation is let in; it begins when this one is put down as ended.
+    current = undefined;
     // Also when the supervisor itself was cancelled: nobody else tells how the operation ended.
     await CancellationScope.nonCancellable(() =>
       record.finishOperation(agent, { id, kind, status, error }),
     );
-    current = undefined;
   }
 
   async function outcomeOf({

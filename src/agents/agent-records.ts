@@ -83,14 +83,24 @@ export class AgentRecords {
     await this.update(agent, { port: null });
   }
 
-  /** The container answers: the agent is what it was asked to be. */
+  /**
+   * The container answers. While an operation runs, the status waits for its end: who reads that the
+   * agent is up can ask for the next operation.
+   */
   async recordRunning(agent: AgentRef): Promise<void> {
-    const now = new Date();
-    await this.update(agent, {
-      status: 'active',
-      statusReason: null,
-      observedAt: now,
-      startedAt: now,
+    await this.database.asUser(agent.userId).transaction(async (transaction) => {
+      const { Agent, Operation } = this.database.models;
+      const { agentId } = agent;
+      const running = await Operation.count({ where: { agentId, status: 'running' }, transaction });
+      const now = new Date();
+      await Agent.update(
+        {
+          ...(running === 0 && { status: 'active' as const, statusReason: null }),
+          observedAt: now,
+          startedAt: now,
+        },
+        { where: { id: agentId, deletedAt: null }, transaction },
+      );
     });
   }
 
@@ -149,7 +159,13 @@ export class AgentRecords {
           { status: 'stopped', statusReason: null, observedAt: finishedAt },
           { where, transaction },
         );
-      } else if (operation.status === 'succeeded' && operation.kind === 'delete') {
+      } else if (operation.status === 'succeeded' && operation.kind !== 'delete') {
+        // An agent that is stopped, or never came up, only takes note of a configuration.
+        await Agent.update(
+          { status: 'active', statusReason: null },
+          { where: { ...where, desired: 'running', startedAt: { [Op.ne]: null } }, transaction },
+        );
+      } else if (operation.status === 'succeeded') {
         const ofAgent = { where: { agentId: agent.agentId }, transaction };
         await AgentSecret.destroy(ofAgent);
         await Message.destroy(ofAgent);
