@@ -40,15 +40,19 @@ afterAll(async () => {
   await platform?.close();
 }, 120_000);
 
+/** Which run of the test this is: a repetition must not meet the agents of the one before. */
+let attempt = 0;
+
 test('agents end as desired, and leave nothing behind, whatever is killed and whenever', async () => {
   console.log(`kills with KILL_SEED=${random.seed}`);
   const begun = performance.now();
+  attempt++;
   let rounds = 0;
   try {
     do {
       const later = random.shuffled(VICTIMS);
       for (const [index, victim] of random.shuffled(VICTIMS).entries()) {
-        await round(`agent-${++rounds}`, victim, later[index] ?? victim);
+        await round(`agent-${attempt}-${++rounds}`, victim, later[index] ?? victim);
         if (rounds >= VICTIMS.length && performance.now() - begun > BUDGET_MS) break;
       }
     } while (performance.now() - begun < BUDGET_MS);
@@ -78,8 +82,10 @@ async function round(name: string, whileComing: Victim, whileGoing: Victim): Pro
 
 async function kill(victim: Victim, afterMs: number): Promise<void> {
   await delay(afterMs);
-  const running = (await platform.place.processes()).find(({ name }) => name === victim);
-  if (running === undefined) throw new Error(`${victim} does not run`);
+  // It may just be coming back from the kill before.
+  const running = await until(`${victim} to run`, async () =>
+    (await platform.place.processes()).find(({ name }) => name === victim),
+  );
   console.log(`  kill ${victim} after ${afterMs} ms`);
   process.kill(running.pid, 'SIGKILL');
   await until(`${victim} to be gone`, async () => !(await isAlive(running)));

@@ -95,13 +95,19 @@ export class Place {
   /** The processes that are recorded as running now. */
   async processes(): Promise<(ProcessIdentity & { name: string })[]> {
     const runDir = path.join(this.dataDir, 'run');
-    const records = (await readdir(runDir)).filter((file) => file.endsWith('.process.json'));
-    return Promise.all(
+    // Folder and records come and go with the processes.
+    const records = (await readdir(runDir).catch(ifMissing([]))).filter((file) =>
+      file.endsWith('.process.json'),
+    );
+    const running = await Promise.all(
       records.map(async (file) => {
-        const identity = JSON.parse(await readFile(path.join(runDir, file), 'utf8'));
-        return { ...(identity as ProcessIdentity), name: file.replace('.process.json', '') };
+        const text = await readFile(path.join(runDir, file), 'utf8').catch(ifMissing(''));
+        if (text === '') return [];
+        const identity = JSON.parse(text) as ProcessIdentity;
+        return [{ ...identity, name: file.replace('.process.json', '') }];
       }),
     );
+    return running.flat();
   }
 
   /** Ends whatever still runs and removes the folder. */
@@ -119,4 +125,12 @@ export class Place {
 export async function survivors(of: readonly (ProcessIdentity & { name: string })[]) {
   const alive = await Promise.all(of.map(isAlive));
   return of.filter((_, index) => alive[index]).map(({ name }) => name);
+}
+
+/** What to take for a file that is not there; any other failure stays one. */
+function ifMissing<T>(instead: T): (error: NodeJS.ErrnoException) => T {
+  return (error) => {
+    if (error.code === 'ENOENT') return instead;
+    throw error;
+  };
 }

@@ -64,19 +64,6 @@ describe('a supervisor that goes on in a new run', () => {
     expect(agent.begun).toEqual(['long', 'next']);
   });
 
-  test('has lost no operation that was asked for as the run before ended', async () => {
-    const agent = agentOfLongStart();
-    const supervisor = await lab.supervise(agent);
-    await supervisor.request('start', 'long');
-    expect(await agent.end('long')).toBe('succeeded');
-
-    expect(await supervisor.request('stop', 'next')).toBe('next');
-    expect(await agent.end('next')).toBe('succeeded');
-    await inNewRun(supervisor);
-    expect(agent.finished.map(({ id }) => id)).toEqual(['long', 'next']);
-    expect(agent.containerSteps.at(-1)).toBe('stopContainer');
-  });
-
   test('carries out a deletion before that was waiting when the run was long enough', async () => {
     const agent = agentOfLongStart().on('awaitReady', untilCancelled);
     const supervisor = await lab.supervise(agent);
