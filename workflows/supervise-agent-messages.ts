@@ -32,6 +32,15 @@ export const restartAgent = defineUpdate<OperationAdmitted, [OperationRequest]>(
 export const configureAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('configureAgent');
 export const deleteAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('deleteAgent');
 
+/** The Update by which each operation is asked for. */
+export const OPERATION_UPDATES = {
+  start: startAgent,
+  stop: stopAgent,
+  restart: restartAgent,
+  configure: configureAgent,
+  delete: deleteAgent,
+} as const;
+
 /** Look at the container now, instead of at the next check: after a restart of the host, say. */
 export const checkNow = defineSignal('checkNow');
 

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import { addressOf } from '../../src/agents/agent-address.js';
-import { OPERATION_KINDS } from '../../src/agents/operation-rules.js';
 import type { Config } from '../../src/config.js';
-import type { AgentRow, OperationRow } from '../../src/database/models.js';
+import type { AgentRow } from '../../src/database/models.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
 
@@ -48,17 +47,6 @@ export const agentCreated = z.strictObject({
   subdomain: z.string(),
   url: z.string(),
   createdAt: z.iso.datetime(),
-});
-
-export const operationStatus = z.enum(['requested', 'running', 'succeeded', 'failed', 'cancelled']);
-
-export const operationItem = z.strictObject({
-  id: z.string(),
-  operation: z.enum(OPERATION_KINDS),
-  status: operationStatus,
-  error: z.string().nullable(),
-  requestedAt: z.iso.datetime(),
-  finishedAt: z.iso.datetime().nullable(),
 });
 
 type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion'>;
@@ -108,16 +96,5 @@ export function presentCreated(agent: AgentRow, config: AddressConfig) {
     subdomain: agent.subdomain,
     url: addressOf(agent, config.agentDomain).url,
     createdAt: agent.createdAt.toISOString(),
-  };
-}
-
-export function presentOperation(operation: OperationRow) {
-  return {
-    id: operation.id,
-    operation: operation.kind,
-    status: operation.status,
-    error: operation.error,
-    requestedAt: operation.requestedAt.toISOString(),
-    finishedAt: iso(operation.finishedAt),
   };
 }

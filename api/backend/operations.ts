@@ -13,37 +13,18 @@ import type { AgentRow, OperationInput } from '../../src/database/models.js';
 import { ServiceError, UnavailableError } from '../../src/errors.js';
 import type { InternalCaller } from '../http/caller.js';
 import { endpoint } from '../http/endpoint.js';
+import {
+  operationAnswer,
+  operationList,
+  presentOperation,
+  waitQuery,
+} from '../http/operation-schemas.js';
 import { reply } from '../http/reply.js';
 import type { RequestedOperation } from '../temporal/supervisors.js';
 import { supervisedOf } from '../temporal/supervised.js';
-import {
-  agentIdParams,
-  operationItem,
-  operationStatus,
-  presentOperation,
-} from './agent-schemas.js';
+import { agentIdParams } from './agent-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
 import { actorOf } from './requested-by.js';
-
-/** Longest time that `?wait=` holds an answer (decision 2). */
-const MAX_WAIT_SECONDS = 60;
-
-export const waitQuery = z.object({
-  wait: z.coerce
-    .number()
-    .min(0)
-    .max(MAX_WAIT_SECONDS)
-    .default(0)
-    .describe('Seconds to hold the answer until the operation ends'),
-});
-
-const operationAnswer = z.strictObject({
-  id: z.string(),
-  operation: z.string(),
-  operationId: z.string(),
-  status: operationStatus,
-  error: z.string().nullable(),
-});
 
 /** What a request for an operation says about itself. */
 export interface OperationContext {
@@ -143,7 +124,7 @@ export function operationEndpoints(dependencies: BackendDependencies) {
       auth: 'internal',
       params: agentIdParams,
       query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
-      responses: { 200: z.strictObject({ operations: z.array(operationItem) }) },
+      responses: { 200: operationList },
       errors: [404],
       async handler({ params, query, tenant }) {
         const agent = await getAgent(tenant, params.id);

@@ -35,14 +35,6 @@ export interface RequestedOperation {
   readonly run: string | undefined;
 }
 
-const UPDATES = {
-  start: supervision.startAgent,
-  stop: supervision.stopAgent,
-  restart: supervision.restartAgent,
-  configure: supervision.configureAgent,
-  delete: supervision.deleteAgent,
-} as const;
-
 /** The API's way to the agents' supervisors. */
 export class Supervisors {
   constructor(
@@ -89,11 +81,14 @@ export class Supervisors {
       },
     );
     return this.call(async () => {
-      const admitted = await this.client.workflow.executeUpdateWithStart(UPDATES[kind], {
-        args: [{ operationId }],
-        updateId: operationId,
-        startWorkflowOperation: start,
-      });
+      const admitted = await this.client.workflow.executeUpdateWithStart(
+        supervision.OPERATION_UPDATES[kind],
+        {
+          args: [{ operationId }],
+          updateId: operationId,
+          startWorkflowOperation: start,
+        },
+      );
       return { ...admitted, run: this.runUrl(agent.agentId) };
     });
   }

@@ -12,6 +12,7 @@ import {
   presentDetail,
   presentItem,
 } from './agent-schemas.js';
+import { agentPath } from './backend-client.js';
 import type { WebDependencies } from './dependencies.js';
 import { planWithin } from './plan-within.js';
 
@@ -25,9 +26,6 @@ const updated = z.object({
   subdomain: z.string(),
   message: z.string(),
 });
-
-/** Where in the backend an agent is. */
-const at = (id: string) => `/api/agents/${encodeURIComponent(id)}`;
 
 /** `/api/agents` of the web API (spec 4.7): the caller's own, read here, changed by the backend. */
 export function agentEndpoints({ backend, config, database }: WebDependencies) {
@@ -96,7 +94,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
         if (body.plan !== undefined && !caller.user.isAdmin) {
           planWithin(body.plan, await planOf(database, caller.user.id));
         }
-        const answer = await backend.call(request, 'PUT', at(params.id), updated, body);
+        const answer = await backend.call(request, 'PUT', agentPath(params.id), updated, body);
         return reply(200, { ...answer, status: presentItem(agent, config).status });
       },
     }),
@@ -113,7 +111,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
         const { params, tenant } = request;
         await getAgent(tenant, params.id);
         const deleted = z.object({ id: z.string(), deleted: z.literal(true) });
-        return reply(200, await backend.call(request, 'DELETE', at(params.id), deleted));
+        return reply(200, await backend.call(request, 'DELETE', agentPath(params.id), deleted));
       },
     }),
     endpoint({
@@ -146,7 +144,13 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
       async handler(request) {
         const { body, params, tenant } = request;
         await getAgent(tenant, params.id);
-        const { id, message } = await backend.call(request, 'PUT', at(params.id), updated, body);
+        const { id, message } = await backend.call(
+          request,
+          'PUT',
+          agentPath(params.id),
+          updated,
+          body,
+        );
         return reply(200, { id, config: body.config, message });
       },
     }),

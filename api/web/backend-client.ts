@@ -5,6 +5,9 @@ import type { SessionCaller } from '../http/caller.js';
 /** Spec 8: the bound of a call for a deployment, and so of every other. */
 const CALL_TIMEOUT_MS = 15_000;
 
+/** Where in the backend an agent is. */
+export const agentPath = (id: string): string => `/api/agents/${encodeURIComponent(id)}`;
+
 /** On whose behalf, and from where, the backend is called. */
 export interface OnBehalfOf {
   readonly caller: SessionCaller;

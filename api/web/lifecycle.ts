@@ -1,33 +1,10 @@
-import { z } from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
-import { OPERATION_KINDS } from '../../src/agents/operation-rules.js';
 import { endpoint } from '../http/endpoint.js';
+import { operationAnswer, operationList, waitQuery } from '../http/operation-schemas.js';
 import { reply } from '../http/reply.js';
 import { agentIdParams } from './agent-schemas.js';
+import { agentPath } from './backend-client.js';
 import type { WebDependencies } from './dependencies.js';
-
-const operationStatus = z.enum(['requested', 'running', 'succeeded', 'failed', 'cancelled']);
-
-const started = z.strictObject({
-  id: z.string(),
-  operation: z.string(),
-  operationId: z.string(),
-  status: operationStatus,
-  error: z.string().nullable(),
-});
-
-const operations = z.strictObject({
-  operations: z.array(
-    z.strictObject({
-      id: z.string(),
-      operation: z.enum(OPERATION_KINDS),
-      status: operationStatus,
-      error: z.string().nullable(),
-      requestedAt: z.iso.datetime(),
-      finishedAt: z.iso.datetime().nullable(),
-    }),
-  ),
-});
 
 /** Proxies of the backend's lifecycle calls, behind a check of ownership (decision 2). */
 export function lifecycleEndpoints({ backend }: WebDependencies) {
@@ -40,22 +17,22 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
       auth: 'session',
       idempotent: true,
       params: agentIdParams,
-      query: z.object({
-        wait: z.coerce
-          .number()
-          .min(0)
-          .max(60)
-          .default(0)
-          .describe('Seconds to hold the answer until the operation ends'),
-      }),
-      responses: { 202: started },
+      query: waitQuery,
+      responses: { 202: operationAnswer },
       errors: [404, 409, 502, 503],
       async handler(request) {
         const { params, query, tenant } = request;
         const { id } = await getAgent(tenant, params.id);
-        const path = `/api/agents/${encodeURIComponent(id)}/${kind}?wait=${query.wait}`;
+        const path = `${agentPath(id)}/${kind}?wait=${query.wait}`;
         const waitMs = query.wait * 1_000;
-        const answer = await backend.call(request, 'POST', path, started, undefined, waitMs);
+        const answer = await backend.call(
+          request,
+          'POST',
+          path,
+          operationAnswer,
+          undefined,
+          waitMs,
+        );
         return reply(202, answer);
       },
     });
@@ -71,12 +48,12 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
       tag: 'Agents',
       auth: 'session',
       params: agentIdParams,
-      responses: { 200: operations },
+      responses: { 200: operationList },
       errors: [404, 502],
       async handler(request) {
         const { id } = await getAgent(request.tenant, request.params.id);
-        const path = `/api/agents/${encodeURIComponent(id)}/operations`;
-        return reply(200, await backend.call(request, 'GET', path, operations));
+        const path = `${agentPath(id)}/operations`;
+        return reply(200, await backend.call(request, 'GET', path, operationList));
       },
     }),
   ];

@@ -10,7 +10,15 @@ export const OPERATION_KINDS = [
 
 export type OperationKind = (typeof OPERATION_KINDS)[number];
 
-export type OperationStatus = 'requested' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+export const OPERATION_STATUSES = [
+  'requested',
+  'running',
+  'succeeded',
+  'failed',
+  'cancelled',
+] as const;
+
+export type OperationStatus = (typeof OPERATION_STATUSES)[number];
 
 /** What becomes of a request for an operation while another one may be running. */
 export type Admission = 'run' | 'join' | 'preempt' | 'conflict';

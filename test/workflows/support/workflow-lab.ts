@@ -38,15 +38,7 @@ const quiet = new DefaultLogger('ERROR');
 
 let installed: Runtime | undefined;
 
-const UPDATES = {
-  start: supervision.startAgent,
-  stop: supervision.stopAgent,
-  restart: supervision.restartAgent,
-  configure: supervision.configureAgent,
-  delete: supervision.deleteAgent,
-} as const;
-
-export type Requested = keyof typeof UPDATES;
+export type Requested = keyof typeof supervision.OPERATION_UPDATES;
 
 interface LabOptions {
   /** A bundle in which activities time out within a second instead of minutes. */
@@ -206,7 +198,7 @@ export class Supervised {
 
   /** Asks for an operation; returns the id of the one that is carried out. */
   async request(kind: Requested, operationId: string, updateId = operationId): Promise<string> {
-    const answer = await this.handle.executeUpdate(UPDATES[kind], {
+    const answer = await this.handle.executeUpdate(supervision.OPERATION_UPDATES[kind], {
       args: [{ operationId }],
       updateId,
     });
