@@ -88,7 +88,7 @@ export default tseslint.config(
               message: 'Workflows know activities by their types.',
             },
             {
-              regex: '^(\\.\\./)+src/(?!agents/operation-rules\\.js$)',
+              regex: '^(\\.\\./)+src/(?!agents/(operation-rules|watchdog)\\.js$)',
               allowTypeImports: true,
               message: 'Every import costs memory in each cached workflow: pure rules only.',
             },

@@ -4,6 +4,7 @@ import {
   ImageUnavailableError,
   PortTakenError,
   SubnetTakenError,
+  VolumeMissingError,
 } from '../src/containers/container-errors.js';
 import { AgentNotReadyError } from '../src/agents/await-ready.js';
 import { AgentGoneError } from '../src/agents/agent-specs.js';
@@ -16,6 +17,7 @@ const FINAL = [
   ImageUnavailableError,
   PortTakenError,
   SubnetTakenError,
+  VolumeMissingError,
 ];
 
 /**

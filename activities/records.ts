@@ -1,9 +1,10 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { NoPortFreeError, type AgentRecords } from '../src/agents/agent-records.js';
+import type { WatchdogSettings } from '../src/agents/watchdog.js';
 import { NotFoundError } from '../src/errors.js';
 
 /** What workflows write to the database. Run as local activities: short and idempotent. */
-export function createRecordActivities(records: AgentRecords) {
+export function createRecordActivities(records: AgentRecords, settings: WatchdogSettings) {
   return {
     reservePort: async (...args: Parameters<AgentRecords['reservePort']>) => {
       try {
@@ -18,6 +19,10 @@ export function createRecordActivities(records: AgentRecords) {
     },
     releasePort: records.releasePort.bind(records),
     recordRunning: records.recordRunning.bind(records),
+    /** Asked for whenever it matters, so that a change reaches supervisors that run for months. */
+    watchdogSettings: () => Promise.resolve(settings),
+    recordTransition: records.recordTransition.bind(records),
+    recordRepairAttempt: records.recordRepairAttempt.bind(records),
     recordObservation: records.recordObservation.bind(records),
     beginOperation: records.beginOperation.bind(records),
     finishOperation: records.finishOperation.bind(records),

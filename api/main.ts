@@ -9,6 +9,7 @@ import { SecretBox } from '../src/secrets/secret-box.js';
 import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
 import type { Listening } from './http/server.js';
+import { HeartbeatSchedules } from './temporal/heartbeat-schedules.js';
 import { Supervisors } from './temporal/supervisors.js';
 import { BackendClient } from './web/backend-client.js';
 import { createWeb } from './web/web.js';
@@ -31,10 +32,20 @@ async function main(): Promise<void> {
   const database = new Database(config.databaseUrl, { maxConnections: 20 });
   const secrets = new SecretBox(config.encryptionKey);
   const containers = connectContainers(config);
-  const supervisors = new Supervisors(new Client({ connection, namespace }), config.temporalUiUrl);
+  const temporal = new Client({ connection, namespace });
+  const supervisors = new Supervisors(temporal, config.temporalUiUrl);
+  const heartbeatSchedules = new HeartbeatSchedules(temporal);
   const open: Pick<Listening, 'close'>[] = [];
   try {
-    const backend = createBackend({ config, database, secrets, supervisors, containers, log });
+    const backend = createBackend({
+      config,
+      database,
+      secrets,
+      supervisors,
+      heartbeatSchedules,
+      containers,
+      log,
+    });
     open.push(await backend.listen(config.host, config.backendPort));
     const client = new BackendClient(config.backendUrl, config.internalApiKey);
     const web = createWeb({ config, database, secrets, backend: client }, log);

@@ -1,18 +1,23 @@
 import path from 'node:path';
 import { lastLines, startProcess } from './engines/process.js';
+import { DiskFailure } from './failure.js';
 import { say } from './report.js';
 import { projectRoot } from './root.js';
 
 interface Told {
   readonly line?: string;
   readonly image?: string;
+  /** Why it cannot be had. */
   readonly problem?: string;
+  /** Why the start cannot go on. */
+  readonly failure?: string;
 }
 
 /**
  * The image for new agents, pulled or built where it is missing.
  *
  * @returns undefined when it cannot be had; says why.
+ * @throws DiskFailure when there is no room to make it.
  */
 export async function obtainAgentImage(
   env: NodeJS.ProcessEnv,
@@ -20,6 +25,7 @@ export async function obtainAgentImage(
 ): Promise<string | undefined> {
   let image: string | undefined;
   let problem: string | undefined;
+  let failure: string | undefined;
   const work = await startProcess({
     name: 'agent-image',
     command: process.execPath,
@@ -33,9 +39,11 @@ export async function obtainAgentImage(
       if (told.line !== undefined) say(`  ${told.line}`);
       image ??= told.image;
       problem ??= told.problem;
+      failure ??= told.failure;
     },
   });
   await work.ended;
+  if (failure !== undefined) throw new DiskFailure(failure);
   if (image === undefined) {
     say(`No image for agents: ${problem ?? lastLines(work.logFile)}`);
     say('Until then no agent can be created: set AGENT_RUNTIME_IMAGE, or start again.');

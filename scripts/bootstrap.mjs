@@ -1,7 +1,15 @@
 // Plain JavaScript on Node's own modules: it runs before node_modules exists.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -13,7 +21,7 @@ export async function run(name) {
   try {
     checkNode();
     installModules();
-    runNode([path.join(root, 'scripts', 'build.mjs')], 'The build failed.');
+    build();
   } catch (error) {
     console.error(sentence(error));
     process.exit(1);
@@ -24,12 +32,29 @@ export async function run(name) {
 
 export function sentence(error) {
   const where = error.path ?? root;
-  if (error.code === 'ENOSPC')
-    return `The disk that holds ${where} is full: free 2 GB, then try again.`;
+  if (error.code === 'ENOSPC' || error.code === 'EDQUOT')
+    return `The disk that holds ${where} is full: free 1 GB, then try again.`;
   if (error.code === 'EROFS' || error.code === 'EACCES' || error.code === 'EPERM') {
     return `${where} cannot be written: make it writable for this user, or clone elsewhere.`;
   }
   return error.message;
+}
+
+/** Before npm or the compiler come to a full or read-only disk, and say so in many lines. */
+export function requireRoom(bytes) {
+  const probe = path.join(root, `.probe.${process.pid}`);
+  try {
+    writeFileSync(probe, '');
+    rmSync(probe);
+  } catch (error) {
+    throw Object.assign(error, { path: root });
+  }
+  const { bavail, bsize } = statfsSync(root);
+  if (bavail * bsize >= bytes) return;
+  const [free, wanted] = [bavail * bsize, bytes].map((each) => Math.floor(each / 1_000_000));
+  throw new Error(
+    `The disk that holds ${root} has only ${free} MB left: free ${wanted} MB, then try again.`,
+  );
 }
 
 function checkNode() {
@@ -49,6 +74,7 @@ function installModules() {
     .digest('hex');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
 
+  requireRoom(1_000_000_000);
   if (!installedByHand(lock)) {
     console.log('Installing the packages of package-lock.json (about a minute the first time) ...');
     // Nothing we use needs an install script but the links below, and not every npm runs them.
@@ -83,6 +109,17 @@ function linkPostgresLibraries() {
     if (existsSync(script))
       runNode([script], 'The libraries of PostgreSQL could not be linked.', cwd);
   }
+}
+
+/** In a process of its own, which says itself why it failed. */
+function build() {
+  const child = spawnSync(process.execPath, [path.join(root, 'scripts', 'build.mjs')], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  if (child.error) throw child.error;
+  if (child.signal) throw new Error(`The build was ended by ${child.signal}.`);
+  if (child.status !== 0) process.exit(1);
 }
 
 function runNode(args, failure, cwd = root) {

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { root, sentence } from './bootstrap.mjs';
+import { requireRoom, root, sentence } from './bootstrap.mjs';
 
 const dist = path.join(root, 'dist');
 // Benchmarks run the tests' small agent image, and histories are recorded with their fakes.
@@ -46,6 +46,7 @@ async function ifChanged(name, folders, make) {
   const stamp = path.join(dist, `.${name}`);
   const wanted = hash.digest('hex');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  requireRoom(50_000_000);
   mkdirSync(dist, { recursive: true });
   await make(files);
   writeFileSync(stamp, wanted);

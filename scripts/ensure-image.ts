@@ -3,6 +3,7 @@ import { loadConfig } from '../src/config.js';
 import { ImageUnavailableError } from '../src/containers/container-errors.js';
 import { connectEngine } from '../src/containers/engine.js';
 import { ensureAgentImage } from './agent-image/build-openclaw.js';
+import { DiskFailure } from './failure.js';
 
 const { dockerHost, agentRuntimeVersion: version, cacheDir } = loadConfig();
 const tell = (message: object) => process.send?.(message);
@@ -11,7 +12,8 @@ try {
   const log = (line: string) => tell({ line });
   tell({ image: await ensureAgentImage({ docker, version, cacheDir, log }) });
 } catch (error) {
-  if (!(error instanceof ImageUnavailableError)) throw error;
-  tell({ problem: error.message });
+  if (error instanceof DiskFailure) tell({ failure: error.message });
+  else if (error instanceof ImageUnavailableError) tell({ problem: error.message });
+  else throw error;
 }
 process.disconnect();

@@ -6,6 +6,14 @@ export class StartFailure extends Error {
   }
 }
 
+/** A disk that is full or cannot be written: nothing is gained by starting the rest. */
+export class DiskFailure extends StartFailure {
+  constructor(sentence: string, options?: ErrorOptions) {
+    super(sentence, options);
+    this.name = 'DiskFailure';
+  }
+}
+
 /** What a failed system call means to the person at the terminal, or the error's own words. */
 export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -6,7 +6,7 @@ import { startDockerDaemon } from './engines/docker-daemon.js';
 import { startPostgres } from './engines/postgres.js';
 import { findTemporalCli } from './engines/temporal-binary.js';
 import { startTemporal } from './engines/temporal.js';
-import { describeFailure, StartFailure } from './failure.js';
+import { describeFailure, DiskFailure, StartFailure } from './failure.js';
 import { keepRunning, keepTrying } from './keep-running.js';
 import { chooseEnginePorts, type EnginePorts } from './kept-ports.js';
 import { say, step } from './report.js';
@@ -146,7 +146,7 @@ export class Platform {
     try {
       return await findTemporalCli(cacheDir);
     } catch (error) {
-      if (!(error instanceof StartFailure)) throw error;
+      if (!(error instanceof StartFailure) || error instanceof DiskFailure) throw error;
       say(`${error.message} Until then no agent is created or changed.`);
       return undefined;
     }

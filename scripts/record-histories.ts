@@ -1,4 +1,4 @@
-// Records what test/workflows/replay.test.ts replays: both workflows' histories, from a Temporal
+// Records what test/workflows/replay.test.ts replays: the workflows' histories, from a Temporal
 // dev server and on agents that are fakes. To be run for each released change of a workflow:
 //
 //     npm run build && node dist/scripts/record-histories.js
@@ -8,10 +8,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { BeatLab } from '../test/workflows/support/beat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
-import { WorkflowLab } from '../test/workflows/support/workflow-lab.js';
-import { provisionAgentId, superviseAgentId } from '../workflows/ids.js';
+import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
+import { WorkflowLab, bundleWorkflows } from '../test/workflows/support/workflow-lab.js';
+import { repairAgentId, superviseAgentId } from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
 import { findTemporalCli } from './engines/temporal-binary.js';
 import { step } from './report.js';
@@ -19,12 +21,15 @@ import { projectRoot } from './root.js';
 import { readSettings } from './settings.js';
 
 const folder = path.join(projectRoot, 'test', 'workflows', 'histories');
-const day = new Date().toISOString().slice(0, 10);
+// Also the hour: a day may see more than one version.
+const day = new Date().toISOString().slice(0, 13);
 
 const lab = await WorkflowLab.open({ environment: devServer });
 try {
   await mkdir(folder, { recursive: true });
   for (const [name, play] of Object.entries(SCENARIOS)) await step(name, () => record(name, play));
+  await step('beat', recordBeat);
+  await step('reconciliation', recordReconciliation);
 } finally {
   await lab.close();
 }
@@ -33,13 +38,42 @@ async function record(scenario: string, play: (typeof SCENARIOS)[string]): Promi
   await play(lab, lab.agent(scenario));
   const supervisor = await historyOf(superviseAgentId(scenario));
   await keep('supervise-agent', scenario, supervisor);
-  if (supervisor.events?.some((event) => event.childWorkflowExecutionStartedEventAttributes)) {
-    await keep('provision-agent', scenario, await historyOf(provisionAgentId(scenario)));
+  const children = (supervisor.events ?? []).flatMap(
+    (event) => event.childWorkflowExecutionStartedEventAttributes?.workflowExecution ?? [],
+  );
+  for (const { workflowId, runId } of children) {
+    const isRepair = workflowId === repairAgentId(scenario);
+    const name = isRepair ? 'repair-agent' : 'provision-agent';
+    const part = isRepair && runId !== children[0]?.runId ? `${scenario}-given-up` : scenario;
+    await keep(name, part, await historyOf(workflowId ?? '', runId ?? undefined));
   }
 }
 
-function historyOf(workflowId: string): Promise<History> {
-  return lab.environment.client.workflow.getHandle(workflowId).fetchHistory();
+/** Two pages, with an agent that does not answer. */
+async function recordBeat(): Promise<void> {
+  const beats = await BeatLab.open(lab.environment, await bundleWorkflows());
+  try {
+    beats.agents = beats.newAgents(9);
+    beats.pageSize = 6;
+    beats.failing.add('lab-0001');
+    const { workflowId, firstRunId } = await beats.beat('beat-agents-recorded');
+    await keep('beat-agents', 'first-page', await historyOf(workflowId, firstRunId));
+    await keep('beat-agents', 'last-page', await historyOf(workflowId));
+  } finally {
+    await beats.close();
+  }
+}
+
+async function recordReconciliation(): Promise<void> {
+  const { workflowId } = await reconcilePass(lab.environment, await bundleWorkflows(), {
+    wakeAstray: () => Promise.resolve(1),
+    removeOrphans: () => Promise.resolve(['left-over']),
+  });
+  await keep('reconcile-host', 'pass', await historyOf(workflowId));
+}
+
+function historyOf(workflowId: string, runId?: string): Promise<History> {
+  return lab.environment.client.workflow.getHandle(workflowId, runId).fetchHistory();
 }
 
 async function keep(workflow: string, scenario: string, history: History): Promise<void> {

@@ -1,6 +1,7 @@
-import { chmodSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { loadConfig, type Config } from '../src/config.js';
+import { requireRoom } from './disk.js';
 import { StartFailure } from './failure.js';
 import { projectRoot } from './root.js';
 
@@ -41,19 +42,9 @@ export function isSet(env: NodeJS.ProcessEnv, name: string): boolean {
   return Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
 }
 
-/** Makes the data folder, and finds out that it can be written before anything depends on it. */
+/** Makes the data folder, and finds out that it can hold what the engines write. */
 export function makeDataDir(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true });
+  requireRoom('DATA_DIR', dataDir, NEEDED_BYTES);
   // Others may pass (PostgreSQL runs as another user when root starts it) but not look around.
   chmodSync(dataDir, 0o711);
-  const probe = path.join(dataDir, `.probe.${process.pid}`);
-  writeFileSync(probe, '');
-  rmSync(probe);
-  const { bavail, bsize } = statfsSync(dataDir);
-  if (bavail * bsize < NEEDED_BYTES) {
-    const free = Math.floor((bavail * bsize) / 1_000_000);
-    throw new StartFailure(
-      `The disk that holds ${dataDir} has only ${free} MB left: free 500 MB, or set DATA_DIR to another disk.`,
-    );
-  }
 }

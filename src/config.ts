@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { homedir, platform } from 'node:os';
 import path from 'node:path';
 import { BlockList, isIP } from 'node:net';
+import type { WatchdogSettings } from './agents/watchdog.js';
+import type { TelegramSettings } from './notifications/telegram.js';
 
 /** Every problem with the environment, told in one report. Never holds a secret's value. */
 export class ConfigError extends Error {
@@ -114,6 +116,26 @@ class EnvironmentReader {
     return fallbackMs;
   }
 
+  /** A whole number, from 1 to 100 unless said otherwise. */
+  count(name: string, fallback: number, { least = 1, most = 100 } = {}): number {
+    const value = this.text(name);
+    if (value === undefined) return fallback;
+    const count = Number(value);
+    if (/^\d+$/.test(value) && count >= least && count <= most) return count;
+    this.problems.push(`${name} must be a whole number from ${least} to ${most}`);
+    return fallback;
+  }
+
+  /** A name that is part of other names, such as a task queue's. */
+  label(name: string, fallback: string): string {
+    const value = this.text(name, fallback);
+    if (/^[a-z0-9][a-z0-9-]{0,62}$/.test(value)) return value;
+    this.problems.push(
+      `${name} must be 1 to 63 lower-case letters, digits and dashes, and not begin with a dash`,
+    );
+    return fallback;
+  }
+
   private checkUrl(name: string, value: string | undefined, protocols: readonly string[]) {
     if (value === undefined) return undefined;
     const protocol = URL.canParse(value) ? new URL(value).protocol.slice(0, -1) : '';
@@ -139,6 +161,7 @@ export function loadConfig(env: Environment = process.env) {
   const host = read.text('HOST', '127.0.0.1');
   const webPort = read.port('WEB_PORT', 3000);
   const backendPort = read.port('BACKEND_PORT', 3001);
+  const ports = readPortRange(read);
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
 
   const config = {
@@ -158,7 +181,12 @@ export function loadConfig(env: Environment = process.env) {
     dockerHost: read.url('DOCKER_HOST', ['unix', 'tcp', 'http', 'https', 'npipe']),
     agentRuntimeImage: read.text('AGENT_RUNTIME_IMAGE'),
     agentRuntimeVersion: read.text('AGENT_RUNTIME_VERSION', AGENT_RUNTIME_VERSION),
-    agentPortRange: readPortRange(read),
+    agentHost: read.label('AGENT_HOST', 'local'),
+    agentHostCapacity: read.count('AGENT_HOST_CAPACITY', ports.last - ports.first + 1, {
+      least: 0,
+      most: 65_535,
+    }),
+    agentPortRange: ports,
     agentSubnets: readSubnetPool(read),
     agentAiHost: read.text('AGENT_AI_HOST'),
     agentAiPort: read.port('AGENT_AI_PORT', 3002),
@@ -175,6 +203,17 @@ export function loadConfig(env: Environment = process.env) {
     providers: readProviders(read),
 
     watchdogCheckIntervalMs: read.duration('WATCHDOG_CHECK_INTERVAL', 120_000),
+    watchdog: {
+      startupFailureThreshold: read.count('WATCHDOG_STARTUP_FAILURE_THRESHOLD', 3),
+      maxRepairAttempts: read.count('WATCHDOG_MAX_REPAIR_ATTEMPTS', 2),
+      crashLoopWindowMs: read.duration('WATCHDOG_CRASH_LOOP_WINDOW', 5 * 60_000),
+      crashLoopThreshold: read.count('WATCHDOG_CRASH_LOOP_THRESHOLD', 3),
+      degradedCheckIntervalMs: read.duration('WATCHDOG_DEGRADED_CHECK_INTERVAL', 5_000),
+      autoRepair: read.boolean('WATCHDOG_AUTO_REPAIR', true),
+    } satisfies WatchdogSettings,
+
+    telegram: readTelegram(read),
+    discordWebhookUrl: read.secretUrl('DISCORD_WEBHOOK_URL', ['http', 'https']),
 
     cacheDir: read.text('CACHE_DIR', defaultCacheDir(env)),
     logLevel: read.choice('LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
@@ -259,6 +298,18 @@ function readProviders(read: EnvironmentReader): Partial<Record<ProviderName, Pr
     providers[name] = { apiKey, baseUrl: baseUrl ?? defaultBaseUrl };
   }
   return providers;
+}
+
+/** The bot and the chat in which it tells operators; neither without the other. */
+function readTelegram(read: EnvironmentReader): TelegramSettings | undefined {
+  const botToken = read.secret('TELEGRAM_BOT_TOKEN');
+  const chatId = read.text('TELEGRAM_ADMIN_CHAT_ID');
+  const apiUrl = read.url('TELEGRAM_API_URL', ['http', 'https'], 'https://api.telegram.org');
+  if (botToken !== undefined && !/^\d+:[\w-]+$/.test(botToken)) {
+    read.problems.push('TELEGRAM_BOT_TOKEN must be like 123456:abc, as BotFather gives it');
+  }
+  if (botToken === undefined || chatId === undefined) return undefined;
+  return { apiUrl, botToken, chatId };
 }
 
 function defaultCacheDir(env: Environment): string {

@@ -33,6 +33,8 @@ describe('the environment', () => {
       host: '127.0.0.1',
       webUrl: 'http://127.0.0.1:3000',
       backendUrl: 'http://127.0.0.1:3001',
+      agentHost: 'local',
+      agentHostCapacity: 900,
       agentPortRange: { first: 19100, last: 19999 },
       agentAiPort: 3002,
       agentDomain: 'localhost',
@@ -116,6 +118,21 @@ describe('the environment', () => {
     expect(config.watchdogCheckIntervalMs).toBe(ms);
   });
 
+  test('takes a host by its name, with as many places as ports unless it says how many', () => {
+    const host = { ...NEEDED, AGENT_HOST: 'host-1', AGENT_PORT_RANGE: '20000-20009' };
+    expect(loadConfig(host)).toMatchObject({ agentHost: 'host-1', agentHostCapacity: 10 });
+    const drained = { ...host, AGENT_HOST_CAPACITY: '0' };
+    expect(loadConfig(drained)).toMatchObject({ agentHostCapacity: 0 });
+    for (const name of ['-host', 'Host', 'host_1', 'h'.repeat(64)]) {
+      expect(problemsOf({ ...NEEDED, AGENT_HOST: name })).toEqual([
+        expect.stringContaining('AGENT_HOST must'),
+      ]);
+    }
+    expect(problemsOf({ ...NEEDED, AGENT_HOST_CAPACITY: '-1' })).toEqual([
+      'AGENT_HOST_CAPACITY must be a whole number from 0 to 65535',
+    ]);
+  });
+
   test('configures a provider by a key, or by an address alone', () => {
     const config = loadConfig({
       ...NEEDED,
@@ -126,6 +143,20 @@ describe('the environment', () => {
       groq: { apiKey: 'key', baseUrl: 'https://api.groq.com/openai/v1' },
       openai: { apiKey: undefined, baseUrl: 'http://localhost:11434/v1' },
     });
+  });
+
+  test('takes Telegram only with both a bot and a chat', () => {
+    const bot = { ...NEEDED, TELEGRAM_BOT_TOKEN: '12:abc' };
+    expect(loadConfig(bot).telegram).toBeUndefined();
+    expect(loadConfig({ ...bot, TELEGRAM_ADMIN_CHAT_ID: '-100' }).telegram).toEqual({
+      apiUrl: 'https://api.telegram.org',
+      botToken: '12:abc',
+      chatId: '-100',
+    });
+    const malformed = { TELEGRAM_BOT_TOKEN: 'hunter2', DISCORD_WEBHOOK_URL: 'discord:hunter2' };
+    const problems = problemsOf({ ...NEEDED, ...malformed });
+    expect(problems).toHaveLength(2);
+    expect(String(new ConfigError(problems))).not.toContain('hunter2');
   });
 
   test('treats an empty variable as none, and admin emails in any case alike', () => {

@@ -6,22 +6,23 @@ import {
   TransportError,
   type NativeConnectionOptions,
 } from '@temporalio/worker';
+import { HeartbeatSchedules } from '../api/temporal/heartbeat-schedules.js';
 import { Supervisors } from '../api/temporal/supervisors.js';
 import { loadConfig } from '../src/config.js';
 import { connectContainers } from '../src/containers/engine-of.js';
-import { OFFICIAL_RUNTIME_IMAGE } from '../src/containers/runtime-image.js';
+import { runtimeImage } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
 import { tellProblem, tellReady, toldToEnd } from '../src/process-life.js';
 import { ensureSearchAttributes } from './ensure-search-attributes.js';
 import { createWorkers } from './platform-worker.js';
+import { followEngine } from './follow-engine.js';
 import { keepRecovering } from './recover.js';
+import { scheduleReconciliation } from './reconcile-schedule.js';
+import { keepReporting } from './report-host.js';
 import { temporalLogger } from './temporal-logger.js';
 import { builtWorkflows } from './workflow-code.js';
-
-/** The only Docker host so far; agents are placed on it by default. */
-const HOST = 'local';
 
 try {
   await main();
@@ -41,21 +42,35 @@ async function main(): Promise<void> {
   const connection = await connect(connectionOptions);
   await ensureSearchAttributes(connection, namespace);
   const database = new Database(config.databaseUrl);
-  const supervisors = new Supervisors(new Client({ connection, namespace }), config.temporalUiUrl);
+  const client = new Client({ connection, namespace });
+  const supervisors = new Supervisors(client, config.temporalUiUrl);
+  const heartbeatSchedules = new HeartbeatSchedules(client);
+  const containers = connectContainers(config);
   const workers = await createWorkers({
     connection,
     namespace,
     config,
     database,
-    containers: connectContainers(config),
+    containers,
     code: builtWorkflows(),
-    host: HOST,
-    image: config.agentRuntimeImage ?? `${OFFICIAL_RUNTIME_IMAGE}:${config.agentRuntimeVersion}`,
+    host: config.agentHost,
+    image: runtimeImage(config),
   });
 
   const recovering = new AbortController();
   const running = Promise.all(workers.map((worker) => worker.run()));
-  keepRecovering({ database, supervisors, log }, recovering.signal);
+  keepRecovering({ database, supervisors, heartbeatSchedules, log }, recovering.signal);
+  const following = followEngine(
+    { database, supervisors, containers, log, host: config.agentHost },
+    recovering.signal,
+  );
+  const host = {
+    id: config.agentHost,
+    capacity: config.agentHostCapacity,
+    ports: config.agentPortRange,
+  };
+  await keepReporting({ database, containers, host, log }, recovering.signal);
+  await scheduleReconciliation(client, config.agentHost);
   tellReady();
   void ended.then(() => {
     recovering.abort();
@@ -65,6 +80,7 @@ async function main(): Promise<void> {
     await running;
   } finally {
     recovering.abort();
+    await following;
     await database.close();
     await connection.close();
   }

@@ -1,14 +1,28 @@
+import { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
+import { createBeatActivities, createBeatRecordActivities } from '../activities/beats.js';
 import { createContainerActivities } from '../activities/containers.js';
+import { createNotificationActivities } from '../activities/notifications.js';
+import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
+import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
+import { createWatchdogActivities } from '../activities/watchdog.js';
+import { supervisedOf } from '../api/temporal/supervised.js';
+import { Supervisors } from '../api/temporal/supervisors.js';
 import { AgentRecords } from '../src/agents/agent-records.js';
 import { AgentSpecs } from '../src/agents/agent-specs.js';
+import { Reconciliation } from '../src/agents/reconcile.js';
+import { ReleaseRecords } from '../src/agents/release-records.js';
 import type { Config } from '../src/config.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
 import type { Database } from '../src/database/database.js';
+import { Beats } from '../src/heartbeat/beats.js';
+import { configuredChannels } from '../src/notifications/configured-channels.js';
+import { Notifier } from '../src/notifications/notifier.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
-import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../workflows/ids.js';
+import { PLATFORM_TASK_QUEUE, beatsTaskQueue, containersTaskQueue } from '../workflows/ids.js';
+import { inTurns } from './in-turns.js';
 import type { WorkflowCode } from './workflow-code.js';
 
 /** How long running activities may go on when the worker is told to end, and then are cut off. */
@@ -20,6 +34,9 @@ const SHUTDOWN_FORCE = '20 seconds';
  * once only makes each of them time out.
  */
 const MAX_ENGINE_CALLS = 40;
+
+/** Agents of one host that are asked at a time for their heartbeats. */
+const MAX_BEATS = 10;
 
 export interface WorkerDependencies {
   readonly connection: NativeConnection;
@@ -34,7 +51,10 @@ export interface WorkerDependencies {
   readonly image: string;
 }
 
-/** The worker of the workflows and their records, and the one beside the host's Docker engine. */
+/**
+ * The worker of the workflows and their records, the one beside the host's Docker engine, and the
+ * one that asks the host's agents.
+ */
 export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { code, config, connection, containers, database, host, image, namespace } = dependencies;
   const common: Pick<
@@ -46,12 +66,15 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
     shutdownGraceTime: SHUTDOWN_GRACE,
     shutdownForceTime: SHUTDOWN_FORCE,
   };
-  const ports = config.agentPortRange;
+  const supervisors = new Supervisors(new Client({ connection, namespace }), undefined);
+  const secrets = new SecretBox(config.encryptionKey);
+  const beats = new Beats(database, secrets);
+  const releases = new ReleaseRecords(database);
   const specs = new AgentSpecs({
     database,
-    secrets: new SecretBox(config.encryptionKey),
+    secrets,
     image,
-    ports,
+    ports: config.agentPortRange,
     subnetPool: config.agentSubnets,
     aiBaseUrl: `http://host.docker.internal:${config.agentAiPort}/v1`,
   });
@@ -60,19 +83,40 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
       ...common,
       ...code,
       taskQueue: PLATFORM_TASK_QUEUE,
-      activities: createRecordActivities(new AgentRecords(database, ports)),
+      activities: {
+        ...createRecordActivities(new AgentRecords(database), config.watchdog),
+        ...createReleaseRecordActivities(releases),
+        ...createBeatRecordActivities(beats),
+        ...createNotificationActivities(new Notifier(database, configuredChannels(config))),
+      },
     }),
     Worker.create({
       ...common,
       taskQueue: containersTaskQueue(host),
-      activities: createContainerActivities({
-        containers,
-        specs,
-        checkIntervalMs: config.watchdogCheckIntervalMs,
-      }),
+      activities: {
+        ...createContainerActivities({ containers, specs }),
+        ...createReleaseActivities({ containers, specs, releases }),
+        ...createReconcileActivities({
+          reconciliation: new Reconciliation(database, containers),
+          host,
+          wake: (agents) => inTurns(agents, (agent) => supervisors.checkNow(supervisedOf(agent))),
+        }),
+        ...createWatchdogActivities({
+          containers,
+          specs,
+          checkIntervalMs: config.watchdogCheckIntervalMs,
+          degradedCheckIntervalMs: config.watchdog.degradedCheckIntervalMs,
+        }),
+      },
       maxConcurrentActivityTaskExecutions: MAX_ENGINE_CALLS,
       // Cancellations are heard by heartbeats; held back, they would take as long as the timeout.
       maxHeartbeatThrottleInterval: '2 seconds',
+    }),
+    Worker.create({
+      ...common,
+      taskQueue: beatsTaskQueue(host),
+      activities: createBeatActivities(beats),
+      maxConcurrentActivityTaskExecutions: MAX_BEATS,
     }),
   ]);
 }

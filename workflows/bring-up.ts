@@ -13,21 +13,37 @@ import * as retries from './retries.js';
 /** How many ports, each with its subnet, are tried when they turn out to be taken on the host. */
 const MAX_PLACES = 20;
 
-/**
- * Makes what is missing of an agent's container, starts it, and waits until it answers. A port or
- * subnet that is taken on the host means the next one. Nothing is undone here.
- *
- * @param reserved called once the agent has a port, before anything is made on the engine.
- */
-export async function bringUp(agent: AgentRef, reserved?: () => void): Promise<void> {
+export interface BringUpOptions {
+  /** Called once the agent has a port, before anything is made on the engine. */
+  readonly reserved?: () => void;
+  /** Wait for an engine that is away for as long as it takes, instead of failing after minutes. */
+  readonly endless?: boolean;
+}
+
+/** Makes what is missing of an agent's container, starts it, and waits until it answers. */
+export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyLocalActivities<RecordActivities>(retries.records);
-  const engine = proxyActivities<ContainerActivities>({ ...retries.engineCall, taskQueue });
-  const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
   const readiness = proxyActivities<ContainerActivities>({ ...retries.readinessWait, taskQueue });
 
+  await startUp(agent, options);
+  await readiness.awaitReady(agent);
+  await record.recordRunning(agent);
+}
+
+/**
+ * Makes what is missing of an agent's container and starts it. A port or subnet that is taken on
+ * the host means the next one. Nothing is undone here.
+ */
+export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Promise<void> {
+  const taskQueue = containersTaskQueue(agent.host);
+  const engineCall = options.endless ? retries.endlessEngineCall : retries.engineCall;
+  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const engine = proxyActivities<ContainerActivities>({ ...engineCall, taskQueue });
+  const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
+
   let port = await record.reservePort(agent, 0);
-  reserved?.();
+  options.reserved?.();
   const prepared = allSettled([image.ensureImage(agent), engine.createVolume(agent)]);
   for (let tried = 1; ; tried++) {
     const summary = `port ${port}`;
@@ -38,7 +54,7 @@ export async function bringUp(agent: AgentRef, reserved?: () => void): Promise<v
         prepared.then(() => engine.createContainer(agent)),
       ]);
       await engine.startContainer.executeWithOptions({ summary }, [agent]);
-      break;
+      return;
     } catch (error) {
       if (!isPlaceTaken(error) || tried >= MAX_PLACES) throw error;
       log.warn('port or subnet is taken on the host', { port });
@@ -47,8 +63,6 @@ export async function bringUp(agent: AgentRef, reserved?: () => void): Promise<v
       port = await record.reservePort(agent, port);
     }
   }
-  await readiness.awaitReady(agent);
-  await record.recordRunning(agent);
 }
 
 /** Waits for all, also when one fails: what is to be undone must not be under way. */

@@ -4,8 +4,26 @@ export const PLATFORM_TASK_QUEUE = 'platform';
 /** The task queue that only the worker on this Docker host serves. */
 export const containersTaskQueue = (host: string): string => `containers-${host}`;
 
+/**
+ * The task queue of what asks the agents on this Docker host. Answers may take a minute: on a queue
+ * of their own they keep no call to the engine waiting.
+ */
+export const beatsTaskQueue = (host: string): string => `beats-${host}`;
+
 /** The one supervisor of an agent: a second one cannot be started under the same id. */
 export const superviseAgentId = (agentId: string): string => `supervise-agent-${agentId}`;
 
 /** The provisioning that an operation of the supervisor runs. */
 export const provisionAgentId = (agentId: string): string => `provision-agent-${agentId}`;
+
+/** The repair that an agent's supervisor runs: one at a time. */
+export const repairAgentId = (agentId: string): string => `repair-agent-${agentId}`;
+
+/** The schedule that reconciles a Docker host, and its runs, which have the time added to it. */
+export const reconcileHostId = (host: string): string => `reconcile-${host}`;
+
+/** The schedule of a user's heartbeat. */
+export const heartbeatScheduleId = (userId: string): string => `heartbeat-${userId}`;
+
+/** One heartbeat of a user's agents; the schedule adds the time to it. */
+export const beatAgentsId = (userId: string): string => `beat-agents-${userId}`;

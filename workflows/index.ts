@@ -1,2 +1,5 @@
+export { beatAgents } from './beat-agents.js';
 export { provisionAgent } from './provision-agent.js';
+export { reconcileHost } from './reconcile-host.js';
+export { repairAgent } from './repair-agent.js';
 export { superviseAgent } from './supervise-agent.js';

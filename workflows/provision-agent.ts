@@ -39,10 +39,12 @@ export async function provisionAgent(agent: AgentRef): Promise<void> {
 
   try {
     compensateBy('releasePort', () => record.releasePort(agent));
-    await bringUp(agent, () => {
-      compensateBy('removeVolume', () => undo.removeVolume(agent));
-      compensateBy('removeNetwork', () => undo.removeNetwork(agent));
-      compensateBy('removeContainer', () => undo.removeContainer(agent));
+    await bringUp(agent, {
+      reserved: () => {
+        compensateBy('removeVolume', () => undo.removeVolume(agent));
+        compensateBy('removeNetwork', () => undo.removeNetwork(agent));
+        compensateBy('removeContainer', () => undo.removeContainer(agent));
+      },
     });
   } catch (error) {
     const cancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;

@@ -23,6 +23,17 @@ export const engineCall: ActivityOptions = {
   retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds' },
 };
 
+/**
+ * The same for the watchdog, whom nobody waits for: an engine that is away is no fault of the
+ * agent's, so this goes on until it is back.
+ */
+export const endlessEngineCall: ActivityOptions = {
+  startToCloseTimeout: '60 seconds',
+  heartbeatTimeout: '10 seconds',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: { initialInterval: '250 milliseconds', maximumInterval: '10 seconds' },
+};
+
 /** A pull or a build may take long, and says that it is alive while it does. */
 export const imageCall: ActivityOptions = {
   startToCloseTimeout: '20 minutes',
@@ -62,4 +73,56 @@ export const healthWatch: ActivityOptions = {
   startToCloseTimeout: '45 seconds',
   cancellationType: 'TRY_CANCEL',
   retry: { initialInterval: '2 seconds', backoffCoefficient: 1, maximumInterval: '1 day' },
+};
+
+/** A look at an agent that may not be well: it waits for an engine that is away. */
+export const look: ActivityOptions = {
+  startToCloseTimeout: '30 seconds',
+  heartbeatTimeout: '10 seconds',
+  cancellationType: 'TRY_CANCEL',
+  retry: { initialInterval: '1 second', backoffCoefficient: 1, maximumInterval: '1 minute' },
+};
+
+/** Looks every few seconds until something changes, a day at a time. */
+export const degradedWatch: ActivityOptions = {
+  startToCloseTimeout: '1 day',
+  heartbeatTimeout: '30 seconds',
+  cancellationType: 'TRY_CANCEL',
+  retry: { initialInterval: '1 second', backoffCoefficient: 1, maximumInterval: '1 minute' },
+};
+
+/** What is good to know of a crash, and not worth holding up its repair for. */
+export const crashReport: ActivityOptions = {
+  startToCloseTimeout: '5 seconds',
+  scheduleToCloseTimeout: '10 seconds',
+  retry: { initialInterval: '250 milliseconds' },
+};
+
+/** What operators are told: nobody waits for it, and what is too old is no news. */
+export const notification: ActivityOptions = {
+  startToCloseTimeout: '30 seconds',
+  scheduleToCloseTimeout: '10 minutes',
+  retry: { initialInterval: '5 seconds', maximumInterval: '1 minute' },
+};
+
+/** A question to an agent may have cost tokens, whatever became of it: it is never asked again. */
+export const beat: ActivityOptions = {
+  scheduleToStartTimeout: '5 minutes',
+  startToCloseTimeout: '75 seconds',
+  retry: { maximumAttempts: 1 },
+};
+
+/** Copying a memory takes as long as it is large; the agent is down meanwhile. */
+export const volumeCopy: ActivityOptions = {
+  startToCloseTimeout: '30 minutes',
+  heartbeatTimeout: '10 seconds',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: { initialInterval: '1 second', maximumInterval: '30 seconds', maximumAttempts: 10 },
+};
+
+/** A pass over a host: what it does not come to is left to the next. */
+export const reconciliation: ActivityOptions = {
+  startToCloseTimeout: '2 minutes',
+  heartbeatTimeout: '10 seconds',
+  retry: { initialInterval: '2 seconds', maximumAttempts: 3 },
 };

@@ -2,6 +2,7 @@ import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { Observation } from '../src/agents/observation.js';
 import type { OperationKind } from '../src/agents/operation-rules.js';
+import type { DeathCause, WatchdogMemory } from '../src/agents/watchdog.js';
 
 /** The workflow itself, for clients that start it by name. */
 export type { superviseAgent } from './supervise-agent.js';
@@ -24,12 +25,34 @@ export interface SuperviseAgentInput extends AgentRef {
   readonly operation?: { readonly id: string; readonly kind: OperationKind };
   /** The last observation, so that a new run tells only what changed. */
   readonly observed?: Observation['health'];
+  /** What the watchdog remembers, so that a new run keeps its state and its crashes. */
+  readonly watchdog?: WatchdogMemory;
+}
+
+/** A container has ended. A hint: what is there now decides. */
+export interface ContainerEnd {
+  readonly containerId: string;
+  readonly cause: DeathCause;
+  /** Null when the engine does not say it. */
+  readonly exitCode: number | null;
+  /** Unix milliseconds, by the engine's clock. */
+  readonly at: number;
+}
+
+/** The engine, or the whole host, was away. */
+export interface EngineReturn {
+  /** Unix milliseconds. What ended since then did so because of that, and did not crash. */
+  readonly awayFrom: number;
 }
 
 export const startAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('startAgent');
 export const stopAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('stopAgent');
 export const restartAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('restartAgent');
 export const configureAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('configureAgent');
+export const updateAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('updateAgent');
+export const repairOnDemand = defineUpdate<OperationAdmitted, [OperationRequest]>('repairAgent');
+export const resetMemory = defineUpdate<OperationAdmitted, [OperationRequest]>('resetMemory');
+export const restoreMemory = defineUpdate<OperationAdmitted, [OperationRequest]>('restoreMemory');
 export const deleteAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('deleteAgent');
 
 /** The Update by which each operation is asked for. */
@@ -38,11 +61,21 @@ export const OPERATION_UPDATES = {
   stop: stopAgent,
   restart: restartAgent,
   configure: configureAgent,
+  update: updateAgent,
+  repair: repairOnDemand,
+  'reset-memory': resetMemory,
+  restore: restoreMemory,
   delete: deleteAgent,
 } as const;
 
 /** Look at the container now, instead of at the next check: after a restart of the host, say. */
 export const checkNow = defineSignal('checkNow');
+
+/** The host's worker has heard from the engine that the container ended. */
+export const containerEnded = defineSignal<[ContainerEnd]>('containerEnded');
+
+/** The engine is back, and the container does not run. */
+export const engineReturned = defineSignal<[EngineReturn]>('engineReturned');
 
 /** The type of the failure that refuses an operation while another one runs. */
 export const OPERATION_CONFLICT = 'OperationConflict';

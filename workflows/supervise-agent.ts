@@ -8,6 +8,7 @@ import {
   executeChild,
   isCancellation,
   log,
+  patched,
   proxyActivities,
   proxyLocalActivities,
   setCurrentDetails,
@@ -18,35 +19,35 @@ import {
 import type { ContainerActivities } from '../activities/containers.js';
 import type { RecordActivities } from '../activities/records.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { Observation } from '../src/agents/observation.js';
 import { admit, type OperationKind } from '../src/agents/operation-rules.js';
+import type { WatchdogState, WatchdogTransition } from '../src/agents/watchdog.js';
 import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue, provisionAgentId } from './ids.js';
 import { provisionAgent } from './provision-agent.js';
+import { isUnharmed, replaceContainer } from './replace-container.js';
 import * as retries from './retries.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from './search-attributes.js';
 import {
   OPERATION_CONFLICT,
-  checkNow,
-  configureAgent,
-  deleteAgent,
-  restartAgent,
-  startAgent,
-  stopAgent,
+  OPERATION_UPDATES,
   type OperationAdmitted,
   type OperationRequest,
   type SuperviseAgentInput,
 } from './supervise-agent-messages.js';
+import { ContainerWatch } from './watch-container.js';
+import { Watchdog } from './watchdog.js';
 
 /** Far below where the engine ends a run (51,200), so that a replay stays quick. */
 const MAX_HISTORY_EVENTS = 500;
 
 /**
- * Milliseconds between two attempts to bring a container back by itself, whether the last one
- * failed or the container ended again after it.
+ * The second version: the watchdog of spec 3 instead of a plain check. A run that began with the
+ * first one goes over to it with the next step that it takes.
  */
-const REVIVAL_PAUSE_MS = 120_000;
+const hasWatchdog = (): boolean => patched('watchdog');
+
+const isLong = (): boolean => workflowInfo().historyLength > MAX_HISTORY_EVENTS;
 
 interface Operation {
   readonly id: string;
@@ -55,7 +56,13 @@ interface Operation {
   readonly scope: CancellationScope;
 }
 
-type Outcome = 'succeeded' | 'failed' | 'cancelled';
+/** How an operation ended. */
+interface Ending {
+  readonly status: 'succeeded' | 'failed' | 'cancelled';
+  readonly error: string | null;
+  /** It failed, and the agent is as it was before. */
+  readonly unharmed?: boolean;
+}
 
 /**
  * The one supervisor of one agent, for as long as the agent lives: the only writer of its
@@ -67,25 +74,74 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   const record = proxyLocalActivities<RecordActivities>(retries.records);
   const engine = proxyActivities<ContainerActivities>({ ...retries.engineCall, taskQueue });
   const removal = proxyActivities<ContainerActivities>({ ...retries.removal, taskQueue });
-  const watch = proxyActivities<ContainerActivities>({ ...retries.healthWatch, taskQueue });
 
-  let { desired, provisioned, observed } = input;
+  let { desired, provisioned } = input;
   let current: Operation | undefined;
   /** At most two: what was asked for, and the deletion that takes over. */
   const pending: Operation[] = input.operation
     ? [newOperation(input.operation.id, input.operation.kind)]
     : [];
-  let revival: CancellationScope | undefined;
-  /** Unix milliseconds of the last attempt to bring it back; 0 lets the next one go at once. */
-  let revivedAt = 0;
-  let wake = false;
   let deleted = false;
 
-  const handle = (
-    definition: typeof startAgent,
-    kind: OperationKind,
-    description: string,
-  ): void => {
+  const watchdog = new Watchdog({
+    agent,
+    memory: input.watchdog ?? {
+      state: desired === 'running' ? 'starting' : 'stopped',
+      since: Date.now(),
+      crashes: [],
+      repairAttempts: 0,
+      lastRepair: null,
+    },
+    observed: input.observed,
+    operationWaits: () => pending.length > 0,
+    operationRuns: () => current !== undefined,
+    show: showPhase,
+  });
+  let stateBefore = watchdog.memory.state;
+  const firstWatch = new ContainerWatch({
+    agent,
+    show: showPhase,
+    isUrgent: () => pending.length > 0 || watchdog.isCalled(),
+    takeCall: () => {
+      const called = watchdog.isCalled();
+      watchdog.forgetCalls();
+      if (called) firstWatch.revivedAt = 0;
+      return called;
+    },
+  });
+  firstWatch.observed = input.observed;
+
+  for (const [kind, description] of Object.entries(DESCRIPTIONS)) {
+    handle(kind as keyof typeof DESCRIPTIONS, description); // the keys of this very constant
+  }
+
+  while (!deleted) {
+    // A signal that brings the loop here is still being handled.
+    if (isLong() && hasWatchdog()) await condition(allHandlersFinished);
+    const next = pending.shift();
+    if (next) {
+      await runOperation(next);
+    } else if (isLong() && allHandlersFinished() && watchdog.noticesAreSent()) {
+      const observed = hasWatchdog() ? watchdog.observed : firstWatch.observed;
+      await continueAsNew<typeof superviseAgent>({
+        ...agent,
+        desired,
+        provisioned,
+        watchdog: watchdog.memory,
+        ...(observed && { observed }),
+      });
+    } else if (desired === 'running' && provisioned) {
+      await (hasWatchdog() ? watchdog.step() : firstWatch.step());
+    } else {
+      const heedsSignals = hasWatchdog();
+      await condition(() => pending.length > 0 || (heedsSignals && watchdog.isCalled()));
+      if (heedsSignals) await watchdog.keepStopped(provisioned);
+    }
+  }
+  await condition(allHandlersFinished);
+
+  function handle(kind: keyof typeof OPERATION_UPDATES, description: string): void {
+    const definition = OPERATION_UPDATES[kind];
     setHandler<OperationAdmitted, [OperationRequest], typeof definition>(
       definition,
       (request) => accept(kind, request),
@@ -102,35 +158,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
         },
       },
     );
-  };
-  handle(startAgent, 'start', 'Start the container and wait until it answers');
-  handle(stopAgent, 'stop', 'Stop the container');
-  handle(restartAgent, 'restart', 'Stop and start the container');
-  handle(configureAgent, 'configure', 'Apply a new configuration');
-  handle(deleteAgent, 'delete', 'Take away the container and all that belongs to it');
-  setHandler(checkNow, () => {
-    wake = true;
-    revivedAt = 0;
-  });
-
-  while (!deleted) {
-    const next = pending.shift();
-    if (next) {
-      await runOperation(next);
-    } else if (workflowInfo().historyLength > MAX_HISTORY_EVENTS && allHandlersFinished()) {
-      await continueAsNew<typeof superviseAgent>({
-        ...agent,
-        desired,
-        provisioned,
-        ...(!wake && observed && { observed }),
-      });
-    } else if (desired === 'running' && provisioned) {
-      await watchContainer();
-    } else {
-      await condition(() => pending.length > 0);
-    }
   }
-  await condition(allHandlersFinished);
 
   function newest(): Operation | undefined {
     return pending.at(-1) ?? current;
@@ -142,7 +170,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     if (busyWith && admit(kind, busyWith.kind) === 'join') return { operationId: busyWith.id };
     // Only a deletion gets here while something runs.
     for (const preempted of [current, ...pending]) preempted?.scope.cancel();
-    revival?.cancel();
+    firstWatch.cancelRevival();
     const operation = newOperation(request.operationId, kind);
     pending.push(operation);
     return { operationId: operation.id };
@@ -151,52 +179,64 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   async function runOperation(operation: Operation): Promise<void> {
     const { id, kind, scope } = operation;
     current = operation;
-    wake = false;
+    watchdog.forgetCalls();
     if (!scope.consideredCancelled) {
-      const begin = await record.beginOperation(agent, { id, kind, runId: workflowInfo().runId });
+      const { runId } = workflowInfo();
+      const transition = beginning(kind);
+      const begin = await record.beginOperation(agent, { id, kind, runId, transition });
       if (begin !== 'begun') {
         deleted = begin === 'gone';
         current = undefined;
         return;
       }
     }
-    const { status, error } = await outcomeOf(operation);
-    showPhase(settledPhase(status), error);
+    const end = await outcomeOf(operation);
+    const transition = ending(kind, end);
+    if (!transition) showPhase(settledPhase(end.status), end.error);
     // From here on the next operation is let in; it begins when this one is put down as ended.
     current = undefined;
     // Also when the supervisor itself was cancelled: nobody else tells how the operation ended.
     await CancellationScope.nonCancellable(() =>
-      record.finishOperation(agent, { id, kind, status, error }),
+      record.finishOperation(agent, { id, kind, ...end, transition }),
     );
   }
 
-  async function outcomeOf({
-    kind,
-    scope,
-  }: Operation): Promise<{ status: Outcome; error: string | null }> {
+  async function outcomeOf(operation: Operation): Promise<Ending> {
+    const { kind, scope } = operation;
     if (scope.consideredCancelled) return { status: 'cancelled', error: null };
     showPhase(PHASES[kind], null);
     try {
-      await scope.run(() => perform(kind));
+      await scope.run(() => perform(operation));
       deleted = kind === 'delete';
-      observed = desired === 'running' ? 'healthy' : undefined;
+      sawAfterOperation(desired === 'running' ? 'healthy' : undefined);
+      // That the container ended is what was asked for.
+      if (kind === 'stop') watchdog.forgetCalls();
       return { status: 'succeeded', error: null };
     } catch (failure) {
-      observed = undefined;
+      sawAfterOperation(undefined);
       const reason = failureReason(failure);
       // What fails while it is being cancelled would not have been let finish either.
       const status = isCancellation(failure) || scope.consideredCancelled ? 'cancelled' : 'failed';
       log.warn('operation did not succeed', { kind, status, reason });
-      return { status, error: status === 'failed' ? reason : null };
+      const error = status === 'failed' ? reason : null;
+      return { status, error, ...(isUnharmed(failure) && { unharmed: true }) };
     }
   }
 
-  async function perform(kind: OperationKind): Promise<void> {
+  function sawAfterOperation(observed: 'healthy' | undefined): void {
+    watchdog.left(observed);
+    firstWatch.observed = observed;
+  }
+
+  async function perform({ id, kind }: Operation): Promise<void> {
     switch (kind) {
       case 'provision':
       case 'start':
         desired = 'running';
-        return provisioned ? bringUp(agent) : provision();
+        if (!provisioned) return provision();
+        // What runs and is not well would be taken for what was asked for.
+        if (UNWELL.includes(stateBefore)) await engine.stopContainer(agent);
+        return bringUp(agent);
       case 'stop':
         desired = 'stopped';
         if (provisioned) await engine.stopContainer(agent);
@@ -206,7 +246,17 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
         if (!provisioned) return provision();
         await engine.stopContainer(agent);
         return bringUp(agent);
+      case 'repair':
+        desired = 'running';
+        return provisioned ? repair() : provision();
       case 'configure':
+      case 'update':
+      case 'reset-memory':
+      case 'restore':
+        if (hasWatchdog()) {
+          return replaceContainer(agent, { operationId: id, kind, desired, provisioned });
+        }
+        // As the first version changed a configuration; it knew none of the others.
         if (!provisioned || desired === 'stopped') return;
         await engine.stopContainer(agent);
         return bringUp(agent);
@@ -234,56 +284,43 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     provisioned = true;
   }
 
-  async function watchContainer(): Promise<void> {
-    const scope = new CancellationScope();
-    // An operation or a wake-up ends the watch; the watch itself returns only what changed.
-    const seen = await scope.run(() =>
-      Promise.race([
-        watch.watchHealth(agent, observed ?? null),
-        condition(() => pending.length > 0 || wake).then(() => undefined),
-      ]),
-    );
-    scope.cancel();
-    if (seen === undefined) {
-      if (wake) observed = undefined;
-      wake = false;
-      return;
-    }
-    observed = seen.health;
-    if (seen.health === 'stopped') return revive(seen);
-    showPhase(seen.health === 'healthy' ? 'running' : 'error', seen.reason);
-    await record.recordObservation(agent, seen);
+  async function repair(): Promise<void> {
+    const outcome = await watchdog.runRepair(await record.watchdogSettings());
+    if (outcome.repaired) return;
+    throw ApplicationFailure.nonRetryable(outcome.reason ?? 'The agent does not answer');
   }
 
-  /**
-   * A container that ended without being told to is started again, for as long as it takes, but
-   * not over and over: the next time only after a pause. An operation cuts this short, and runs once the call to the engine that is under way has ended.
-   */
-  async function revive(seen: Observation): Promise<void> {
-    showPhase('error', seen.reason);
-    await record.recordObservation(agent, seen);
-    observed = undefined;
-    const rest = revivedAt + REVIVAL_PAUSE_MS - Date.now();
-    if (rest > 0) await condition(() => pending.length > 0 || wake, rest);
-    if (pending.length > 0 || wake) return;
-    revivedAt = Date.now();
-    revival = new CancellationScope();
-    try {
-      await revival.run(() => bringUp(agent));
-      observed = 'healthy';
-      showPhase('running', null);
-    } catch (error) {
-      if (revival.consideredCancelled) return;
-      const reason = failureReason(error);
-      log.warn('container did not come back', { reason });
-      await record.recordObservation(agent, { ...seen, reason });
-      await condition(() => pending.length > 0 || wake, REVIVAL_PAUSE_MS);
-    } finally {
-      revival = undefined;
-    }
+  /** What an operation changes for the watchdog when it begins. */
+  function beginning(kind: OperationKind): WatchdogTransition | undefined {
+    if (!hasWatchdog()) return undefined;
+    stateBefore = watchdog.memory.state;
+    const starts = kind === 'start' || kind === 'restart' || kind === 'repair';
+    if (starts) watchdog.clearCrashes();
+    if (kind === 'repair' && provisioned) return watchdog.enter('repairing', 'operation', null);
+    // Until it has stopped, it is still what it was.
+    if (kind === 'stop' || kind === 'delete' || !(starts || desired === 'running'))
+      return undefined;
+    return watchdog.enter('starting', 'operation', null);
   }
 
-  function settledPhase(status: Outcome): string {
+  /** What the end of an operation changes for the watchdog. */
+  function ending(kind: OperationKind, end: Ending): WatchdogTransition | undefined {
+    const { status, error, unharmed } = end;
+    if (!hasWatchdog() || deleted || status === 'cancelled') return undefined;
+    const isUp = desired === 'running' && provisioned;
+    if (status === 'succeeded') {
+      return isUp
+        ? watchdog.enter('running', kind === 'repair' ? 'repaired' : 'healthy', null)
+        : watchdog.enter('stopped', 'operation', null);
+    }
+    if (kind === 'stop' || kind === 'delete') return undefined;
+    if (kind === 'repair') return watchdog.enter('crash_loop', 'repair_failed', error);
+    if (unharmed) return watchdog.enter(stateBefore, 'operation', error);
+    // What is left is looked at next, and judged as it is found.
+    return watchdog.enter(provisioned ? 'starting' : 'stopped', 'start_failed', error);
+  }
+
+  function settledPhase(status: Ending['status']): string {
     if (deleted) return 'deleted';
     return status === 'succeeded' ? desired : 'error';
   }
@@ -296,13 +333,31 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   }
 }
 
+const UNWELL: readonly WatchdogState[] = ['degraded', 'repairing', 'crash_loop'];
+
 const PHASES: Record<OperationKind, string> = {
   provision: 'provisioning',
   start: 'starting',
   stop: 'stopping',
   restart: 'restarting',
   configure: 'configuring',
+  update: 'updating',
+  repair: 'repairing',
+  'reset-memory': 'resetting memory',
+  restore: 'restoring memory',
   delete: 'deleting',
+};
+
+const DESCRIPTIONS: Record<keyof typeof OPERATION_UPDATES, string> = {
+  start: 'Start the container and wait until it answers',
+  stop: 'Stop the container',
+  restart: 'Stop and start the container',
+  configure: 'Apply a new configuration; go back to the old one if the agent does not come up',
+  update: 'Run another version; go back to the old one if the agent does not come up',
+  repair: 'Kill the gateway, start it again and verify it',
+  'reset-memory': 'Archive what the agent remembers, and begin anew',
+  restore: 'Go back to what an archive remembers',
+  delete: 'Take away the container and all that belongs to it',
 };
 
 function newOperation(id: string, kind: OperationKind): Operation {

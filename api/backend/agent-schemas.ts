@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import { addressOf } from '../../src/agents/agent-address.js';
 import type { Config } from '../../src/config.js';
+import { versionOf } from '../../src/containers/image-name.js';
 import type { AgentRow } from '../../src/database/models.js';
+import { presentWatchdog, watchdogView } from '../http/watchdog-schemas.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
 
@@ -22,7 +24,9 @@ export const agentDetail = z.strictObject({
   status: agentStatus,
   statusReason: z.string().nullable().describe('Why the status is `error`'),
   desired: z.enum(['running', 'stopped']),
+  host: z.string().describe('The Docker host that it is on'),
   observedAt: z.iso.datetime().nullable().describe('When the status was last seen to be so'),
+  watchdog: watchdogView,
   startedAt: z.iso.datetime().nullable(),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
@@ -33,6 +37,10 @@ export const agentDetail = z.strictObject({
   url: z.string(),
   websocketUrl: z.string(),
   openclawVersion: z.string(),
+  failedVersion: z
+    .string()
+    .nullable()
+    .describe('The version that an update rolled back from, unless it has come up since'),
   verified: z.boolean(),
   verificationType: z.string().nullable(),
   attestationUid: z.string().nullable(),
@@ -49,7 +57,7 @@ export const agentCreated = z.strictObject({
   createdAt: z.iso.datetime(),
 });
 
-type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion'>;
+type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion' | 'watchdog'>;
 
 const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 
@@ -70,7 +78,9 @@ export function presentDetail(agent: AgentRow, config: AddressConfig) {
     status: agent.status,
     statusReason: agent.statusReason,
     desired: agent.desired === 'stopped' ? ('stopped' as const) : ('running' as const),
+    host: agent.host,
     observedAt: iso(agent.observedAt),
+    watchdog: presentWatchdog(agent, config),
     startedAt: iso(agent.startedAt),
     createdAt: agent.createdAt.toISOString(),
     updatedAt: agent.updatedAt.toISOString(),
@@ -80,6 +90,7 @@ export function presentDetail(agent: AgentRow, config: AddressConfig) {
     subdomain: agent.subdomain,
     ...addressOf(agent, config.agentDomain),
     openclawVersion: agent.runtimeVersion ?? config.agentRuntimeVersion,
+    failedVersion: agent.failedImage === null ? null : versionOf(agent.failedImage),
     verified: agent.verified,
     verificationType: agent.verificationType,
     attestationUid: agent.attestationUid,

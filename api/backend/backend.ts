@@ -4,9 +4,12 @@ import { agentEndpoints } from './agents.js';
 import type { BackendDependencies } from './dependencies.js';
 import { deploymentEndpoints } from './deployments.js';
 import { healthEndpoints } from './health.js';
+import { hostEndpoints } from './hosts.js';
+import { heartbeatEndpoints } from './heartbeat.js';
 import { BACKEND_LIMITS } from './limits.js';
 import { logEndpoints } from './logs.js';
 import { operationEndpoints } from './operations.js';
+import { releaseEndpoints } from './releases.js';
 import { runtimeEndpoints } from './runtime.js';
 
 /** Every endpoint of the backend API. */
@@ -14,10 +17,13 @@ export function backendEndpoints(dependencies: BackendDependencies) {
   return [
     ...agentEndpoints(dependencies),
     ...operationEndpoints(dependencies),
+    ...releaseEndpoints(dependencies),
     ...agentViewEndpoints(dependencies),
     ...deploymentEndpoints(dependencies),
     ...runtimeEndpoints(dependencies),
     ...logEndpoints(dependencies),
+    ...hostEndpoints(dependencies),
+    ...heartbeatEndpoints(dependencies),
     ...healthEndpoints(dependencies),
   ];
 }

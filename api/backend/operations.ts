@@ -1,16 +1,19 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { findAgent, getAgent } from '../../src/agents/agents.js';
 import type { OperationKind } from '../../src/agents/operation-rules.js';
 import {
+  findOperation,
   listOperations,
   requestOperation,
   waitForOperation,
   withdrawOperation,
 } from '../../src/agents/operations.js';
+import { listTransitions } from '../../src/agents/watchdog-records.js';
 import { recordAudit } from '../../src/audit/audit.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { AgentRow, OperationInput } from '../../src/database/models.js';
-import { ServiceError, UnavailableError } from '../../src/errors.js';
+import { ConflictError, ServiceError, UnavailableError } from '../../src/errors.js';
 import type { InternalCaller } from '../http/caller.js';
 import { endpoint } from '../http/endpoint.js';
 import {
@@ -20,6 +23,7 @@ import {
   waitQuery,
 } from '../http/operation-schemas.js';
 import { reply } from '../http/reply.js';
+import { presentTransition } from '../http/watchdog-schemas.js';
 import type { RequestedOperation } from '../temporal/supervisors.js';
 import { supervisedOf } from '../temporal/supervised.js';
 import { agentIdParams } from './agent-schemas.js';
@@ -57,7 +61,14 @@ export async function operate(
   await requestOperation(tenant, agent, { id, kind, input });
   try {
     const requested = await supervisors.request(supervisedOf(agent), kind, id);
-    if (requested.operationId !== id) await withdrawOperation(tenant, id);
+    if (requested.operationId !== id) {
+      await withdrawOperation(tenant, id);
+      const running = await findOperation(tenant, requested.operationId);
+      // The same kind of operation is the same one only when it brings the same.
+      if (!isDeepStrictEqual(running?.input ?? null, asStored(input))) {
+        throw new ConflictError(`Another operation is running: ${kind}`);
+      }
+    }
     await recordAudit(tenant, {
       actor: actorOf(context.caller),
       userId: agent.userId,
@@ -75,9 +86,44 @@ export async function operate(
   }
 }
 
-/** `POST /api/agents/:id/start|stop|restart`, and the history of all operations. */
+/** Asks for an operation and answers how far it is, after as long as the request wants to wait. */
+export async function answerOperation(
+  dependencies: BackendDependencies,
+  request: OperationContext & { readonly query: { wait: number }; readonly signal: AbortSignal },
+  agent: AgentRow,
+  kind: Exclude<OperationKind, 'provision'>,
+  input?: OperationInput,
+) {
+  const { query, signal, tenant } = request;
+  const { operationId, run } = await operate(dependencies, request, agent, kind, input);
+  const operation = await waitForOperation(tenant, operationId, {
+    timeoutMs: query.wait * 1_000,
+    signal,
+  });
+  return reply(
+    202,
+    {
+      id: agent.id,
+      operation: kind,
+      operationId,
+      status: operation?.status ?? 'requested',
+      error: operation?.error ?? null,
+    },
+    runHeader(run),
+  );
+}
+
+/** What comes back from the database for it. */
+function asStored(input: OperationInput | undefined): unknown {
+  return input === undefined ? null : JSON.parse(JSON.stringify(input));
+}
+
+/** What is done to an agent without saying more, and the history of all operations. */
 export function operationEndpoints(dependencies: BackendDependencies) {
-  const lifecycle = (kind: 'start' | 'stop' | 'restart', summary: string) =>
+  const lifecycle = (
+    kind: 'start' | 'stop' | 'restart' | 'repair' | 'reset-memory',
+    summary: string,
+  ) =>
     endpoint({
       method: 'POST',
       path: `/api/agents/:id/${kind}`,
@@ -90,25 +136,9 @@ export function operationEndpoints(dependencies: BackendDependencies) {
       responses: { 202: operationAnswer },
       errors: [404, 409, 503],
       async handler(request) {
-        const { params, query, signal, tenant } = request;
         await requireContainers(dependencies);
-        const agent = await getAgent(tenant, params.id);
-        const { operationId, run } = await operate(dependencies, request, agent, kind);
-        const operation = await waitForOperation(tenant, operationId, {
-          timeoutMs: query.wait * 1_000,
-          signal,
-        });
-        return reply(
-          202,
-          {
-            id: agent.id,
-            operation: kind,
-            operationId,
-            status: operation?.status ?? 'requested',
-            error: operation?.error ?? null,
-          },
-          runHeader(run),
-        );
+        const agent = await getAgent(request.tenant, request.params.id);
+        return answerOperation(dependencies, request, agent, kind);
       },
     });
 
@@ -116,6 +146,11 @@ export function operationEndpoints(dependencies: BackendDependencies) {
     lifecycle('start', 'Start an agent'),
     lifecycle('stop', 'Stop an agent'),
     lifecycle('restart', 'Restart an agent'),
+    lifecycle(
+      'repair',
+      'Repair an agent: kill its gateway, start it again, verify that it is well',
+    ),
+    lifecycle('reset-memory', 'Archive the memory of an agent, and give it an empty one'),
     endpoint({
       method: 'GET',
       path: '/api/agents/:id/operations',
@@ -129,7 +164,11 @@ export function operationEndpoints(dependencies: BackendDependencies) {
       async handler({ params, query, tenant }) {
         const agent = await getAgent(tenant, params.id);
         const operations = await listOperations(tenant, agent.id, query.limit);
-        return reply(200, { operations: operations.map(presentOperation) });
+        const transitions = await listTransitions(tenant, agent.id, query.limit);
+        return reply(200, {
+          operations: operations.map(presentOperation),
+          transitions: transitions.map(presentTransition),
+        });
       },
     }),
   ];

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/agents/operation-rules.js';
-import type { OperationRow } from '../../src/database/models.js';
+import { IMAGE_TAG } from '../../src/containers/image-name.js';
+import type { AgentArchiveRow, OperationRow } from '../../src/database/models.js';
+import { watchdogTransition } from './watchdog-schemas.js';
 
 /** Longest time that `?wait=` holds an answer (decision 2). */
 const MAX_WAIT_SECONDS = 60;
@@ -23,7 +25,7 @@ export const operationAnswer = z.strictObject({
   error: z.string().nullable(),
 });
 
-/** The history of an agent's operations, on both listeners. */
+/** What was done to an agent, and what the watchdog did, on both listeners. */
 export const operationList = z.strictObject({
   operations: z.array(
     z.strictObject({
@@ -35,6 +37,7 @@ export const operationList = z.strictObject({
       finishedAt: z.iso.datetime().nullable(),
     }),
   ),
+  transitions: z.array(watchdogTransition).describe("The watchdog's changes, newest first"),
 });
 
 export function presentOperation(operation: OperationRow) {
@@ -46,4 +49,31 @@ export function presentOperation(operation: OperationRow) {
     requestedAt: operation.requestedAt.toISOString(),
     finishedAt: operation.finishedAt?.toISOString() ?? null,
   };
+}
+
+/** What an update is to, on both listeners. */
+export const updateBody = z.object({
+  version: z
+    .string()
+    .regex(IMAGE_TAG, 'version must be the tag of an image')
+    .optional()
+    .describe("A tag of the agent's image; without one, what new agents run"),
+});
+
+/** What is to be restored, on both listeners. */
+export const restoreBody = z.object({ archiveId: z.string().max(64) });
+
+/** An agent's archived memories, on both listeners. */
+export const archiveList = z.strictObject({
+  archives: z.array(
+    z.strictObject({
+      id: z.string(),
+      reason: z.enum(['reset-memory', 'restore']).describe('What put it away'),
+      createdAt: z.iso.datetime(),
+    }),
+  ),
+});
+
+export function presentArchive({ id, reason, createdAt }: AgentArchiveRow) {
+  return { id, reason, createdAt: createdAt.toISOString() };
 }

@@ -1,25 +1,23 @@
 import {
   WithStartWorkflowOperation,
   WorkflowUpdateFailedError,
-  isGrpcServiceError,
   type Client,
   type WorkflowStartOptions,
 } from '@temporalio/client';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, type SignalDefinition } from '@temporalio/common';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
 import type { OperationKind } from '../../src/agents/operation-rules.js';
-import { ConflictError, UnavailableError } from '../../src/errors.js';
+import { ConflictError } from '../../src/errors.js';
 import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../workflows/search-attributes.js';
 import * as supervision from '../../workflows/supervise-agent-messages.js';
+import { engineCall } from './engine-call.js';
 
 /**
  * How long a request waits for the workflow engine. The client's own retries end up to 5 s after
  * it, and the web API gives the backend 15 s in all.
  */
 const CALL_TIMEOUT_MS = 8_000;
-
-const UNREACHABLE = 'The workflow engine cannot be reached; try again';
 
 /** What the supervisor of an agent has to know when it is not there yet. */
 export interface Supervised extends AgentRef {
@@ -93,13 +91,32 @@ export class Supervisors {
     });
   }
 
-  /** Lets the supervisor look at its container at once. Starts it where it is missing. */
+  /** Lets the supervisor look at its container at once. */
   async checkNow(agent: Supervised): Promise<void> {
+    await this.signal(agent, supervision.checkNow, []);
+  }
+
+  /** Tells that the agent's container has ended. */
+  async containerEnded(agent: Supervised, end: supervision.ContainerEnd): Promise<void> {
+    await this.signal(agent, supervision.containerEnded, [end]);
+  }
+
+  /** Tells that the engine is back, and that the agent's container does not run. */
+  async engineReturned(agent: Supervised, back: supervision.EngineReturn): Promise<void> {
+    await this.signal(agent, supervision.engineReturned, [back]);
+  }
+
+  /** Signals the supervisor; starts it where it is missing. */
+  private async signal<Args extends unknown[]>(
+    agent: Supervised,
+    { name }: SignalDefinition<Args>,
+    signalArgs: Args,
+  ): Promise<void> {
     await this.call(() =>
-      this.client.workflow.signalWithStart<typeof supervision.superviseAgent>('superviseAgent', {
-        ...startOptions(agent),
-        signal: supervision.checkNow,
-      }),
+      this.client.workflow.signalWithStart<typeof supervision.superviseAgent, unknown[]>(
+        'superviseAgent',
+        { ...startOptions(agent), signal: name, signalArgs },
+      ),
     );
   }
 
@@ -111,7 +128,7 @@ export class Supervisors {
 
   private async call<T>(work: () => Promise<T>): Promise<T> {
     try {
-      return await bounded(this.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, work));
+      return await engineCall(this.client, CALL_TIMEOUT_MS, work);
     } catch (error) {
       if (
         error instanceof WorkflowUpdateFailedError &&
@@ -119,9 +136,6 @@ export class Supervisors {
         error.cause.type === supervision.OPERATION_CONFLICT
       ) {
         throw new ConflictError(error.cause.message);
-      }
-      if (isGrpcServiceError(error) || isGrpcServiceError(cause(error))) {
-        throw new UnavailableError(UNREACHABLE, { cause: error });
       }
       throw error;
     }
@@ -144,21 +158,4 @@ function startOptions(
       { key: AGENT_PHASE, value: operation ? 'provisioning' : desired },
     ],
   };
-}
-
-/** The SDK's pauses between its own retries go on past its deadline by seconds. */
-async function bounded<T>(call: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new UnavailableError(UNREACHABLE)), CALL_TIMEOUT_MS);
-  });
-  try {
-    return await Promise.race([call, tooLate]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-function cause(error: unknown): unknown {
-  return error instanceof Error ? error.cause : undefined;
 }

@@ -3,6 +3,7 @@ import { PLANS } from '../../src/accounts/plans.js';
 import { addressOf } from '../../src/agents/agent-address.js';
 import type { Config } from '../../src/config.js';
 import type { AgentRow, AgentStatus } from '../../src/database/models.js';
+import { presentWatchdog, watchdogView } from '../http/watchdog-schemas.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
 
@@ -22,6 +23,7 @@ export const agentDetail = agentItem.extend({
   statusReason: z.string().nullable().describe('Why the status is `error`'),
   desired: z.enum(['running', 'stopped']),
   observedAt: z.iso.datetime().nullable().describe('When the status was last seen to be so'),
+  watchdog: watchdogView,
   startedAt: z.iso.datetime().nullable(),
   plan: z.enum(PLANS),
   aiProvider: z.string(),
@@ -40,7 +42,7 @@ const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
 
 const webStatus = (status: AgentStatus) => STATUS[status];
 
-type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion'>;
+type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion' | 'watchdog'>;
 
 export function presentItem(agent: AgentRow, config: AddressConfig): z.infer<typeof agentItem> {
   return {
@@ -60,6 +62,7 @@ export function presentDetail(agent: AgentRow, config: AddressConfig): z.infer<t
     statusReason: agent.statusReason,
     desired: agent.desired === 'stopped' ? 'stopped' : 'running',
     observedAt: agent.observedAt?.toISOString() ?? null,
+    watchdog: presentWatchdog(agent, config),
     startedAt: agent.startedAt?.toISOString() ?? null,
     plan: agent.plan,
     aiProvider: agent.aiProvider,

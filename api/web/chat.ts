@@ -65,7 +65,7 @@ export function chatEndpoints({ config, secrets }: WebDependencies) {
       errors: [404, 409, 502, 503],
       async handler({ body, headers, signal, tenant }) {
         const agent = await getAgent(tenant, body.agentId);
-        const port = portOf(agent);
+        const port = portOf(agent, config.agentHost);
         // Asked for its error alone: without a provider the agent could only fail.
         configuredProvider(config);
         const token = await readGatewayToken(tenant, secrets, agent.id);

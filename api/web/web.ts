@@ -6,6 +6,7 @@ import { agentEndpoints } from './agents.js';
 import { chatEndpoints } from './chat.js';
 import type { WebDependencies } from './dependencies.js';
 import { healthEndpoints } from './health.js';
+import { heartbeatEndpoints } from './heartbeat.js';
 import { instanceEndpoints } from './instance.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { WEB_LIMITS } from './limits.js';
@@ -19,6 +20,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...lifecycleEndpoints(dependencies),
     ...provisionEndpoints(dependencies),
     ...chatEndpoints(dependencies),
+    ...heartbeatEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...healthEndpoints(),
   ];

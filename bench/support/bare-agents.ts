@@ -31,7 +31,8 @@ export interface BareRun {
 
 /** What dockerode alone takes to bring up the same containers: the measure for the platform. */
 export class BareAgents {
-  private readonly made = new Set<string>();
+  /** The port of each that was made, by id. */
+  private readonly made = new Map<string, number>();
   private places = 0;
 
   private constructor(
@@ -49,7 +50,7 @@ export class BareAgents {
     const spec = await this.nextSpec();
     const options = containerOptions(spec, 'bench');
     const archive = await stateArchive(spec.files);
-    this.made.add(spec.agentId);
+    this.made.set(spec.agentId, spec.port);
     const clock = new Clock();
     await Promise.all([
       this.docker.createVolume({ Name: options.name }),
@@ -75,7 +76,7 @@ export class BareAgents {
   async onDefaultBridge(): Promise<{ id: string; run: BareRun }> {
     const spec = await this.nextSpec();
     const gateway = `${GATEWAY_PORT}/tcp`;
-    this.made.add(spec.agentId);
+    this.made.set(spec.agentId, spec.port);
     const clock = new Clock();
     const container = await this.docker.createContainer({
       name: containerName(spec.agentId),
@@ -103,8 +104,28 @@ export class BareAgents {
     this.made.delete(id);
   }
 
+  /** Kills all of them. @returns how many milliseconds it takes to start them, so many at a time. */
+  async startAgain(parallel: number): Promise<number> {
+    const containers = [...this.made].map(([id, port]) => ({
+      container: this.docker.getContainer(containerName(id)),
+      port,
+    }));
+    for (const { container } of containers) await container.kill();
+    const waiting = containers.values();
+    const started = performance.now();
+    await Promise.all(
+      Array.from({ length: parallel }, async () => {
+        for (const { container, port } of waiting) {
+          await container.start();
+          await untilReady(port);
+        }
+      }),
+    );
+    return performance.now() - started;
+  }
+
   async removeAll(): Promise<void> {
-    await Promise.all([...this.made].map((id) => this.remove(id)));
+    await Promise.all([...this.made.keys()].map((id) => this.remove(id)));
   }
 
   private async nextSpec(): Promise<AgentContainerSpec> {

@@ -99,7 +99,7 @@ export class PlatformAgents {
     for (const id of this.made) {
       await this.containers.removeContainer(id);
       await this.containers.removeNetwork(id);
-      await this.containers.removeVolume(id);
+      await this.containers.removeVolumes(id);
     }
   }
 

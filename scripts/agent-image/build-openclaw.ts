@@ -4,7 +4,9 @@ import { createWriteStream } from 'node:fs';
 import path from 'node:path';
 import type Docker from 'dockerode';
 import { ImageUnavailableError } from '../../src/containers/container-errors.js';
-import { OFFICIAL_RUNTIME_IMAGE, pullImage } from '../../src/containers/runtime-image.js';
+import { OFFICIAL_RUNTIME_IMAGE } from '../../src/containers/image-name.js';
+import { pullImage } from '../../src/containers/runtime-image.js';
+import { requireRoom } from '../disk.js';
 import { projectRoot } from '../root.js';
 import { hasGlibc } from './host-programs.js';
 import { hasImage, importImage } from './import-image.js';
@@ -16,6 +18,9 @@ const REGISTRY_TIMEOUT_MS = 8_000;
 
 /** Name of the image that is built here. */
 const BUILT_IMAGE = 'agent-platform/openclaw';
+
+/** The packages beside the archive that is made of them. */
+const NEEDED_BYTES = 2_000_000_000;
 
 /** Raise this when the way the image is put together changes. */
 const RECIPE = 1;
@@ -106,6 +111,7 @@ async function ensureArchive(options: AgentImageOptions, recipe: Recipe): Promis
     () => false,
   );
   if (cached) return archive;
+  requireRoom('CACHE_DIR', options.cacheDir, NEEDED_BYTES);
   const work = path.join(cache, `work-${randomUUID()}`);
   await mkdir(work, { recursive: true });
   try {

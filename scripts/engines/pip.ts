@@ -37,6 +37,9 @@ export async function installWithPip(
   ];
   try {
     for (const [command, ...args] of [['python3', '-m', 'pip'], ['pip3'], ['pip']] as const) {
+      // What a failed try has left there, the next one would take for installed.
+      await rm(fresh, { recursive: true, force: true });
+      await mkdir(fresh);
       try {
         await run(
           command,

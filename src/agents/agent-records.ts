@@ -1,9 +1,13 @@
-import { Op, QueryTypes } from 'sequelize';
+import { Op, QueryTypes, type Transaction } from 'sequelize';
 import type { Database } from '../database/database.js';
+import type { AgentRow, AgentStatus, OperationInput } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
 import type { AgentRef } from './agent-ref.js';
 import type { Observation } from './observation.js';
 import type { OperationKind } from './operation-rules.js';
+import { releaseOf } from './previous-release.js';
+import { recordTransition } from './watchdog-records.js';
+import type { WatchdogMemory, WatchdogState, WatchdogTransition } from './watchdog.js';
 
 /** The range of ports is used up on this host. */
 export class NoPortFreeError extends Error {
@@ -17,6 +21,8 @@ export interface OperationBegin {
   readonly id: string;
   readonly kind: OperationKind;
   readonly runId: string;
+  /** What the operation changes for the watchdog when it begins. */
+  readonly transition?: WatchdogTransition;
 }
 
 export interface OperationEnd {
@@ -24,6 +30,10 @@ export interface OperationEnd {
   readonly kind: OperationKind;
   readonly status: 'succeeded' | 'failed' | 'cancelled';
   readonly error: string | null;
+  /** It failed, and the agent is as it was before. */
+  readonly unharmed?: boolean;
+  /** What the end of the operation changes for the watchdog. */
+  readonly transition?: WatchdogTransition;
 }
 
 /** What the operation wants from here on, also when it fails. */
@@ -31,8 +41,21 @@ const DESIRED: Partial<Record<OperationKind, 'running' | 'stopped' | 'deleted'>>
   provision: 'running',
   start: 'running',
   restart: 'running',
+  repair: 'running',
   stop: 'stopped',
   delete: 'deleted',
+};
+
+/**
+ * What the watchdog's states mean for the status in the API. What an operation brings about
+ * is told by its end.
+ */
+const STATUS: Partial<Record<WatchdogState, AgentStatus>> = {
+  starting: 'pending',
+  running: 'active',
+  degraded: 'error',
+  repairing: 'error',
+  crash_loop: 'error',
 };
 
 /**
@@ -40,20 +63,20 @@ const DESIRED: Partial<Record<OperationKind, 'running' | 'stopped' | 'deleted'>>
  * arguments: the second call changes nothing.
  */
 export class AgentRecords {
-  constructor(
-    private readonly database: Database,
-    private readonly ports: { readonly first: number; readonly last: number },
-  ) {}
+  constructor(private readonly database: Database) {}
 
   /**
    * Gives the agent the lowest free port of its host above `above`; the one it has when `above` is 0.
    *
+   * The range is the host's own, as its worker wrote it down: any host's worker may be at work here.
+   *
    * @throws NoPortFreeError
+   * @throws NotFoundError when the agent is no more, or its host was never heard of
    */
   async reservePort(agent: AgentRef, above: number): Promise<number> {
     // Other tenants' ports count too, so this looks across tenants.
     return this.database.asPlatform().transaction(async (transaction) => {
-      const { Agent } = this.database.models;
+      const { Agent, Host } = this.database.models;
       const { sequelize } = this.database;
       await sequelize.query('SELECT pg_advisory_xact_lock(hashtext($host))', {
         bind: { host: `agent-ports:${agent.host}` },
@@ -62,13 +85,15 @@ export class AgentRecords {
       const row = await Agent.findByPk(agent.agentId, { transaction });
       if (!row) throw new NotFoundError();
       if (row.port !== null && row.port > above) return row.port;
+      const host = await Host.findByPk(agent.host, { transaction });
+      if (!host) throw new NotFoundError(`No worker of host ${agent.host} has come up yet`);
       const [free] = await sequelize.query<{ port: number }>(
         `SELECT port FROM generate_series($first::int, $last::int) AS candidate(port)
          WHERE port > $above AND NOT EXISTS
            (SELECT FROM agents WHERE agents.host = $host AND agents.port = candidate.port)
          ORDER BY port LIMIT 1`,
         {
-          bind: { ...this.ports, above, host: agent.host },
+          bind: { first: host.firstPort, last: host.lastPort, above, host: agent.host },
           type: QueryTypes.SELECT,
           transaction,
         },
@@ -125,7 +150,7 @@ export class AgentRecords {
     return this.database.asUser(agent.userId).transaction(async (transaction) => {
       const { Agent, Operation } = this.database.models;
       const where = { id: agent.agentId, deletedAt: null };
-      const found = await Agent.findOne({ where, attributes: ['desired'], transaction });
+      const found = await Agent.findOne({ where, raw: true, transaction });
       if (!found) return 'gone';
       // Its removal was asked for meanwhile, and must not be taken back by what is older.
       if (found.desired === 'deleted' && operation.kind !== 'delete') return 'withdrawn';
@@ -134,22 +159,33 @@ export class AgentRecords {
       if (row.status === 'requested') {
         await row.update({ status: 'running', runId: operation.runId }, { transaction });
         const desired = DESIRED[operation.kind];
-        await Agent.update({ ...(desired && { desired }), ...row.input }, { where, transaction });
+        const configured = operation.kind === 'configure' && {
+          ...configurationIn(row.input),
+          previousRelease: releaseOf(found, operation.id),
+        };
+        await Agent.update({ ...(desired && { desired }), ...configured }, { where, transaction });
       }
+      await this.transition(agent, operation.transition, transaction);
       return 'begun';
     });
   }
 
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
     await this.database.asUser(agent.userId).transaction(async (transaction) => {
-      const { Agent, AgentSecret, Message, Operation } = this.database.models;
+      const { Agent, AgentArchive, AgentSecret, Message, Operation } = this.database.models;
       const finishedAt = new Date();
       await Operation.update(
         { status: operation.status, error: operation.error, finishedAt },
         { where: { id: operation.id, status: ['requested', 'running'] }, transaction },
       );
+      await this.transition(agent, operation.transition, transaction);
       const where = { id: agent.agentId, deletedAt: null };
+      // An agent that does not run has nothing to go back to.
+      if (operation.kind === 'configure') {
+        await Agent.update({ previousRelease: null }, { where, transaction });
+      }
       if (operation.status === 'failed') {
+        if (operation.unharmed) return;
         await Agent.update(
           { status: 'error', statusReason: operation.error },
           { where, transaction },
@@ -168,6 +204,7 @@ export class AgentRecords {
       } else if (operation.status === 'succeeded') {
         const ofAgent = { where: { agentId: agent.agentId }, transaction };
         await AgentSecret.destroy(ofAgent);
+        await AgentArchive.destroy(ofAgent);
         await Message.destroy(ofAgent);
         await Operation.update(
           { status: 'cancelled', finishedAt },
@@ -177,11 +214,43 @@ export class AgentRecords {
           },
         );
         await Agent.update(
-          { desired: 'deleted', port: null, config: {}, deletedAt: finishedAt },
+          {
+            desired: 'deleted',
+            port: null,
+            config: {},
+            previousRelease: null,
+            deletedAt: finishedAt,
+          },
           { where, transaction },
         );
       }
     });
+  }
+
+  /** Puts down a change that the watchdog made, and what it means for the status. */
+  async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
+    await this.database.asUser(agent.userId).transaction(async (transaction) => {
+      await this.transition(agent, made, transaction);
+      const status = STATUS[made.memory.state];
+      if (!status) return;
+      await this.database.models.Agent.update(
+        { status, statusReason: made.reason, observedAt: new Date(made.memory.since) },
+        { where: { id: agent.agentId, deletedAt: null, desired: 'running' }, transaction },
+      );
+    });
+  }
+
+  /** Puts down how far a repair is. */
+  async recordRepairAttempt(agent: AgentRef, memory: WatchdogMemory): Promise<void> {
+    await this.update(agent, { watchdog: memory });
+  }
+
+  private async transition(
+    agent: AgentRef,
+    made: WatchdogTransition | undefined,
+    transaction: Transaction,
+  ): Promise<void> {
+    if (made) await recordTransition(this.database.models, agent, made, transaction);
   }
 
   private async update(agent: AgentRef, values: Record<string, unknown>): Promise<void> {
@@ -192,4 +261,15 @@ export class AgentRecords {
       });
     });
   }
+}
+
+/** The columns that a `configure` sets. */
+function configurationIn(input: OperationInput | null): Partial<AgentRow> {
+  const { plan, aiProvider, model, config } = input ?? {};
+  return {
+    ...(plan && { plan }),
+    ...(aiProvider !== undefined && { aiProvider }),
+    ...(model !== undefined && { model }),
+    ...(config && { config }),
+  };
 }

@@ -2,12 +2,13 @@ import type { Transaction } from 'sequelize';
 import type { AgentContainerSpec } from '../containers/agent-container.js';
 import { CONFIG_FILE, openClawConfig, openClawEnvironment } from '../containers/openclaw-config.js';
 import type { Database } from '../database/database.js';
-import type { AgentRow } from '../database/models.js';
+import type { AgentRow, CrashRecord } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { subnetOf } from './agent-place.js';
 import type { AgentRef } from './agent-ref.js';
-import { secretContext, type AgentSecretKind } from './agent-secrets.js';
+import { readAgentTokens, secretContext, type AgentSecretKind } from './agent-secrets.js';
 import type { Observation } from './observation.js';
+import { recordCrash } from './watchdog-records.js';
 
 /** The agent, or what it needs to run, is not in the database any more. */
 export class AgentGoneError extends Error {
@@ -43,6 +44,7 @@ export class AgentSpecs {
       agentId: row.id,
       userId: row.userId,
       image: row.image ?? this.options.image,
+      volume: row.volume ?? undefined,
       port: row.port,
       subnet: subnetOf(row.port, this.options.ports.first, this.options.subnetPool),
       env: openClawEnvironment({ gatewayToken, aiToken }),
@@ -82,6 +84,16 @@ export class AgentSpecs {
   /** The same was seen again: only the time of it changes. */
   async recordSeen(agent: AgentRef, seen: Observation): Promise<void> {
     await this.update(agent, { observedAt: new Date(seen.observedAt) });
+  }
+
+  /** Every token of the agent: what must not show in what it wrote. */
+  tokensOf(agent: AgentRef): Promise<string[]> {
+    const { database, secrets } = this.options;
+    return readAgentTokens(database.asUser(agent.userId), secrets, agent.agentId);
+  }
+
+  async recordCrash(agent: AgentRef, transitionId: string, crash: CrashRecord): Promise<void> {
+    await recordCrash(this.options.database.asUser(agent.userId), transitionId, crash);
   }
 
   private async read(agent: AgentRef) {

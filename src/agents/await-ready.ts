@@ -39,6 +39,7 @@ export async function awaitReady(
     });
     if (probe.ready) return;
     signal.throwIfAborted();
+    const probed = performance.now();
     const container = await containers.inspect(agentId);
     if (!container) throw new AgentNotReadyError('The container is gone');
     if (container.status !== 'running') throw new AgentNotReadyError(endOf(container));
@@ -47,7 +48,7 @@ export async function awaitReady(
         `The agent was not ready within ${STARTUP_LIMIT_MS / 1_000} s of its start`,
       );
     }
-    const pause = (performance.now() - began) * SHARE_OF_WAIT;
-    await delay(Math.min(Math.max(pause, FIRST_POLL_MS), LAST_POLL_MS), undefined, { signal });
+    const pause = Math.min(Math.max((probed - began) * SHARE_OF_WAIT, FIRST_POLL_MS), LAST_POLL_MS);
+    await delay(Math.max(probed + pause - performance.now(), 0), undefined, { signal });
   }
 }

@@ -5,6 +5,7 @@ import { violates } from '../database/constraints.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationRow } from '../database/models.js';
 import { ConflictError, PaymentRequiredError } from '../errors.js';
+import { placeAgent } from '../hosts/place-agent.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { createAgentSecrets } from './agent-secrets.js';
 
@@ -27,6 +28,7 @@ export interface NewAgent {
  *
  * @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`
  * @throws ConflictError when the owner has an agent of that name
+ * @throws UnavailableError when no host can take it
  */
 export async function createAgent(
   tenant: TenantDatabase,
@@ -51,9 +53,10 @@ export async function createAgent(
         return { agent: earlier, operation };
       }
       await checkLimit(tenant, agent, transaction);
+      const host = await placeAgent(tenant, transaction);
       const { limit: _limit, ...values } = agent;
       const row = await Agent.create(
-        { ...EMPTY, ...values, subdomain: subdomainOf(agent) },
+        { ...EMPTY, ...values, host, subdomain: subdomainOf(agent) },
         { transaction },
       );
       await createAgentSecrets(tenant.models, box, row, transaction);

@@ -1,3 +1,5 @@
+import type { DeathCause } from './watchdog.js';
+
 /** The container health statuses of the contract (section 3). */
 export type ContainerHealth = 'healthy' | 'starting' | 'stopped' | 'unhealthy';
 
@@ -6,6 +8,8 @@ export interface Observation {
   readonly health: ContainerHealth;
   /** Why it is not healthy, in a sentence for people. */
   readonly reason: string | null;
+  /** How the container came to its end, when it is `stopped`. */
+  readonly death?: DeathCause;
   /** ISO 8601. */
   readonly observedAt: string;
 }

@@ -2,24 +2,33 @@ import type { ContainerState } from '../containers/agent-container.js';
 import type { DockerContainers } from '../containers/docker-containers.js';
 import { gatewayHealth } from '../containers/gateway-probe.js';
 import type { Observation } from './observation.js';
+import type { DeathCause } from './watchdog.js';
 
 /** Spec 8: a probe's timeout, and how long a container may take to answer at all. */
 const PROBE_TIMEOUT_MS = 5_000;
 export const STARTUP_LIMIT_MS = 60_000;
 
-/** Looks at an agent's container and asks its gateway whether it is alive. */
+/**
+ * Looks at an agent's container and asks its gateway whether it is alive.
+ *
+ * @param timeoutMs how long the gateway may take to answer.
+ */
 export async function observeAgent(
   containers: DockerContainers,
   agentId: string,
   port: number,
+  timeoutMs: number = PROBE_TIMEOUT_MS,
 ): Promise<Observation> {
   const container = await containers.inspect(agentId);
   const observedAt = new Date().toISOString();
-  if (!container) return { health: 'stopped', reason: 'The container is gone', observedAt };
-  if (container.status !== 'running') {
-    return { health: 'stopped', reason: endOf(container), observedAt };
+  if (!container) {
+    return { health: 'stopped', reason: 'The container is gone', death: 'gone', observedAt };
   }
-  const probe = await gatewayHealth(port, { timeoutMs: PROBE_TIMEOUT_MS });
+  if (container.status !== 'running') {
+    const death = deathOf(container);
+    return { health: 'stopped', reason: endOf(container), death, observedAt };
+  }
+  const probe = await gatewayHealth(port, { timeoutMs });
   if (probe.healthy) return { health: 'healthy', reason: null, observedAt };
   if (runningForMs(container) < STARTUP_LIMIT_MS) {
     return { health: 'starting', reason: 'The gateway does not answer yet', observedAt };
@@ -36,6 +45,14 @@ export function endOf(container: ContainerState): string {
   return container.exitCode === undefined
     ? `The container is ${container.status}`
     : `The container ended with exit code ${container.exitCode}`;
+}
+
+/** Exit codes above this one tell the signal that ended the process. */
+const SIGNAL_BASE = 128;
+
+function deathOf(container: ContainerState): DeathCause {
+  if (container.oomKilled) return 'oom';
+  return (container.exitCode ?? 0) > SIGNAL_BASE ? 'kill' : 'exit';
 }
 
 /** Milliseconds since the container's last start. */

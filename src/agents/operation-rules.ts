@@ -5,6 +5,10 @@ export const OPERATION_KINDS = [
   'stop',
   'restart',
   'configure',
+  'update',
+  'repair',
+  'reset-memory',
+  'restore',
   'delete',
 ] as const;
 

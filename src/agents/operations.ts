@@ -66,6 +66,16 @@ export async function requestOperation(
   });
 }
 
+/** Null when there is none, or none of this tenant's. */
+export async function findOperation(
+  tenant: TenantDatabase,
+  id: string,
+): Promise<OperationRow | null> {
+  return tenant.transaction((transaction) =>
+    tenant.models.Operation.findByPk(id, { raw: true, transaction }),
+  );
+}
+
 /** Takes a request back that the supervisor refused, or that joined another one. */
 export async function withdrawOperation(tenant: TenantDatabase, id: string): Promise<void> {
   await tenant.transaction((transaction) =>
@@ -84,9 +94,7 @@ export async function waitForOperation(
 ): Promise<OperationRow | null> {
   const deadline = Date.now() + options.timeoutMs;
   for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LAST_POLL_MS)) {
-    const row = await tenant.transaction((transaction) =>
-      tenant.models.Operation.findByPk(id, { raw: true, transaction }),
-    );
+    const row = await findOperation(tenant, id);
     if (!row || row.finishedAt !== null || Date.now() >= deadline) return row;
     await delay(Math.min(pause, deadline - Date.now()), undefined, { signal: options.signal });
   }

@@ -55,3 +55,25 @@ export async function storeMessage(
     tenant.models.Message.create({ id: randomUUID(), ...message }, { transaction }),
   );
 }
+
+/** Forgets all but the newest messages of a conversation. */
+export async function trimConversation(
+  tenant: TenantDatabase,
+  agentId: string,
+  conversation: string,
+  keep: number,
+): Promise<void> {
+  const { Message } = tenant.models;
+  await tenant.transaction(async (transaction) => {
+    const newestToGo = await Message.findOne({
+      where: { agentId, conversation },
+      order: [['position', 'DESC']],
+      offset: keep,
+      raw: true,
+      transaction,
+    });
+    if (!newestToGo) return;
+    const position = { [Op.lte]: literal(String(BigInt(newestToGo.position))) };
+    await Message.destroy({ where: { agentId, conversation, position }, transaction });
+  });
+}

@@ -1,6 +1,6 @@
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, MessageRow } from '../database/models.js';
-import { ConflictError } from '../errors.js';
+import { ConflictError, UnavailableError } from '../errors.js';
 import { askGateway, type Gateway } from './gateway.js';
 import { storeMessage } from './messages.js';
 
@@ -47,11 +47,17 @@ export async function* chatTurn(
 /**
  * The port that leads to the agent.
  *
+ * @param host the Docker host that this process stands beside. On another one the same port is
+ *   somebody else's agent, who must see neither the message nor the token.
  * @throws ConflictError when it does not run.
+ * @throws UnavailableError when it is on another host.
  */
-export function portOf(agent: AgentRow): number {
+export function portOf(agent: AgentRow, host: string): number {
   if (agent.status !== 'active' || agent.port === null) {
     throw new ConflictError('The agent is not running', { status: agent.status });
+  }
+  if (agent.host !== host) {
+    throw new UnavailableError('The agent is on a host that cannot be reached from here');
   }
   return agent.port;
 }

@@ -1,8 +1,10 @@
-/** What an agent's container, network and volume are to be. Names follow from `agentId`. */
+/** What an agent's container, network and volume are to be. */
 export interface AgentContainerSpec {
   readonly agentId: string;
   readonly userId: string;
   readonly image: string;
+  /** The volume with its state; named like the container when left out. */
+  readonly volume?: string | undefined;
   /** Loopback port of the host that leads to the agent's gateway. */
   readonly port: number;
   /** The agent's own network, such as `10.231.0.16/28`. */
@@ -102,7 +104,12 @@ export const GATEWAY_PORT = 18789;
 /** Home of the runtime's user (uid 1000): the agent's volume is mounted here. */
 export const STATE_DIRECTORY = '/home/node';
 
-/** Name of an agent's container, network and volume. */
+/** Name of an agent's container and network, and of its first volume. */
 export function containerName(agentId: string): string {
   return `agent-${agentId}`;
+}
+
+/** Name of the volume that holds an agent's state. */
+export function volumeName(spec: Pick<AgentContainerSpec, 'agentId' | 'volume'>): string {
+  return spec.volume ?? containerName(spec.agentId);
 }

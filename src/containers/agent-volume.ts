@@ -1,10 +1,10 @@
 import type Docker from 'dockerode';
-import { type AgentContainerSpec, containerName } from './agent-container.js';
-import { ForeignContainerError } from './container-errors.js';
+import { type AgentContainerSpec, containerName, LABEL, volumeName } from './agent-container.js';
+import { ForeignContainerError, VolumeMissingError } from './container-errors.js';
 import { isOurs, ownershipLabels } from './container-profile.js';
 import { callEngine, callEngineUnless } from './engine.js';
 
-/** The volume that holds one agent's state. */
+/** The volumes that hold one agent's state: the one that it uses, earlier ones and archives. */
 export class AgentVolumes {
   constructor(
     private readonly docker: Docker,
@@ -14,28 +14,49 @@ export class AgentVolumes {
 
   /** Adopts or creates the volume. */
   async ensure(spec: AgentContainerSpec): Promise<void> {
-    if (await this.find(spec.agentId)) return;
+    const name = volumeName(spec);
+    if (await this.find(name, spec.agentId)) return;
     await callEngine(this.timeoutMs, (abortSignal) =>
       this.docker.createVolume({
-        Name: containerName(spec.agentId),
+        Name: name,
         Labels: ownershipLabels(spec, this.installation),
         abortSignal,
       }),
     );
     // Creating one that exists succeeds and changes nothing: so look whose it is.
-    await this.find(spec.agentId);
+    await this.find(name, spec.agentId);
   }
 
-  async remove(agentId: string): Promise<void> {
-    const volume = await this.find(agentId);
-    if (!volume) return;
+  /** Makes the volume anew, empty. No container may use it. */
+  async renew(spec: AgentContainerSpec): Promise<void> {
+    const old = await this.find(volumeName(spec), spec.agentId);
+    if (old) await this.remove(old.Name);
+    await this.ensure(spec);
+  }
+
+  /** @throws VolumeMissingError, ForeignContainerError */
+  async require(name: string, agentId: string): Promise<void> {
+    if (!(await this.find(name, agentId))) throw new VolumeMissingError(name);
+  }
+
+  /** Removes every volume of the agent but those named. No container may use one of them. */
+  async removeAllBut(agentId: string, kept: readonly string[]): Promise<void> {
+    await this.find(containerName(agentId), agentId);
+    const label = [`${LABEL.agent}=${agentId}`, `${LABEL.installation}=${this.installation}`];
+    const filters = JSON.stringify({ label });
+    const { Volumes: volumes } = await callEngine(this.timeoutMs, (abortSignal) =>
+      this.docker.listVolumes({ filters, abortSignal }),
+    );
+    for (const { Name: name } of volumes ?? []) if (!kept.includes(name)) await this.remove(name);
+  }
+
+  private async remove(name: string): Promise<void> {
     await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
-      this.docker.getVolume(volume.Name).remove({ abortSignal }),
+      this.docker.getVolume(name).remove({ abortSignal }),
     );
   }
 
-  private async find(agentId: string): Promise<Docker.VolumeInspectInfo | undefined> {
-    const name = containerName(agentId);
+  private async find(name: string, agentId: string): Promise<Docker.VolumeInspectInfo | undefined> {
     const found = await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
       this.docker.getVolume(name).inspect({ abortSignal }),
     );

@@ -56,6 +56,13 @@ export class ContainerMissingError extends ContainerError {
   }
 }
 
+/** The volume that is to be copied is not there. */
+export class VolumeMissingError extends ContainerError {
+  constructor(readonly volume: string) {
+    super(`There is no volume ${volume}`);
+  }
+}
+
 /** The engine answered with an error that has no meaning of its own here. */
 export class EngineRefusedError extends ContainerError {
   constructor(

@@ -6,6 +6,7 @@ import {
   GATEWAY_PORT,
   LABEL,
   STATE_DIRECTORY,
+  volumeName,
 } from './agent-container.js';
 
 const MIB = 1024 * 1024;
@@ -84,7 +85,7 @@ export function containerOptions(
       NetworkMode: name,
       PortBindings: { [gateway]: [{ HostIp: '127.0.0.1', HostPort: String(spec.port) }] },
       ExtraHosts: ['host.docker.internal:host-gateway'],
-      Mounts: [{ Type: 'volume' as const, Source: name, Target: STATE_DIRECTORY }],
+      Mounts: [{ Type: 'volume' as const, Source: volumeName(spec), Target: STATE_DIRECTORY }],
       Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,size=${AGENT_LIMITS.temporaryBytes},mode=1777` },
       ReadonlyRootfs: true,
       CapDrop: ['ALL'],

@@ -10,6 +10,7 @@ import {
   type LogLine,
   type LogOptions,
   STATE_DIRECTORY,
+  volumeName,
 } from './agent-container.js';
 import { AgentNetworks } from './agent-network.js';
 import { AgentVolumes } from './agent-volume.js';
@@ -21,15 +22,19 @@ import {
   ImageUnavailableError,
   PortTakenError,
 } from './container-errors.js';
+import { type ContainerNews, followContainers } from './container-events.js';
 import { openLog } from './log-stream.js';
 import { type OpenLog, readLog, resumeLog } from './container-logs.js';
-import { containerOptions, isOurs } from './container-profile.js';
+import { containerOptions, isOurs, ownershipLabels } from './container-profile.js';
 import { containerState, containerStats, containerSummary } from './container-view.js';
 import { asContainerError, callEngine, callEngineUnless, connectEngine } from './engine.js';
 import { hostAddress } from './host-address.js';
 import { isLoopbackPortFree, saysPortTaken } from './port-check.js';
+import { resourceOwners } from './resource-owners.js';
 import { findImage, pullImage, type PullOptions, type RuntimeImage } from './runtime-image.js';
+import { copyNames, SpareContainers } from './spare-containers.js';
 import { stateArchive } from './state-archive.js';
+import { copyBind, copyThrough } from './volume-copy.js';
 
 export interface DockerContainersOptions {
   /** As in `DOCKER_HOST`; the engine's usual socket when left out. */
@@ -54,6 +59,7 @@ export class DockerContainers {
   private readonly docker: Docker;
   private readonly networks: AgentNetworks;
   private readonly volumes: AgentVolumes;
+  private readonly spares: SpareContainers;
   private readonly installation: string;
   private readonly timeoutMs: number;
   private readonly engineIsLocal: boolean;
@@ -64,6 +70,7 @@ export class DockerContainers {
     this.timeoutMs = options.timeoutMs ?? 30_000;
     this.networks = new AgentNetworks(this.docker, this.installation, this.timeoutMs);
     this.volumes = new AgentVolumes(this.docker, this.installation, this.timeoutMs);
+    this.spares = new SpareContainers(this.docker, this.installation, this.timeoutMs);
     this.engineIsLocal = !/^(tcp|https?):/.test(options.dockerHost ?? '');
   }
 
@@ -123,10 +130,14 @@ export class DockerContainers {
         return { id: existing.Id, created: false };
       }
       if (existing) await this.removeContainer(spec.agentId);
-      const id = await this.create(options, attempt === ATTEMPTS);
-      if (id !== undefined) {
+      try {
+        const id = await this.create(options);
         await this.putFiles(id, spec.files);
         return { id, created: true };
+      } catch (error) {
+        // The name is taken: by another call like this, or by one being removed.
+        const isTaken = error instanceof EngineRefusedError && error.statusCode === 409;
+        if (!isTaken || attempt === ATTEMPTS) throw error;
       }
       await delay(ATTEMPT_PAUSE_MS);
     }
@@ -143,9 +154,9 @@ export class DockerContainers {
   }
 
   /** Starts the container, or finds it running. @throws PortTakenError, ContainerMissingError */
-  async start(agentId: string): Promise<ContainerState> {
+  async start(agentId: string): Promise<void> {
     const found = await this.get(agentId);
-    if (found.State.Running) return containerState(found);
+    if (found.State.Running) return;
     const { port } = containerState(found);
     if (port !== undefined && this.engineIsLocal && !(await isLoopbackPortFree(port))) {
       throw new PortTakenError(port);
@@ -157,13 +168,12 @@ export class DockerContainers {
     } catch (error) {
       // A start that was not heard of may have happened: what is there now decides.
       const now = await this.get(agentId);
-      if (now.State.Running) return containerState(now);
+      if (now.State.Running) return;
       if (port !== undefined && (await this.failedForPort(port, error))) {
         throw new PortTakenError(port, { cause: error });
       }
       throw error;
     }
-    return containerState(await this.get(agentId));
   }
 
   /** Asks the container to stop and kills it after the grace. Missing or stopped is well. */
@@ -210,9 +220,48 @@ export class DockerContainers {
     await this.networks.remove(agentId);
   }
 
-  /** Removes the agent's volume with its state. Missing is well; its container goes first. */
-  async removeVolume(agentId: string): Promise<void> {
-    await this.volumes.remove(agentId);
+  /**
+   * Removes the agent's volumes with their state, but those that are named, and the containers that
+   * are kept beside the agent's own. Missing is well; its container goes first.
+   */
+  async removeVolumes(agentId: string, kept: readonly string[] = []): Promise<void> {
+    await this.spares.removeAll(agentId);
+    await this.volumes.removeAllBut(agentId, kept);
+  }
+
+  /** Keeps the stopped container under another name, so that a new one can be made. */
+  async setAside(agentId: string): Promise<void> {
+    await this.spares.setAside(agentId);
+  }
+
+  /** Puts the container that was set aside in the place of the present one; none is well. */
+  async takeBack(agentId: string): Promise<void> {
+    await this.spares.takeBack(agentId);
+  }
+
+  /** Makes the volume of the specification anew, empty. No container may use it. */
+  async renewVolume(spec: AgentContainerSpec): Promise<void> {
+    await this.volumes.renew(spec);
+  }
+
+  /**
+   * Makes the volume of the specification anew, as a copy of another one of the agent's: owners,
+   * modes, times and links as there. What uses either should not run.
+   *
+   * @throws VolumeMissingError
+   */
+  async copyVolume(spec: AgentContainerSpec, from: string, signal?: AbortSignal): Promise<void> {
+    const { agentId } = spec;
+    await this.volumes.require(from, agentId);
+    await this.spares.removeCopiers(agentId);
+    await this.volumes.renew(spec);
+    const names = copyNames(agentId);
+    await copyThrough(
+      await this.createCopier(spec, names.from, from),
+      await this.createCopier(spec, names.to, volumeName(spec)),
+      signal,
+    );
+    await this.spares.removeCopiers(agentId);
   }
 
   /** What the container uses; takes the engine a second or two. @throws ContainerMissingError */
@@ -242,33 +291,68 @@ export class DockerContainers {
     }
   }
 
-  /** Every container of this installation. */
+  /** The container of every agent of this installation; none of those kept beside it. */
   async list(): Promise<ContainerSummary[]> {
     const filters = { label: [`${LABEL.installation}=${this.installation}`] };
     const containers = await this.call((abortSignal) =>
       this.docker.listContainers({ all: true, filters, abortSignal }),
     );
-    return containers.map(containerSummary);
+    return containers
+      .filter(({ Labels, Names }) => Names.includes(`/${containerName(Labels[LABEL.agent] ?? '')}`))
+      .map(containerSummary);
   }
 
-  /** Undefined when the name is taken: by another call like this, or by one being removed. */
-  private async create(
-    options: Docker.ContainerCreateOptions,
-    isLast: boolean,
-  ): Promise<string | undefined> {
+  /** Ids of the agents whose container runs. */
+  async running(): Promise<ReadonlySet<string>> {
+    const filters = { label: [`${LABEL.installation}=${this.installation}`], status: ['running'] };
+    const containers = await this.call((abortSignal) =>
+      this.docker.listContainers({ filters, abortSignal }),
+    );
+    return new Set(
+      containers
+        .map(({ Names: names, Labels: labels }) => ({ names, agentId: labels[LABEL.agent] ?? '' }))
+        .filter(({ names, agentId }) => names.includes(`/${containerName(agentId)}`))
+        .map(({ agentId }) => agentId),
+    );
+  }
+
+  /** Ids of the agents of which this installation has anything on the engine. */
+  owners(): Promise<ReadonlySet<string>> {
+    return resourceOwners(this.docker, this.installation, this.timeoutMs);
+  }
+
+  /** The ends of this installation's containers as they happen, until the signal aborts. */
+  news(signal: AbortSignal): AsyncGenerator<ContainerNews> {
+    return followContainers(this.docker, this.installation, signal);
+  }
+
+  /** @throws ImageUnavailableError, EngineRefusedError with 409 when the name is taken. */
+  private async create(options: Docker.ContainerCreateOptions): Promise<string> {
     try {
       const { id } = await this.call((abortSignal) =>
         this.docker.createContainer({ ...options, abortSignal }),
       );
       return id;
     } catch (error) {
-      if (!(error instanceof EngineRefusedError)) throw error;
-      if (error.statusCode === 404) {
+      if (error instanceof EngineRefusedError && error.statusCode === 404) {
         throw new ImageUnavailableError(options.Image ?? '', { cause: error });
       }
-      if (error.statusCode !== 409 || isLast) throw error;
-      return undefined;
+      throw error;
     }
+  }
+
+  private async createCopier(
+    spec: AgentContainerSpec,
+    name: string,
+    volume: string,
+  ): Promise<Docker.Container> {
+    const id = await this.create({
+      name,
+      Image: spec.image,
+      Labels: ownershipLabels(spec, this.installation),
+      HostConfig: { NetworkMode: 'none', Binds: [copyBind(volume)] },
+    });
+    return this.docker.getContainer(id);
   }
 
   private async putFiles(id: string, files: Readonly<Record<string, string>>): Promise<void> {

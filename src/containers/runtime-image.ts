@@ -6,9 +6,6 @@ import { asContainerError, callEngineUnless } from './engine.js';
 /** A registry that says nothing for so long is not going to. */
 const SILENCE_MS = 60_000;
 
-/** The official image, published for every release under the release's number. */
-export const OFFICIAL_RUNTIME_IMAGE = 'ghcr.io/openclaw/openclaw';
-
 export interface RuntimeImage {
   readonly id: string;
   /** Version of the runtime, where the image's labels say it. */

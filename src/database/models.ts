@@ -7,11 +7,21 @@ import {
   defineUser,
 } from './models/accounts.js';
 import { defineAgent, defineAgentSecret, defineMessage, defineOperation } from './models/agents.js';
+import { defineHost } from './models/hosts.js';
+import { defineHeartbeat } from './models/heartbeats.js';
+import { defineNotification } from './models/notifications.js';
+import { defineAgentArchive } from './models/releases.js';
+import { defineWatchdogTransition } from './models/watchdog.js';
 import { defineAuditEntry, defineIdempotencyKey } from './models/records.js';
 
 export type * from './models/accounts.js';
 export type * from './models/agents.js';
+export type * from './models/hosts.js';
+export type * from './models/heartbeats.js';
+export type * from './models/notifications.js';
 export type * from './models/records.js';
+export type * from './models/releases.js';
+export type * from './models/watchdog.js';
 
 /** Defines every model on one Sequelize instance: a process may hold several databases. */
 export function defineModels(sequelize: Sequelize) {
@@ -24,6 +34,11 @@ export function defineModels(sequelize: Sequelize) {
     AgentSecret: defineAgentSecret(sequelize),
     Operation: defineOperation(sequelize),
     Message: defineMessage(sequelize),
+    AgentArchive: defineAgentArchive(sequelize),
+    WatchdogTransition: defineWatchdogTransition(sequelize),
+    Host: defineHost(sequelize),
+    Heartbeat: defineHeartbeat(sequelize),
+    Notification: defineNotification(sequelize),
     IdempotencyKey: defineIdempotencyKey(sequelize),
     AuditEntry: defineAuditEntry(sequelize),
     Installation: defineInstallation(sequelize),

@@ -3,6 +3,7 @@
 // number). By `POST /test` on the gateway's port with a JSON body of
 //   {"mode": "healthy" | "unhealthy" | "hang" | "draining"}, {"answerDelayMs": 500},
 //   {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}}.
+// By its configuration: {"test": {"exitAtStart": 3}}.
 // `POST /test/fetch {"url"}` tells whether this container can reach an address.
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,9 +16,10 @@ const behaviour = { mode: 'healthy', answerDelayMs: Number(env.ANSWER_DELAY_MS ?
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-if (env.EXIT_AT_START !== undefined) {
+const exitAtStart = env.EXIT_AT_START ?? configuration().test?.exitAtStart;
+if (exitAtStart !== undefined) {
   console.error('told to exit at start');
-  process.exit(Number(env.EXIT_AT_START));
+  process.exit(Number(exitAtStart));
 }
 await wait(Number(env.START_DELAY_MS ?? 0));
 print({ lines: Number(env.PRINT_LINES ?? 0) });
@@ -78,7 +80,7 @@ async function chat(input, response) {
 
 /** The platform's AI answers when its configuration names one; else the last message comes back. */
 async function reply(input) {
-  const provider = platformProvider();
+  const provider = configuration().models?.providers?.platform;
   const last = input.messages?.at(-1)?.content ?? '';
   if (!provider) return `echo: ${typeof last === 'string' ? last : JSON.stringify(last)}`;
   const result = await fetch(`${provider.baseUrl}/chat/completions`, {
@@ -95,10 +97,9 @@ async function reply(input) {
   return (await result.json()).choices[0].message.content;
 }
 
-function platformProvider() {
+function configuration() {
   const file = env.OPENCLAW_CONFIG_PATH ?? '/home/node/.openclaw/openclaw.json';
-  if (!existsSync(file)) return undefined;
-  return JSON.parse(readFileSync(file, 'utf8')).models?.providers?.platform;
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
 }
 
 function obey(order) {

@@ -33,6 +33,7 @@ beforeAll(async () => {
   [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
   agentId = await platform.runningAgent(ada, { name: SECRET_NAME, config: { note: 'private' } });
   await platform.web(ada, 'POST', '/api/chat', { body: { agentId, message: SECRET_MESSAGE } });
+  await platform.web(ada, 'POST', '/api/heartbeat', { body: { frequency: '6h', enabled: true } });
   const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
   const everywhere = platform.db.asPlatform();
   bobsTokens = await readAgentTokens(everywhere, platform.secrets, bobsAgent);
@@ -76,6 +77,11 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/agents/:id/start': missing,
   'POST /api/agents/:id/stop': missing,
   'POST /api/agents/:id/restart': missing,
+  'POST /api/agents/:id/repair': missing,
+  'POST /api/agents/:id/update': missing,
+  'POST /api/agents/:id/reset-memory': missing,
+  'POST /api/agents/:id/restore': { ...missing, body: () => ({ archiveId: 'archive' }) },
+  'GET /api/agents/:id/archives': missing,
   'GET /api/agents/:id/operations': missing,
   'GET /api/agents/provision': { nobody: 401, bob: 200 },
   'POST /api/agents/provision': { nobody: 401, bob: 201, body: newAgent },
@@ -84,6 +90,9 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /api/instance/:userId': missing,
   'GET /api/instance/:userId/stats': missing,
   'GET /api/health': { nobody: 200, bob: 200 },
+  'GET /api/heartbeat': { nobody: 401, bob: 200 },
+  'POST /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '7m' }) },
+  'DELETE /api/heartbeat': { nobody: 401, bob: 200 },
   'POST /api/auth/signout': { nobody: 200, bob: 200 },
 };
 
@@ -97,6 +106,11 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'POST /api/agents/:id/start': missing,
   'POST /api/agents/:id/stop': missing,
   'POST /api/agents/:id/restart': missing,
+  'POST /api/agents/:id/repair': missing,
+  'POST /api/agents/:id/update': missing,
+  'POST /api/agents/:id/reset-memory': missing,
+  'POST /api/agents/:id/restore': { ...missing, body: () => ({ archiveId: 'archive' }) },
+  'GET /api/agents/:id/archives': missing,
   'GET /api/agents/:id/operations': missing,
   'GET /api/agents/:id/messages': missing,
   'GET /api/agents/:id/stats': missing,
@@ -106,6 +120,8 @@ const BACKEND: Readonly<Record<string, Visit>> = {
     ...missing,
     body: () => ({ userId: ada.id, plan: 'label' }),
   },
+  // Counts of everybody's agents, for nobody who speaks for a user.
+  'GET /api/hosts': { nobody: 401, bob: 403 },
   'GET /api/runtime/version': { nobody: 200, bob: 200 },
   'GET /api/runtime/instances': { nobody: 401, bob: 200, query: () => '?stats=true' },
   'GET /api/runtime/instances/:id/stats': missing,
@@ -114,6 +130,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/logs/:agentId/active': missing,
   'POST /api/logs/:agentId/stop': { ...missing, body: () => ({ streamId: 'x' }) },
   'GET /health': { nobody: 200, bob: 200 },
+  'PUT /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '8m' }) },
   // Public by the contract: it tells nothing, and an installation that beats is alive.
   'POST /api/heartbeat': { nobody: 200, bob: 200, body: () => ({ userId: ada.id }) },
 };
@@ -157,7 +174,9 @@ async function stateOfAda(): Promise<unknown> {
         attributes: { exclude: ['observedAt', 'updatedAt'] },
       }),
       operations: await models.Operation.findAll(all),
+      archives: await models.AgentArchive.findAll(all),
       messages: await models.Message.findAll(all),
+      heartbeats: await models.Heartbeat.findAll(all),
       secrets: await models.AgentSecret.findAll(all),
       subscriptions: await models.Subscription.findAll(all),
       users: await models.User.findAll(all),

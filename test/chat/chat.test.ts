@@ -28,6 +28,19 @@ const history = async (conversation: string, query = '') => {
 };
 
 describe('asking an agent', () => {
+  test('on another host is refused: the same port here may be somebody else', async () => {
+    const before = platform.provider.requests.length;
+    await platform.asOwner(`UPDATE agents SET host = 'elsewhere' WHERE id = '${agentId}'`);
+    try {
+      const answer = await ask({ agentId, message: 'hello', conversation: 'elsewhere' });
+      expect(answer.status).toBe(503);
+      expect(await history('elsewhere')).toEqual([]);
+      expect(platform.provider.requests).toHaveLength(before);
+    } finally {
+      await platform.asOwner(`UPDATE agents SET host = 'local' WHERE id = '${agentId}'`);
+    }
+  });
+
   test("is answered by the agent, with the provider's model behind it", async () => {
     const answer = await ask({ agentId, message: 'hello', conversation: 'first' });
     expect(answer.status).toBe(200);

@@ -41,7 +41,8 @@ it('adopts what is there when it is asked again', async () => {
   expect(await ensure(spec)).toEqual({ id: first.id, created: false });
   await containers.start(spec.agentId);
   expect(await ensure(spec)).toEqual({ id: first.id, created: false });
-  expect(await containers.start(spec.agentId)).toMatchObject({ id: first.id, status: 'running' });
+  await containers.start(spec.agentId);
+  expect(await containers.inspect(spec.agentId)).toMatchObject({ id: first.id, status: 'running' });
 });
 
 it('makes one of each for any number of calls at once', async () => {
@@ -77,7 +78,8 @@ it('takes a container up again whose network was made anew', async () => {
   await containers.stop(spec.agentId, 1);
   await containers.removeNetwork(spec.agentId);
   await ensure(spec);
-  expect(await containers.start(spec.agentId)).toMatchObject({ status: 'running' });
+  await containers.start(spec.agentId);
+  expect(await containers.inspect(spec.agentId)).toMatchObject({ status: 'running' });
 });
 
 it("writes files that only the runtime's user can read, in folders it can write to", async () => {
@@ -114,7 +116,7 @@ it('refuses a container, a network and a volume that are not its own, and leaves
     () => containers.inspect(spec.agentId),
     () => containers.removeContainer(spec.agentId),
     () => containers.removeNetwork(spec.agentId),
-    () => containers.removeVolume(spec.agentId),
+    () => containers.removeVolumes(spec.agentId),
   ]) {
     await expect(refused()).rejects.toBeInstanceOf(ForeignContainerError);
   }
@@ -148,7 +150,8 @@ it('says that a port is taken, by a listener or by another agent, and takes the 
   await expect(containers.start(second.agentId)).rejects.toBeInstanceOf(PortTakenError);
   const { port } = await engine.spec({ image });
   await ensure({ ...second, port });
-  expect(await containers.start(second.agentId)).toMatchObject({ status: 'running', port });
+  await containers.start(second.agentId);
+  expect(await containers.inspect(second.agentId)).toMatchObject({ status: 'running', port });
 });
 
 it('says that a subnet overlaps one in use, and takes the next', async () => {
@@ -175,7 +178,7 @@ it('removes everything of an agent, as often as it is asked', async () => {
   for (let time = 1; time <= 2; time++) {
     await containers.removeContainer(spec.agentId);
     await containers.removeNetwork(spec.agentId);
-    await containers.removeVolume(spec.agentId);
+    await containers.removeVolumes(spec.agentId);
     await containers.stop(spec.agentId, 1);
     await containers.kill(spec.agentId);
   }

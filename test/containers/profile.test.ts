@@ -112,7 +112,8 @@ it('shows how a container ended and takes it up again', async () => {
   });
   expect(exited).toMatchObject({ exitCode: 7, oomKilled: false, runtimeVersion: '0.0.0-test' });
 
-  const again = await containers.start(agentId);
+  await containers.start(agentId);
+  const again = await containers.inspect(agentId);
   expect(again).toMatchObject({ status: 'running', exitCode: undefined, health: 'starting' });
   await until(async () => (await gatewayReady(port, { timeoutMs: 500 })).ready);
   await containers.stop(agentId, 5);

@@ -60,12 +60,29 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
     user_id: user,
     sealed: 'sealed',
   }),
+  agent_archives: (user, n) => ({
+    id: `${user}-archive-${n}`,
+    agent_id: agentOf(user),
+    user_id: user,
+    volume: 'volume',
+    reason: 'reset-memory',
+    created_at: now,
+  }),
   operations: (user, n) => ({
     id: `${user}-operation-${n}`,
     agent_id: agentOf(user),
     user_id: user,
     kind: 'start',
     requested_at: now,
+  }),
+  watchdog_transitions: (user, n) => ({
+    id: `${user}-transition-${n}`,
+    agent_id: agentOf(user),
+    user_id: user,
+    from_state: 'running',
+    to_state: 'degraded',
+    cause: 'exit',
+    at: now,
   }),
   messages: (user, n) => ({
     id: `${user}-message-${n}`,
@@ -75,6 +92,32 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
     role: 'user',
     content: 'hello',
     created_at: now,
+  }),
+  heartbeats: (user) => ({
+    user_id: user,
+    frequency: '3h',
+    enabled: 'true',
+    scheduled: 'true',
+    updated_at: now,
+  }),
+  notifications: (user, n) => ({
+    id: `${user}-${n}`,
+    channel: 'discord',
+    agent_id: user,
+    event: 'degraded',
+    status: 'sent',
+    created_at: now,
+    due_at: now,
+  }),
+  hosts: (user, n) => ({
+    id: n === 1 ? user : `${user}-${n}`,
+    capacity: n,
+    first_port: 19_100,
+    last_port: 19_999,
+    engine_available: 'true',
+    seen_at: now,
+    created_at: now,
+    updated_at: now,
   }),
   audit_log: (user) => ({ actor: user, user_id: user, action: 'test', subject: 'test' }),
   idempotency_keys: (user, n) => ({
@@ -90,11 +133,14 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
 
 /** The column that names whose a row is, where there is one. */
 export function ownerColumn(table: string): string {
-  return { users: 'id', idempotency_keys: 'caller' }[table] ?? 'user_id';
+  return (
+    { users: 'id', hosts: 'id', idempotency_keys: 'caller', notifications: 'agent_id' }[table] ??
+    'user_id'
+  );
 }
 
 /** Tables of the platform alone: no user reaches a row of them, not even "their own". */
-export const PLATFORM_TABLES: readonly string[] = ['idempotency_keys'];
+export const PLATFORM_TABLES: readonly string[] = ['hosts', 'idempotency_keys', 'notifications'];
 
 export function insertSql(table: string, row: Record<string, string | number>): string {
   const values = Object.values(row).map((value) =>

@@ -14,12 +14,15 @@ export class Launcher {
   #output = '';
   readonly ended: Promise<number | null>;
 
-  /** @param prefix a program, with arguments, that runs it: in another network, say. */
-  constructor(env: NodeJS.ProcessEnv, prefix: readonly string[] = []) {
+  /**
+   * @param prefix a program, with arguments, that runs it: in another network, say.
+   * @param clone the folder whose `npm start` it is.
+   */
+  constructor(env: NodeJS.ProcessEnv, prefix: readonly string[] = [], clone = projectRoot) {
     const [command = '', ...args] = [
       ...prefix,
       process.execPath,
-      path.join(projectRoot, 'scripts', 'start.mjs'),
+      path.join(clone, 'scripts', 'start.mjs'),
     ];
     this.#child = spawn(command, args, {
       cwd: projectRoot,
@@ -76,7 +79,7 @@ export class Place {
     );
   }
 
-  start(env: NodeJS.ProcessEnv = {}, prefix: readonly string[] = []): Launcher {
+  start(env: NodeJS.ProcessEnv = {}, prefix: readonly string[] = [], clone?: string): Launcher {
     const own = {
       ...process.env,
       DATA_DIR: this.dataDir,
@@ -87,7 +90,7 @@ export class Place {
       MANAGE_DOCKER: 'never',
       ...env,
     };
-    const launcher = new Launcher(own, prefix);
+    const launcher = new Launcher(own, prefix, clone);
     this.#launchers.push(launcher);
     return launcher;
   }

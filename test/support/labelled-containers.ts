@@ -19,6 +19,14 @@ export class LabelledContainers extends DockerContainers {
     return super.ensureVolume(this.labelled(spec));
   }
 
+  override renewVolume(spec: AgentContainerSpec) {
+    return super.renewVolume(this.labelled(spec));
+  }
+
+  override copyVolume(spec: AgentContainerSpec, from: string, signal?: AbortSignal) {
+    return super.copyVolume(this.labelled(spec), from, signal);
+  }
+
   override ensureContainer(spec: AgentContainerSpec) {
     return super.ensureContainer(this.labelled(spec));
   }

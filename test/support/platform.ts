@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { createBackend } from '../../api/backend/backend.js';
 import type { BackendDependencies } from '../../api/backend/dependencies.js';
 import { createContainersListener } from '../../api/containers/containers.js';
+import { HeartbeatSchedules } from '../../api/temporal/heartbeat-schedules.js';
 import { Supervisors } from '../../api/temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
@@ -15,7 +16,9 @@ import { loadConfig, type Config } from '../../src/config.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import { Database } from '../../src/database/database.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
+import { followEngine } from '../../worker/follow-engine.js';
 import { createWorkers } from '../../worker/platform-worker.js';
+import { keepReporting } from '../../worker/report-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from './docker.js';
 import { call, type Answer, type CallOptions } from './http.js';
@@ -159,11 +162,17 @@ async function build(
   const supervisors = new Supervisors(temporal.client, TEMPORAL_UI);
   // Not closed: the SDK goes on with its retries, and throws when it then finds it closed.
   const nowhere = () => Connection.lazy({ address: '127.0.0.1:1' });
-  const seenByApi = isDead('temporal')
-    ? new Supervisors(new Client({ connection: nowhere() }), TEMPORAL_UI)
-    : supervisors;
+  const seenByApi = isDead('temporal') ? new Client({ connection: nowhere() }) : temporal.client;
 
-  const backendParts = { config, database: db, secrets, supervisors: seenByApi, containers, log };
+  const backendParts = {
+    config,
+    database: db,
+    secrets,
+    supervisors: new Supervisors(seenByApi, TEMPORAL_UI),
+    heartbeatSchedules: new HeartbeatSchedules(seenByApi),
+    containers,
+    log,
+  };
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
   cleanups.push(backendListening.close);
   const webParts = {
@@ -182,7 +191,17 @@ async function build(
   const agentsListening = await forAgents.listen(bridge, 0);
   cleanups.push(agentsListening.close);
 
+  // Also while no worker runs: what is asked for then waits for one, as after a restart.
+  const reporting = new AbortController();
+  cleanups.push(() => Promise.resolve(reporting.abort()));
+  const { agentHost: id, agentHostCapacity: capacity, agentPortRange: ports } = config;
+  await keepReporting(
+    { database: db, containers: test.containers, host: { id, capacity, ports }, log },
+    reporting.signal,
+  );
+
   let workers: { worker: Worker; running: Promise<void> }[] = [];
+  let stopFollowing = () => Promise.resolve();
   const startWorkers = async () => {
     const made = await createWorkers({
       connection: temporal.connection,
@@ -191,15 +210,24 @@ async function build(
       database: db,
       containers,
       code: await workflowCode(),
-      host: 'local',
+      host: config.agentHost,
       image: config.agentRuntimeImage ?? '',
     });
     workers = made.map((worker) => ({ worker, running: worker.run() }));
+    const ending = new AbortController();
+    const following = followEngine(
+      { database: db, supervisors, containers, log, host: config.agentHost },
+      ending.signal,
+    );
+    stopFollowing = () => {
+      ending.abort();
+      return following;
+    };
   };
   const stopWorkers = async () => {
     const ending = workers.splice(0);
     for (const { worker } of ending) if (worker.getState() === 'RUNNING') worker.shutdown();
-    await Promise.all(ending.map(({ running }) => running));
+    await Promise.all([stopFollowing(), ...ending.map(({ running }) => running)]);
   };
   cleanups.push(stopWorkers);
   if (options.workers !== false) await startWorkers();

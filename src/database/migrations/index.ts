@@ -1,6 +1,11 @@
 import { migration as accounts } from './0001-accounts.js';
 import { migration as agents } from './0002-agents.js';
 import { migration as records } from './0003-records.js';
+import { migration as watchdog } from './0004-watchdog.js';
+import { migration as releases } from './0005-releases.js';
+import { migration as notifications } from './0006-notifications.js';
+import { migration as hosts } from './0007-hosts.js';
+import { migration as heartbeats } from './0008-heartbeats.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -8,4 +13,9 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '0001-accounts', migration: accounts },
   { name: '0002-agents', migration: agents },
   { name: '0003-records', migration: records },
+  { name: '0004-watchdog', migration: watchdog },
+  { name: '0005-releases', migration: releases },
+  { name: '0006-notifications', migration: notifications },
+  { name: '0007-hosts', migration: hosts },
+  { name: '0008-heartbeats', migration: heartbeats },
 ];

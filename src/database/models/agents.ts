@@ -9,6 +9,8 @@ import {
 } from 'sequelize';
 import type { Plan } from '../../accounts/plans.js';
 import type { OperationKind, OperationStatus } from '../../agents/operation-rules.js';
+import type { WatchdogMemory } from '../../agents/watchdog.js';
+import type { PreviousRelease } from './releases.js';
 
 /** What the owner wants of an agent. */
 export type DesiredState = 'running' | 'stopped' | 'deleted';
@@ -41,6 +43,14 @@ export interface AgentRow extends Model<
   image: string | null;
   runtimeVersion: string | null;
   containerId: string | null;
+  /** The volume that holds its memory; null for one that is named like the container. */
+  volume: CreationOptional<string | null>;
+  /** Set while it is being replaced. */
+  previousRelease: CreationOptional<PreviousRelease | null>;
+  /** The image that it could not be updated to last. */
+  failedImage: CreationOptional<string | null>;
+  /** Null until it ran for the first time. */
+  watchdog: CreationOptional<WatchdogMemory | null>;
   parentAgentId: string | null;
   generation: CreationOptional<number>;
   verified: CreationOptional<boolean>;
@@ -75,6 +85,10 @@ export const defineAgent = (sequelize: Sequelize) =>
       image: DataTypes.TEXT,
       runtimeVersion: DataTypes.TEXT,
       containerId: DataTypes.TEXT,
+      volume: DataTypes.TEXT,
+      previousRelease: DataTypes.JSONB,
+      failedImage: DataTypes.TEXT,
+      watchdog: DataTypes.JSONB,
       parentAgentId: DataTypes.TEXT,
       generation: { type: DataTypes.INTEGER, allowNull: false, defaultValue: 1 },
       verified: { type: DataTypes.BOOLEAN, allowNull: false, defaultValue: false },
@@ -110,6 +124,7 @@ export const defineAgent = (sequelize: Sequelize) =>
         { name: 'agents_id_user_key', unique: true, fields: ['id', 'user_id'] },
         { name: 'agents_user_created', fields: ['user_id', 'created_at', 'id'] },
         { name: 'agents_parent', fields: ['parent_agent_id'] },
+        { name: 'agents_host_present', fields: ['host'], where: { deleted_at: null } },
       ],
     },
   );
@@ -149,6 +164,10 @@ export interface OperationInput {
   readonly aiProvider?: string;
   readonly model?: string;
   readonly config?: Record<string, unknown>;
+  /** The image of an `update`. */
+  readonly image?: string;
+  /** The archive of a `restore`. */
+  readonly archiveId?: string;
 }
 
 export interface OperationRow extends Model<
@@ -160,7 +179,7 @@ export interface OperationRow extends Model<
   userId: string;
   kind: OperationKind;
   status: CreationOptional<OperationStatus>;
-  /** What a `configure` brings: columns of the agent that it sets when it begins. */
+  /** What it brings. A `configure` sets columns of the agent when it begins. */
   input: OperationInput | null;
   error: string | null;
   runId: string | null;

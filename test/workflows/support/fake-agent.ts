@@ -1,14 +1,26 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { ContainerActivities } from '../../../activities/containers.js';
+import type { NotificationActivities } from '../../../activities/notifications.js';
 import type { RecordActivities } from '../../../activities/records.js';
+import type { ReleaseActivities, ReleaseRecordActivities } from '../../../activities/releases.js';
+import type { WatchdogActivities } from '../../../activities/watchdog.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
 import type { OperationEnd } from '../../../src/agents/agent-records.js';
 import type { ContainerHealth, Observation } from '../../../src/agents/observation.js';
+import type {
+  DeathCause,
+  WatchdogMemory,
+  WatchdogSettings,
+  WatchdogTransition,
+} from '../../../src/agents/watchdog.js';
 import { poll } from '../../../scripts/poll.js';
 
-export type ContainerStep = keyof ContainerActivities;
-export type Step = ContainerStep | keyof RecordActivities;
+type EngineActivities = ContainerActivities & ReleaseActivities & WatchdogActivities;
+
+export type ContainerStep = keyof EngineActivities;
+export type Step =
+  ContainerStep | keyof (RecordActivities & ReleaseRecordActivities & NotificationActivities);
 
 /** What a step does instead of succeeding; it may still succeed by returning. */
 export type Misbehaviour = (attempt: number) => Promise<void> | void;
@@ -29,6 +41,16 @@ export const BRING_UP: readonly string[] = [
 /** Asked for at the same time, so that they begin in any order. */
 const CONCURRENT = ['ensureImage', 'createVolume', 'createNetwork'];
 
+/** The defaults of the contract. */
+export const SETTINGS: WatchdogSettings = {
+  startupFailureThreshold: 3,
+  maxRepairAttempts: 2,
+  crashLoopWindowMs: 5 * 60_000,
+  crashLoopThreshold: 3,
+  degradedCheckIntervalMs: 5_000,
+  autoRepair: true,
+};
+
 const FIRST_PORT = 40_000;
 const DEADLINE_MS = 30_000;
 
@@ -44,7 +66,16 @@ export class FakeAgent {
   readonly observations: Pick<Observation, 'health' | 'reason'>[] = [];
   /** What the next check sees. */
   health: ContainerHealth = 'healthy';
+  /** Whether an update brings another image than the one that runs. */
+  imageIsNew = true;
+  /** How the container ended, when it has. */
+  death: DeathCause = 'exit';
   checks = 0;
+  readonly transitions: WatchdogTransition[] = [];
+  /** What operators were told. */
+  readonly notices: string[] = [];
+  /** What the watchdog remembers, as it was written down last. */
+  memory: WatchdogMemory | undefined;
   /** What `beginOperation` answers, by operation; `begun` otherwise. */
   readonly beginnings = new Map<string, 'withdrawn' | 'gone'>();
   #underWay = 0;
@@ -69,7 +100,9 @@ export class FakeAgent {
    * together stand by name.
    */
   get containerSteps(): string[] {
-    const steps = this.steps.filter((step) => !/#|^(record|begin|finish|watch)/.test(step));
+    const steps = this.steps.filter(
+      (step) => !/#|^(record|begin|finish|watch|look|notify)/.test(step),
+    );
     for (let from = 0, to = 0; from < steps.length; from = to + 1) {
       for (to = from; CONCURRENT.includes(steps[to] ?? ''); to++);
       steps.splice(from, to - from, ...steps.slice(from, to).sort());
@@ -90,12 +123,15 @@ export class FakeAgent {
   }
 
   /** Waits in real time; time inside workflows stands still unless a test moves it. */
-  async until(what: string, holds: () => boolean): Promise<void> {
+  async until(what: string, holds: () => boolean, timeoutMs = DEADLINE_MS): Promise<void> {
     const held = await poll(() => Promise.resolve(holds() || undefined), {
-      timeoutMs: DEADLINE_MS,
+      timeoutMs,
       everyMs: 10,
     });
-    if (!held) throw new Error(`Not seen that ${what}, but: ${this.steps.join(' ')}`);
+    if (!held)
+      throw new Error(
+        `Not seen that ${what}, but: ${this.steps.join(' ')}; ${this.states.join(', ')}`,
+      );
   }
 
   async step(step: Step, isContainers = false): Promise<void> {
@@ -123,8 +159,39 @@ export class FakeAgent {
         nextRetryDelay: CHECK_INTERVAL_MS,
       });
     }
-    const reason = health === 'healthy' ? null : `It is ${health}`;
-    return { health, reason, observedAt: '2026-01-01T00:00:00.000Z' };
+    return this.#seen();
+  }
+
+  look(): Observation {
+    this.checks++;
+    return this.#seen();
+  }
+
+  #seen(): Observation {
+    const { health } = this;
+    return {
+      health,
+      reason: health === 'healthy' ? null : `It is ${health}`,
+      ...(health === 'stopped' && { death: this.death }),
+      observedAt: '2026-01-01T00:00:00.000Z',
+    };
+  }
+
+  /** The states it went through, as written down. */
+  get states(): string[] {
+    return this.transitions.map(({ memory, cause }) => `${memory.state} (${cause})`);
+  }
+
+  changed(transition: WatchdogTransition | undefined): void {
+    if (!transition || this.transitions.some(({ id }) => id === transition.id)) return;
+    this.transitions.push(transition);
+    this.memory = transition.memory;
+  }
+
+  /** Waits in real time until the watchdog has written down these states, in this order. */
+  async went(...states: string[]): Promise<void> {
+    const tail = () => this.states.slice(-states.length).join();
+    await this.until(`it goes ${states.join(', ')}`, () => tail() === states.join());
   }
 
   port = 0;
@@ -136,9 +203,12 @@ export class FakeAgent {
 }
 
 /** The activities of all agents of a test file, each routed to its fake. */
-export function fakeActivities(agentOf: (agent: AgentRef) => FakeAgent): {
-  containers: ContainerActivities;
-  records: RecordActivities;
+export function fakeActivities(
+  agentOf: (agent: AgentRef) => FakeAgent,
+  settings: () => WatchdogSettings,
+): {
+  containers: EngineActivities;
+  records: RecordActivities & ReleaseRecordActivities & NotificationActivities;
 } {
   const container = (step: ContainerStep) => (agent: AgentRef) => agentOf(agent).step(step, true);
   return {
@@ -154,6 +224,24 @@ export function fakeActivities(agentOf: (agent: AgentRef) => FakeAgent): {
       removeNetwork: container('removeNetwork'),
       removeVolume: container('removeVolume'),
       watchHealth: (agent, last) => agentOf(agent).watch(last),
+      async lookAtAgent(agent) {
+        await agentOf(agent).step('lookAtAgent');
+        return agentOf(agent).look();
+      },
+      async watchDegraded(agent, last) {
+        await agentOf(agent).step('watchDegraded');
+        return agentOf(agent).watch(last);
+      },
+      async findImage(agent) {
+        await agentOf(agent).step('findImage');
+        return agentOf(agent).imageIsNew;
+      },
+      setAside: container('setAside'),
+      makeVolume: container('makeVolume'),
+      takeBack: container('takeBack'),
+      removeLeftovers: container('removeLeftovers'),
+      recordCrash: (agent) => agentOf(agent).step('recordCrash'),
+      killGateway: container('killGateway'),
     },
     records: {
       async reservePort(agent, above) {
@@ -169,14 +257,34 @@ export function fakeActivities(agentOf: (agent: AgentRef) => FakeAgent): {
         await agentOf(agent).step('recordObservation');
         agentOf(agent).observations.push({ health, reason });
       },
-      async beginOperation(agent, { id }) {
+      recordUpdate: (agent) => agentOf(agent).step('recordUpdate'),
+      beginRelease: (agent) => agentOf(agent).step('beginRelease'),
+      keepRelease: (agent) => agentOf(agent).step('keepRelease'),
+      rollBackRelease: (agent) => agentOf(agent).step('rollBackRelease'),
+      notify: async (notification) => {
+        await agentOf(notification.agent).step('notify');
+        agentOf(notification.agent).notices.push(notification.event);
+        return {};
+      },
+      watchdogSettings: () => Promise.resolve(settings()),
+      async recordTransition(agent, transition) {
+        await agentOf(agent).step('recordTransition');
+        agentOf(agent).changed(transition);
+      },
+      async recordRepairAttempt(agent, memory) {
+        await agentOf(agent).step('recordRepairAttempt');
+        agentOf(agent).memory = memory;
+      },
+      async beginOperation(agent, { id, transition }) {
         await agentOf(agent).step('beginOperation');
+        agentOf(agent).changed(transition);
         const answer = agentOf(agent).beginnings.get(id) ?? 'begun';
         if (answer === 'begun') agentOf(agent).begun.push(id);
         return answer;
       },
-      async finishOperation(agent, { id, status, error }) {
+      async finishOperation(agent, { id, status, error, transition }) {
         await agentOf(agent).step('finishOperation');
+        agentOf(agent).changed(transition);
         agentOf(agent).finished.push({ id, status, error });
       },
     },

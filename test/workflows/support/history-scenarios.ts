@@ -17,7 +17,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     await finished(agent, 'provision', 'succeeded');
     await agent.reached('watchHealth');
     await supervisor.checkNow();
-    await agent.reached('recordObservation');
+    await agent.reached('lookAtAgent');
     for (const kind of ['stop', 'start', 'configure', 'restart', 'stop', 'configure'] as const) {
       const id = `${kind}-${agent.finished.length}`;
       await supervisor.request(kind, id);
@@ -58,21 +58,41 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'deletion-while-restarting': during('restart', 'stopContainer'),
   'deletion-while-configuring': during('configure', 'awaitReady'),
 
+  'update-rolled-back': async (lab, agent) => {
+    const supervisor = await lab.supervise(agent);
+    agent.on('awaitReady', () => {
+      if (agent.steps.filter((step) => step === 'awaitReady').length === 1) return refuse()(1);
+    });
+    await supervisor.request('update', 'update');
+    await finished(agent, 'update', 'failed');
+    await deleted(supervisor, agent);
+  },
+
+  'memory-reset': async (lab, agent) => {
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('reset-memory', 'reset');
+    await finished(agent, 'reset', 'succeeded');
+    await deleted(supervisor, agent);
+  },
+
   'container-ended': async (lab, agent) => {
+    const supervisor = await lab.supervise(agent);
+    await agent.reached('watchHealth');
     agent.health = 'stopped';
     agent.on('startContainer', () => {
       agent.health = 'healthy';
     });
-    const supervisor = await lab.supervise(agent);
-    await agent.reached('recordRunning');
+    await supervisor.containerEnded();
+    // A real server: the pause and the grace of a repair are waited for.
+    await agent.until('it is repaired', () => agent.states.includes('running (repaired)'), 60_000);
 
     agent.health = 'stopped';
-    agent.on('startContainer', refuse());
+    await supervisor.engineReturned();
+    await agent.went('starting (host_returned)', 'running (healthy)');
+    agent.on('killGateway', untilCancelled);
+    agent.health = 'unhealthy';
     await supervisor.checkNow();
-    await agent.reached('recordObservation', 3);
-    agent.on('startContainer', untilCancelled);
-    await supervisor.checkNow();
-    await agent.reached('startContainer', 3);
+    await agent.reached('killGateway', 2);
     await deleted(supervisor, agent);
   },
 };

@@ -18,6 +18,17 @@ const cancellable: ActivityOptions = {
 export const engineCall = cancellable;
 export const imageCall = cancellable;
 export const readinessWait = cancellable;
+export const volumeCopy = cancellable;
 export const removal = onContainer;
 export const compensation = onContainer;
 export const healthWatch: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
+export const endlessEngineCall = cancellable;
+export const look: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
+export const degradedWatch = look;
+export const crashReport = onContainer;
+export const notification = onContainer;
+export const beat: ActivityOptions = {
+  scheduleToStartTimeout: '2 seconds',
+  startToCloseTimeout: '5 seconds',
+  retry: { maximumAttempts: 1 },
+};

@@ -19,6 +19,7 @@ import { poll } from '../../../scripts/poll.js';
 import { readSettings } from '../../../scripts/settings.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
 import type { OperationKind } from '../../../src/agents/operation-rules.js';
+import type { WatchdogMemory } from '../../../src/agents/watchdog.js';
 import {
   PLATFORM_TASK_QUEUE,
   containersTaskQueue,
@@ -28,7 +29,7 @@ import {
 import type { provisionAgent } from '../../../workflows/provision-agent.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-attributes.js';
 import * as supervision from '../../../workflows/supervise-agent-messages.js';
-import { FakeAgent, fakeActivities } from './fake-agent.js';
+import { FakeAgent, SETTINGS, fakeActivities } from './fake-agent.js';
 
 const HOST = 'lab';
 
@@ -38,11 +39,24 @@ const quiet = new DefaultLogger('ERROR');
 
 let installed: Runtime | undefined;
 
+export { SETTINGS };
+
 export type Requested = keyof typeof supervision.OPERATION_UPDATES;
+
+/** What the watchdog remembers of an agent with which nothing has happened. */
+export const RUNNING: WatchdogMemory = {
+  state: 'running',
+  since: 0,
+  crashes: [],
+  repairAttempts: 0,
+  lastRepair: null,
+};
 
 interface LabOptions {
   /** A bundle in which activities time out within a second instead of minutes. */
   readonly shortTimeouts?: boolean;
+  /** Workers keep running workflows in memory, as in production, instead of replaying each step. */
+  readonly cached?: boolean;
   /** The server; one that skips time when there is none. */
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
@@ -73,10 +87,13 @@ export class WorkflowLab {
   #workers: Worker[] = [];
   #running: Promise<unknown> = Promise.resolve();
   readonly #supervised: Supervised[] = [];
+  /** The watchdog's, for all agents. */
+  settings = SETTINGS;
 
   private constructor(
     readonly environment: TestWorkflowEnvironment,
     private readonly bundle: WorkflowBundleWithSourceMap,
+    private readonly cached: boolean,
   ) {}
 
   static async open(options: LabOptions = {}): Promise<WorkflowLab> {
@@ -86,7 +103,7 @@ export class WorkflowLab {
     });
     const bundle = await bundleWorkflows(options);
     const environment = await (options.environment ?? timeSkipping)();
-    const lab = new WorkflowLab(environment, bundle);
+    const lab = new WorkflowLab(environment, bundle, options.cached ?? false);
     await lab.startWorkers();
     return lab;
   }
@@ -120,7 +137,14 @@ export class WorkflowLab {
         workflowId: superviseAgentId(agent.ref.agentId),
         taskQueue: PLATFORM_TASK_QUEUE,
         args: [
-          { ...agent.ref, desired: 'running', provisioned: true, observed: 'healthy', ...input },
+          {
+            ...agent.ref,
+            desired: 'running',
+            provisioned: true,
+            observed: 'healthy',
+            ...(input.provisioned !== false && { watchdog: RUNNING }),
+            ...input,
+          },
         ],
       },
     );
@@ -144,7 +168,10 @@ export class WorkflowLab {
   }
 
   async startWorkers(): Promise<void> {
-    const { containers, records } = fakeActivities((ref) => this.#agentOf(ref));
+    const { containers, records } = fakeActivities(
+      (ref) => this.#agentOf(ref),
+      () => this.settings,
+    );
     const connection = this.environment.nativeConnection;
     const { namespace = 'default' } = this.environment;
     const common = { connection, namespace, shutdownGraceTime: '1 second' } as const;
@@ -154,8 +181,8 @@ export class WorkflowLab {
         taskQueue: PLATFORM_TASK_QUEUE,
         workflowBundle: this.bundle,
         activities: records,
-        // Every step is taken from the history alone, as after the end of a worker.
-        maxCachedWorkflows: 0,
+        // Else every step is taken from the history alone, as after the end of a worker.
+        ...(!this.cached && { maxCachedWorkflows: 0 }),
       }),
       Worker.create({
         ...common,
@@ -207,6 +234,20 @@ export class Supervised {
 
   async checkNow(): Promise<void> {
     await this.handle.signal(supervision.checkNow);
+  }
+
+  async containerEnded(end: Partial<supervision.ContainerEnd> = {}): Promise<void> {
+    await this.handle.signal(supervision.containerEnded, {
+      containerId: 'container',
+      cause: 'exit',
+      exitCode: 1,
+      at: 0,
+      ...end,
+    });
+  }
+
+  async engineReturned(awayFrom = 0): Promise<void> {
+    await this.handle.signal(supervision.engineReturned, { awayFrom });
   }
 
   async historyLength(): Promise<number> {

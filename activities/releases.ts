@@ -1,0 +1,60 @@
+import { Context } from '@temporalio/activity';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { ReleaseRecords } from '../src/agents/release-records.js';
+import type { ContainerActivityDependencies } from './containers.js';
+import { telling } from './failures.js';
+import { heartbeating } from './heartbeat.js';
+
+export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
+  readonly releases: ReleaseRecords;
+}
+
+/** What replacing an agent's container or memory does on its engine. All of it may run again. */
+export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
+  const { containers, releases, specs } = dependencies;
+  const engine = <T>(work: () => Promise<T>) => telling(() => heartbeating(work));
+
+  return {
+    /** Finds or pulls the image that the agent is to be updated to; false for the one it has. */
+    findImage: (agent: AgentRef, operationId: string): Promise<boolean> =>
+      engine(async () => {
+        const { image } = await releases.replacementOf(agent, operationId);
+        if (image === undefined || image === (await specs.imageOf(agent))) return false;
+        await containers.ensureImage(image, { signal: Context.current().cancellationSignal });
+        return true;
+      }),
+
+    /** Keeps the stopped container, so that the agent can go back to it. */
+    setAside: (agent: AgentRef): Promise<void> => engine(() => containers.setAside(agent.agentId)),
+
+    /** Makes the volume that the operation gives the agent: empty, or a copy. */
+    makeVolume: (agent: AgentRef, operationId: string): Promise<void> =>
+      engine(async () => {
+        const { volume, copyOf } = await releases.replacementOf(agent, operationId);
+        const spec = { ...(await specs.specOf(agent)), volume };
+        if (copyOf === undefined) return containers.renewVolume(spec);
+        return containers.copyVolume(spec, copyOf, Context.current().cancellationSignal);
+      }),
+
+    /** Goes back to the container that was set aside. */
+    takeBack: (agent: AgentRef): Promise<void> => engine(() => containers.takeBack(agent.agentId)),
+
+    /** Removes what the agent neither uses, nor may go back to, nor has archived. */
+    removeLeftovers: (agent: AgentRef): Promise<void> =>
+      engine(async () => containers.removeVolumes(agent.agentId, await releases.volumesOf(agent))),
+  };
+}
+
+export type ReleaseActivities = ReturnType<typeof createReleaseActivities>;
+
+/** What it writes to the database. Run as local activities: short and idempotent. */
+export function createReleaseRecordActivities(releases: ReleaseRecords) {
+  return {
+    recordUpdate: releases.recordUpdate.bind(releases),
+    beginRelease: releases.beginRelease.bind(releases),
+    keepRelease: releases.keepRelease.bind(releases),
+    rollBackRelease: releases.rollBackRelease.bind(releases),
+  };
+}
+
+export type ReleaseRecordActivities = ReturnType<typeof createReleaseRecordActivities>;

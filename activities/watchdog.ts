@@ -1,0 +1,108 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { ContainerHealth, Observation } from '../src/agents/observation.js';
+import { observeAgent } from '../src/agents/observe-agent.js';
+import { logHistory } from '../src/logs/live-logs.js';
+import type { ContainerActivityDependencies } from './containers.js';
+import { telling } from './failures.js';
+import { heartbeating } from './heartbeat.js';
+
+/** How soon to look again while a container starts, and while the engine does not answer. */
+const STARTING_DELAY_MS = 2_000;
+const ENGINE_DELAY_MS = 10_000;
+
+/** A gateway that has just failed its health check gets this long to answer a second look. */
+const SECOND_LOOK_MS = 3_000;
+
+/** Lines of its log that are kept with a crash, and characters of each. */
+const LAST_LINES = 20;
+const LINE_LENGTH = 500;
+
+export interface WatchdogActivityDependencies extends ContainerActivityDependencies {
+  /** Milliseconds between two checks of a healthy agent. */
+  readonly checkIntervalMs: number;
+  /** Milliseconds between two checks of an agent that is not well. */
+  readonly degradedCheckIntervalMs: number;
+}
+
+/** How the watchdog sees an agent, and what it does to one that is not well. */
+export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
+  const { containers, specs, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
+
+  return {
+    /**
+     * Returns only when the agent's health is not `last` any more. As long as it is, the attempt
+     * fails and is retried after the interval: that leaves no event in the workflow's history.
+     */
+    async watchHealth(agent: AgentRef, last: ContainerHealth | null): Promise<Observation> {
+      const seen = await lookAt(agent);
+      // Who was well and does not answer any more is not starting.
+      if (seen.health === 'starting' && last !== 'healthy') throw unchanged(STARTING_DELAY_MS);
+      if (seen.health === last) {
+        await specs.recordSeen(agent, seen);
+        throw unchanged(checkIntervalMs);
+      }
+      return seen;
+    },
+
+    /** What is to be seen of the agent now. */
+    lookAtAgent: (agent: AgentRef): Promise<Observation> =>
+      heartbeating(() => lookAt(agent, SECOND_LOOK_MS)),
+
+    /** Looks every few seconds, and returns when the agent's health is not `last` any more. */
+    watchDegraded: (agent: AgentRef, last: ContainerHealth | null): Promise<Observation> =>
+      heartbeating(async () => {
+        const { cancellationSignal } = Context.current();
+        for (;;) {
+          const seen = await lookAt(agent);
+          if (seen.health !== last && seen.health !== 'starting') return seen;
+          await specs.recordSeen(agent, seen);
+          await delay(degradedCheckIntervalMs, undefined, { signal: cancellationSignal });
+        }
+      }),
+
+    /** Keeps with a crash how the container ended and what it wrote last. */
+    recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
+      telling(async () => {
+        const container = await containers.inspect(agent.agentId);
+        const hide = await specs.tokensOf(agent);
+        const { lines } = await logHistory(containers, agent.agentId, {
+          limit: LAST_LINES,
+          cursor: undefined,
+          hide,
+        });
+        await specs.recordCrash(agent, transitionId, {
+          exitCode: container?.exitCode ?? null,
+          oomKilled: container?.oomKilled ?? false,
+          lastLines: lines.map(({ line }) => line.slice(0, LINE_LENGTH)),
+        });
+      }),
+
+    /** Kills the gateway, which is what the container runs. Missing or ended is well. */
+    killGateway: (agent: AgentRef): Promise<void> =>
+      telling(() => heartbeating(() => containers.kill(agent.agentId))),
+  };
+
+  async function lookAt(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
+    try {
+      const { port } = await specs.gatewayOf(agent);
+      return await observeAgent(containers, agent.agentId, port, timeoutMs);
+    } catch (error) {
+      // Nothing was seen: the last observation stands, with its time.
+      throw unchanged(ENGINE_DELAY_MS, error);
+    }
+  }
+}
+
+export type WatchdogActivities = ReturnType<typeof createWatchdogActivities>;
+
+function unchanged(nextRetryDelay: number, cause?: unknown): ApplicationFailure {
+  return ApplicationFailure.create({
+    message: cause instanceof Error ? cause.message : 'No change',
+    type: cause === undefined ? 'Unchanged' : 'NotObserved',
+    category: ApplicationFailureCategory.BENIGN,
+    nextRetryDelay,
+  });
+}

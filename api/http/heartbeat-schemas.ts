@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { FREQUENCY_FORMAT, isFrequency } from '../../src/heartbeat/frequency.js';
+import { nextHeartbeat, type Heartbeat } from '../../src/heartbeat/heartbeats.js';
+
+/** What of a heartbeat can be set, on both listeners. */
+export const heartbeatChange = z.object({
+  frequency: z
+    .string()
+    .refine(isFrequency, { error: `frequency must be ${FREQUENCY_FORMAT}` })
+    .optional(),
+  enabled: z.boolean().optional(),
+});
+
+const time = z.iso.datetime().nullable();
+
+/** A heartbeat as users see it. */
+export const heartbeatView = z.strictObject({
+  frequency: z.string(),
+  enabled: z.boolean(),
+  lastHeartbeat: time,
+  nextHeartbeat: time,
+});
+
+/** The same once it was set. */
+export const heartbeatSet = heartbeatView.extend({ lastUpdated: z.iso.datetime() });
+
+export function presentHeartbeat(heartbeat: Heartbeat): z.infer<typeof heartbeatView> {
+  const { enabled, frequency, lastHeartbeatAt } = heartbeat;
+  return {
+    frequency,
+    enabled,
+    lastHeartbeat: lastHeartbeatAt?.toISOString() ?? null,
+    nextHeartbeat: nextHeartbeat(heartbeat)?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { WATCHDOG_CAUSES, WATCHDOG_STATES, crashesWithin } from '../../src/agents/watchdog.js';
+import type { Config } from '../../src/config.js';
+import type { AgentRow, WatchdogTransitionRow } from '../../src/database/models.js';
+
+/** What the watchdog makes of an agent (decision 17), on both listeners. */
+export const watchdogView = z.strictObject({
+  state: z.enum(WATCHDOG_STATES),
+  since: z.iso.datetime(),
+  crashesInWindow: z.number().int(),
+  repairAttempts: z.number().int().describe('Attempts of the last repair'),
+  lastRepair: z.iso.datetime().nullable().describe('When its last attempt began'),
+});
+
+/** One change of the watchdog's state, on both listeners. */
+export const watchdogTransition = z.strictObject({
+  id: z.string(),
+  from: z.enum(WATCHDOG_STATES),
+  to: z.enum(WATCHDOG_STATES),
+  cause: z.enum(WATCHDOG_CAUSES),
+  reason: z.string().nullable(),
+  crash: z
+    .strictObject({
+      exitCode: z.number().int().nullable(),
+      oomKilled: z.boolean(),
+      lastLines: z.array(z.string()),
+    })
+    .nullable()
+    .describe('How the container ended, and what it wrote last'),
+  at: z.iso.datetime(),
+});
+
+/** An agent that never ran is as its creation left it. */
+export function presentWatchdog(
+  agent: AgentRow,
+  { watchdog: { crashLoopWindowMs } }: Pick<Config, 'watchdog'>,
+): z.infer<typeof watchdogView> {
+  const { watchdog } = agent;
+  if (!watchdog) {
+    return {
+      state: agent.status === 'pending' ? 'starting' : 'stopped',
+      since: agent.createdAt.toISOString(),
+      crashesInWindow: 0,
+      repairAttempts: 0,
+      lastRepair: null,
+    };
+  }
+  const { crashes, lastRepair, repairAttempts, since, state } = watchdog;
+  return {
+    state,
+    since: new Date(since).toISOString(),
+    crashesInWindow: crashesWithin(crashes, Date.now(), crashLoopWindowMs).length,
+    repairAttempts,
+    lastRepair: lastRepair === null ? null : new Date(lastRepair).toISOString(),
+  };
+}
+
+export function presentTransition(row: WatchdogTransitionRow): z.infer<typeof watchdogTransition> {
+  return {
+    id: row.id,
+    from: row.fromState,
+    to: row.toState,
+    cause: row.cause,
+    reason: row.reason,
+    crash: row.crash && { ...row.crash, lastLines: [...row.crash.lastLines] },
+    at: row.at.toISOString(),
+  };
+}

@@ -1,0 +1,41 @@
+import { isGrpcServiceError, type Client } from '@temporalio/client';
+import { UnavailableError } from '../../src/errors.js';
+
+const UNREACHABLE = 'The workflow engine cannot be reached; try again';
+
+/**
+ * Runs calls to the workflow engine that together end within the time: a request waits for them.
+ *
+ * @throws UnavailableError when it cannot be reached. What was asked for may have happened.
+ */
+export async function engineCall<T>(
+  client: Client,
+  timeoutMs: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await bounded(client.withDeadline(Date.now() + timeoutMs, work), timeoutMs);
+  } catch (error) {
+    if (isGrpcServiceError(error) || isGrpcServiceError(cause(error))) {
+      throw new UnavailableError(UNREACHABLE, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** The SDK's pauses between its own retries go on past its deadline by seconds. */
+async function bounded<T>(call: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new UnavailableError(UNREACHABLE)), timeoutMs);
+  });
+  try {
+    return await Promise.race([call, tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function cause(error: unknown): unknown {
+  return error instanceof Error ? error.cause : undefined;
+}

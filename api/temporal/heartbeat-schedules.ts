@@ -1,0 +1,82 @@
+import {
+  ScheduleAlreadyRunning,
+  ScheduleNotFoundError,
+  ScheduleOverlapPolicy,
+  type Client,
+  type ScheduleOptions,
+  type ScheduleOptionsStartWorkflowAction,
+} from '@temporalio/client';
+import { frequencyMs } from '../../src/heartbeat/frequency.js';
+import {
+  anchorOf,
+  type HeartbeatScheduler,
+  type SetHeartbeat,
+} from '../../src/heartbeat/heartbeats.js';
+import type { beatAgents } from '../../workflows/beat-agents.js';
+import { PLATFORM_TASK_QUEUE, beatAgentsId, heartbeatScheduleId } from '../../workflows/ids.js';
+import { AGENT_OWNER } from '../../workflows/search-attributes.js';
+import { engineCall } from './engine-call.js';
+
+/** Less than others wait for the row of the setting, which is held meanwhile. */
+const CALL_TIMEOUT_MS = 4_000;
+
+/** A beat that was missed for longer, because the engine was out, waits for the next one. */
+const CATCHUP_WINDOW = '1 minute';
+
+type BeatAction = ScheduleOptionsStartWorkflowAction<typeof beatAgents>;
+
+/** The workflow engine's schedules of the users' heartbeats: one for each that is enabled. */
+export class HeartbeatSchedules implements HeartbeatScheduler {
+  constructor(private readonly client: Client) {}
+
+  /**
+   * Makes the user's schedule what the setting says. Again it changes nothing.
+   *
+   * @throws UnavailableError
+   */
+  async apply(heartbeat: SetHeartbeat): Promise<void> {
+    await engineCall(this.client, CALL_TIMEOUT_MS, () =>
+      heartbeat.enabled ? this.set(heartbeat) : this.remove(heartbeat.userId),
+    );
+  }
+
+  private async set(heartbeat: SetHeartbeat): Promise<void> {
+    const { schedule } = this.client;
+    const scheduleId = heartbeatScheduleId(heartbeat.userId);
+    const options = scheduleOptions(heartbeat);
+    try {
+      await schedule.create({ scheduleId, ...options });
+    } catch (error) {
+      if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+      await schedule.getHandle(scheduleId).update(() => ({ ...options, state: {} }));
+    }
+  }
+
+  private async remove(userId: string): Promise<void> {
+    try {
+      await this.client.schedule.getHandle(heartbeatScheduleId(userId)).delete();
+    } catch (error) {
+      if (!(error instanceof ScheduleNotFoundError)) throw error;
+    }
+  }
+}
+
+function scheduleOptions(
+  heartbeat: SetHeartbeat,
+): Omit<ScheduleOptions<BeatAction>, 'scheduleId' | 'memo' | 'state'> {
+  const { userId } = heartbeat;
+  const every = frequencyMs(heartbeat.frequency);
+  const action: BeatAction = {
+    type: 'startWorkflow',
+    workflowType: 'beatAgents',
+    workflowId: beatAgentsId(userId),
+    taskQueue: PLATFORM_TASK_QUEUE,
+    args: [{ userId }],
+    typedSearchAttributes: [{ key: AGENT_OWNER, value: userId }],
+  };
+  return {
+    spec: { intervals: [{ every, offset: anchorOf(heartbeat) % every }] },
+    action,
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: CATCHUP_WINDOW },
+  };
+}

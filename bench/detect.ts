@@ -1,0 +1,131 @@
+// How soon a death or a hang is detected, and how soon the agent is well again.
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { Database } from '../src/database/database.js';
+import { ensureTestImage } from '../test/agent-image/ensure-test-image.js';
+import { runBenchmark } from './support/cleanups.js';
+import { DeathListener } from './support/death-listener.js';
+import { type Deed, hangGateway, killContainer, killGateway } from './support/deeds.js';
+import { type BenchEngine, freeSubnetPool, obtainEngine } from './support/engine.js';
+import { makeFolder } from './support/folder.js';
+import { PlatformAgents } from './support/platform-agents.js';
+import { BenchPlatform } from './support/platform.js';
+import { type Recovery, recoveryAfter } from './support/recoveries.js';
+import { figure, median, quantile } from './support/statistics.js';
+import { printTable } from './support/table.js';
+
+/** Milliseconds: of 99 in 100 deaths, and of every recovery over what the spec orders. */
+const AIM_DETECTED = 1_000;
+const AIM_HEALED = 5_000;
+
+/** What a repair takes by the spec: 5 s before the start, and 30 s of grace after it. */
+const ORDERED_MS = 35_000;
+
+/** Between two deeds, so that each of them is measured and not how many come at once. */
+const SPREAD_MS = 500;
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '50' },
+    agents: { type: 'string', default: '25' },
+    /** As WATCHDOG_CHECK_INTERVAL: what a hang waits for. */
+    interval: { type: 'string', default: '10s' },
+  },
+});
+
+const DEEDS: readonly { name: string; deed: Deed; isDeath: boolean }[] = [
+  { name: 'docker kill', deed: killContainer, isDeath: true },
+  { name: 'kill -9 of the gateway', deed: killGateway, isDeath: true },
+  { name: 'hang', deed: hangGateway, isDeath: false },
+];
+
+interface Measured extends Recovery {
+  /** Until dockerode's own listener heard the same death. */
+  readonly heard: number;
+}
+
+await runBenchmark(async (atEnd) => {
+  const folder = await makeFolder(atEnd);
+  const engine = await obtainEngine(folder, atEnd);
+  const platform = await BenchPlatform.start(path.join(folder, 'platform'), {
+    DOCKER_HOST: engine.host,
+    AGENT_RUNTIME_IMAGE: await ensureTestImage(engine.docker),
+    AGENT_SUBNET_POOL: await freeSubnetPool(engine.docker),
+    AGENT_PORT_RANGE: '22100-22999',
+    WATCHDOG_CHECK_INTERVAL: options.interval,
+    // Every agent is hurt several times: here it is to be repaired every time.
+    WATCHDOG_CRASH_LOOP_THRESHOLD: '100',
+  });
+  const agents = new PlatformAgents(platform, engine);
+  atEnd(() => agents.removeRest());
+  atEnd(() => platform.stop());
+  const database = new Database(platform.databaseUrl, { maxConnections: 2 });
+  atEnd(() => database.close());
+  const listener = await DeathListener.on(engine.docker);
+  atEnd(() => listener.end());
+
+  const { ids } = await agents.burst(Number(options.agents));
+  const measured = [];
+  for (const { name, deed, isDeath } of DEEDS) {
+    const rounds: Measured[] = [];
+    while (rounds.length < Number(options.rounds)) {
+      const wave = ids.slice(0, Number(options.rounds) - rounds.length);
+      rounds.push(...(await hurt(engine, database, listener, wave, deed)));
+    }
+    measured.push({ name, isDeath, rounds });
+  }
+  print(measured);
+});
+
+/** Does it to one after the other, and waits until all of them are well again. */
+async function hurt(
+  { docker }: BenchEngine,
+  database: Database,
+  listener: DeathListener,
+  ids: readonly string[],
+  deed: Deed,
+): Promise<Measured[]> {
+  const recovering: Promise<Measured>[] = [];
+  for (const id of ids) {
+    const deedAt = await deed(docker, id);
+    recovering.push(
+      recoveryAfter(database, id, deedAt).then((recovery) => ({
+        ...recovery,
+        heard: listener.after(id, deedAt),
+      })),
+    );
+    await delay(SPREAD_MS);
+  }
+  return Promise.all(recovering);
+}
+
+function print(
+  measured: readonly { name: string; isDeath: boolean; rounds: readonly Measured[] }[],
+): void {
+  console.log(`\nFrom the deed to detected, in ms; ${options.rounds} times each:\n`);
+  printTable(
+    ['deed', 'median', 'p99', 'aim of p99', 'dockerode alone', 'ours over it'],
+    measured.map(({ name, isDeath, rounds }) => {
+      const detected = rounds.map((each) => each.detected);
+      const heard = isDeath ? median(rounds.map((each) => each.heard)) : Number.NaN;
+      return [
+        name,
+        figure(median(detected)),
+        figure(quantile(detected, 0.99)),
+        isDeath ? AIM_DETECTED : '-',
+        figure(heard),
+        figure(median(detected) / heard),
+      ];
+    }),
+  );
+  console.log(`A hang is seen by a check, which is made every ${options.interval} here.\n`);
+  console.log(`From detected to healthy, in ms over the ${ORDERED_MS} that the spec orders:\n`);
+  printTable(
+    ['deed', 'median', 'p99', 'aim'],
+    measured.map(({ name, rounds }) => {
+      const over = rounds.map(({ healed }) => healed - ORDERED_MS);
+      return [name, figure(median(over)), figure(quantile(over, 0.99)), AIM_HEALED];
+    }),
+  );
+}

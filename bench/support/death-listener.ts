@@ -1,0 +1,39 @@
+import type { Readable } from 'node:stream';
+import type Docker from 'dockerode';
+import { LABEL } from '../../src/containers/agent-container.js';
+
+/** The measure for how soon a death is heard: dockerode's stream of events, and nothing else. */
+export class DeathListener {
+  private readonly heard = new Map<string, number[]>();
+
+  private constructor(private readonly events: Readable) {
+    let rest = '';
+    events.on('data', (chunk: Buffer) => {
+      const at = Date.now();
+      const lines = (rest + chunk.toString()).split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines.filter(Boolean)) {
+        const event: { Actor: { Attributes: Record<string, string> } } = JSON.parse(line);
+        const agentId = event.Actor.Attributes[LABEL.agent] ?? '';
+        this.heard.set(agentId, [...(this.heard.get(agentId) ?? []), at]);
+      }
+    });
+  }
+
+  static async on(docker: Docker): Promise<DeathListener> {
+    const events = await docker.getEvents({
+      filters: { type: ['container'], event: ['die'], label: [LABEL.agent] },
+    });
+    return new DeathListener(events as Readable); // a response of HTTP
+  }
+
+  /** Milliseconds from a moment to the next death of that agent; NaN when none was heard. */
+  after(agentId: string, moment: number): number {
+    const at = this.heard.get(agentId)?.find((each) => each >= moment);
+    return at === undefined ? Number.NaN : at - moment;
+  }
+
+  end(): void {
+    this.events.destroy();
+  }
+}

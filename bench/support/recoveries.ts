@@ -1,0 +1,47 @@
+import { Op } from 'sequelize';
+import { poll } from '../../scripts/poll.js';
+import type { Database } from '../../src/database/database.js';
+
+const POLL_MS = 500;
+const TIMEOUT_MS = 300_000;
+
+/** What became of an agent after somebody did it harm, in milliseconds. */
+export interface Recovery {
+  /** From the deed until the watchdog called it degraded. */
+  readonly detected: number;
+  /** From then until it called it running. */
+  readonly healed: number;
+}
+
+/** Waits until the watchdog has put down that the agent is well again. */
+export async function recoveryAfter(
+  database: Database,
+  agentId: string,
+  deedAt: number,
+): Promise<Recovery> {
+  const recovery = await poll(() => find(database, agentId, deedAt), {
+    timeoutMs: TIMEOUT_MS,
+    everyMs: POLL_MS,
+  });
+  if (!recovery) throw new Error(`Agent ${agentId} did not recover`);
+  return recovery;
+}
+
+async function find(
+  database: Database,
+  agentId: string,
+  deedAt: number,
+): Promise<Recovery | undefined> {
+  const changes = await database.asPlatform().transaction((transaction) =>
+    database.models.WatchdogTransition.findAll({
+      where: { agentId, at: { [Op.gte]: new Date(deedAt) } },
+      order: [['at', 'ASC']],
+      raw: true,
+      transaction,
+    }),
+  );
+  const degraded = changes.find(({ toState }) => toState === 'degraded')?.at.getTime();
+  const running = changes.find(({ toState }) => toState === 'running')?.at.getTime();
+  if (degraded === undefined || running === undefined) return undefined;
+  return { detected: degraded - deedAt, healed: running - degraded };
+}

@@ -1,0 +1,32 @@
+import type { TenantDatabase } from '../database/database.js';
+import type { AgentArchiveRow } from '../database/models.js';
+import { NotFoundError } from '../errors.js';
+
+/** An agent's archived memories, newest first; as many as are kept. */
+export async function listArchives(
+  tenant: TenantDatabase,
+  agentId: string,
+): Promise<AgentArchiveRow[]> {
+  return tenant.transaction((transaction) =>
+    tenant.models.AgentArchive.findAll({
+      where: { agentId },
+      order: [
+        ['createdAt', 'DESC'],
+        ['id', 'DESC'],
+      ],
+      raw: true,
+      transaction,
+    }),
+  );
+}
+
+/** @throws NotFoundError also when it is another agent's. */
+export async function getArchive(
+  tenant: TenantDatabase,
+  agentId: string,
+  id: string,
+): Promise<AgentArchiveRow> {
+  const archive = (await listArchives(tenant, agentId)).find((each) => each.id === id);
+  if (!archive) throw new NotFoundError('Archive not found');
+  return archive;
+}

@@ -1,0 +1,112 @@
+import type { DockerContainers } from '../containers/docker-containers.js';
+import type { Database } from '../database/database.js';
+import type { AgentRow } from '../database/models.js';
+import { agentsToRun } from './host-agents.js';
+
+/** Ids that one question to the database names. */
+const CHUNK = 200;
+
+/** Removed agents of which something is left, in one pass: the rest waits for the next. */
+const MAX_LEFT_OVER = 500;
+
+/** What is on the engine and belongs to no agent that there is. */
+export interface Orphans {
+  /** Agents whose removal is complete, and of which something is left all the same. */
+  readonly removed: readonly string[];
+  /** Agents that the database has never heard of. */
+  readonly unknown: readonly string[];
+}
+
+/** Compares what runs on a host with what should. */
+export class Reconciliation {
+  constructor(
+    private readonly database: Database,
+    private readonly containers: Pick<
+      DockerContainers,
+      'running' | 'owners' | 'removeContainer' | 'removeNetwork' | 'removeVolumes'
+    >,
+  ) {}
+
+  /**
+   * The agents of the host that should run and do not, and those that run and should not while no
+   * operation of theirs is open, a part at a time.
+   */
+  async *astray(host: string): AsyncGenerator<AgentRow[]> {
+    const running = await this.containers.running();
+    for await (const agents of agentsToRun(this.database, host)) {
+      yield agents.filter(({ id }) => !running.has(id));
+    }
+    for (const ids of chunks([...running])) {
+      const stopped = await this.database.asPlatform().transaction((transaction) =>
+        this.database.models.Agent.findAll({
+          where: { id: ids, host, desired: 'stopped' },
+          raw: true,
+          transaction,
+        }),
+      );
+      const busy = await this.withOpenOperation(stopped.map(({ id }) => id));
+      yield stopped.filter(({ id }) => !busy.has(id));
+    }
+  }
+
+  /** What is left on the engine of agents that are not there. */
+  async orphans(): Promise<Orphans> {
+    const removed: string[] = [];
+    const unknown: string[] = [];
+    for (const ids of chunks([...(await this.containers.owners())])) {
+      const state = await this.stateOf(ids);
+      removed.push(...state.removed);
+      unknown.push(...state.unknown);
+    }
+    return { removed: removed.slice(0, MAX_LEFT_OVER), unknown };
+  }
+
+  /**
+   * Takes away what is left of an agent whose removal is complete; asks the database once more
+   * first. What is not ours by its labels stays.
+   *
+   * @returns whether it did.
+   */
+  async removeLeftOver(agentId: string): Promise<boolean> {
+    const { removed } = await this.stateOf([agentId]);
+    if (removed.length === 0) return false;
+    await this.containers.removeContainer(agentId);
+    await this.containers.removeNetwork(agentId);
+    await this.containers.removeVolumes(agentId);
+    return true;
+  }
+
+  private async stateOf(ids: readonly string[]): Promise<Orphans> {
+    const agents = await this.database.asPlatform().transaction((transaction) =>
+      this.database.models.Agent.findAll({
+        where: { id: [...ids] },
+        attributes: ['id', 'deletedAt'],
+        raw: true,
+        transaction,
+      }),
+    );
+    const known = new Set(agents.map(({ id }) => id));
+    const removed = agents.filter(({ deletedAt }) => deletedAt !== null).map(({ id }) => id);
+    const busy = await this.withOpenOperation(removed);
+    return {
+      removed: removed.filter((id) => !busy.has(id)),
+      unknown: ids.filter((id) => !known.has(id)),
+    };
+  }
+
+  private async withOpenOperation(agentIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const open = await this.database.asPlatform().transaction((transaction) =>
+      this.database.models.Operation.findAll({
+        where: { agentId: [...agentIds], finishedAt: null },
+        attributes: ['agentId'],
+        raw: true,
+        transaction,
+      }),
+    );
+    return new Set(open.map(({ agentId }) => agentId));
+  }
+}
+
+function* chunks(ids: readonly string[]): Generator<string[]> {
+  for (let start = 0; start < ids.length; start += CHUNK) yield ids.slice(start, start + CHUNK);
+}

@@ -1,0 +1,101 @@
+/** The states of an agent's life as the watchdog sees it (spec 3). */
+export const WATCHDOG_STATES = [
+  'stopped',
+  'starting',
+  'running',
+  'degraded',
+  'crash_loop',
+  'repairing',
+] as const;
+
+export type WatchdogState = (typeof WATCHDOG_STATES)[number];
+
+/** What leads from one state to the next. */
+export const WATCHDOG_CAUSES = [
+  /** The container ended with a code of its own. */
+  'exit',
+  /** The container ran out of memory. */
+  'oom',
+  /** The container was killed by a signal that nobody of ours sent. */
+  'kill',
+  /** The engine was told to stop the container, and not by us. */
+  'stop',
+  /** The container is not there any more. */
+  'gone',
+  /** The gateway does not answer its health check, or says that it is not well. */
+  'unhealthy',
+  /** The health check succeeds. */
+  'healthy',
+  /** A repair was verified. */
+  'repaired',
+  /** No attempt at a repair led to an agent that answers. */
+  'repair_failed',
+  /** What should run is brought up, and does not answer. */
+  'start_failed',
+  /** The engine, or the whole host, is back after it was away. */
+  'host_returned',
+  /** An operation that somebody asked for. */
+  'operation',
+] as const;
+
+export type WatchdogCause = (typeof WATCHDOG_CAUSES)[number];
+
+/** How a container came to its end. */
+export type DeathCause = Extract<WatchdogCause, 'exit' | 'oom' | 'kill' | 'stop' | 'gone'>;
+
+/** What the watchdog remembers of an agent; small, because it goes from run to run. */
+export interface WatchdogMemory {
+  readonly state: WatchdogState;
+  /** Unix milliseconds. */
+  readonly since: number;
+  /** When it crashed, in Unix milliseconds, oldest first: at most as many as the threshold. */
+  readonly crashes: readonly number[];
+  /** Attempts of the last repair. */
+  readonly repairAttempts: number;
+  /** When the last attempt at a repair began, in Unix milliseconds. */
+  readonly lastRepair: number | null;
+}
+
+/** One change of state, as it is written down. */
+export interface WatchdogTransition {
+  /** Unique; made by the workflow, so that writing it twice writes it once. */
+  readonly id: string;
+  readonly from: WatchdogState;
+  readonly cause: WatchdogCause;
+  /** In words for people. */
+  readonly reason: string | null;
+  /** What is remembered from now on; its `state` is the new one, its `since` the time. */
+  readonly memory: WatchdogMemory;
+}
+
+/** The spec's variables `WATCHDOG_*` (section 8); durations in milliseconds. */
+export interface WatchdogSettings {
+  readonly startupFailureThreshold: number;
+  readonly maxRepairAttempts: number;
+  readonly crashLoopWindowMs: number;
+  readonly crashLoopThreshold: number;
+  readonly degradedCheckIntervalMs: number;
+  readonly autoRepair: boolean;
+}
+
+/** The crashes that still count at `now`. One exactly as old as the window does. */
+export function crashesWithin(
+  crashes: readonly number[],
+  now: number,
+  windowMs: number,
+): readonly number[] {
+  return crashes.filter((at) => now - at <= windowMs);
+}
+
+/** Counts one more crash, and tells whether that makes a loop: at the threshold, not past it. */
+export function countCrash(
+  crashes: readonly number[],
+  at: number,
+  settings: Pick<WatchdogSettings, 'crashLoopWindowMs' | 'crashLoopThreshold'>,
+): { readonly crashes: readonly number[]; readonly isLoop: boolean } {
+  const counted = [...crashesWithin(crashes, at, settings.crashLoopWindowMs), at];
+  return {
+    crashes: counted.slice(-settings.crashLoopThreshold),
+    isLoop: counted.length >= settings.crashLoopThreshold,
+  };
+}

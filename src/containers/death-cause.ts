@@ -1,0 +1,133 @@
+import type { DeathCause } from '../agents/watchdog.js';
+import type { EngineEvent } from './engine-events.js';
+
+/** The end of an agent's container, as the engine told it. */
+export interface ContainerDeath {
+  readonly agentId: string;
+  readonly userId: string;
+  readonly containerId: string;
+  readonly cause: DeathCause;
+  /** Null when the engine does not say it. */
+  readonly exitCode: number | null;
+  /** Unix milliseconds, by the engine's clock. */
+  readonly at: number;
+}
+
+/** How long after a death what explains it may come: 50 ms usually, more on a busy machine. */
+const STOP_MS = 500;
+const OUT_OF_MEMORY_MS = 100;
+
+/** A signal that was sent longer before the death than this did not cause it. */
+const SIGNAL_COUNTS_NS = 60_000_000_000n;
+
+/** Containers of which something is remembered; the oldest are forgotten first. */
+const MAX_REMEMBERED = 10_000;
+
+const SIGKILL = '9';
+const SIGKILL_EXIT_CODE = 137;
+
+interface Signalled {
+  readonly at: bigint;
+  /** A stop asks first, and kills after it; a kill does not ask. */
+  readonly wasAsked: boolean;
+}
+
+interface Unexplained {
+  readonly death: EngineEvent;
+  readonly wasSignalled: boolean;
+  /** By this process's clock: a death is told then, explained or not. */
+  readonly dueAt: number;
+}
+
+/**
+ * Finds out from the order of a container's events how it came to its end. A death that something
+ * may still explain is held back for a moment; every other is told at once.
+ */
+export class DeathCauses {
+  private readonly signalled = new Map<string, Signalled>();
+  private readonly outOfMemory = new Map<string, true>();
+  private readonly unexplained = new Map<string, Unexplained>();
+
+  /** @returns the death that this event settles. */
+  hear(event: EngineEvent, now = Date.now()): ContainerDeath | undefined {
+    const { containerId } = event;
+    switch (event.action) {
+      case 'start':
+        this.outOfMemory.delete(containerId);
+        this.signalled.delete(containerId);
+        return this.settle(containerId);
+      case 'kill':
+        remember(this.signalled, containerId, {
+          at: event.at,
+          wasAsked: event.signal !== SIGKILL || this.signalled.get(containerId)?.wasAsked === true,
+        });
+        return undefined;
+      case 'oom':
+        if (this.unexplained.has(containerId)) return this.settle(containerId, 'oom');
+        remember(this.outOfMemory, containerId, true);
+        return undefined;
+      case 'stop':
+        return this.settle(containerId, 'stop');
+      case 'die':
+        return this.die(event, now);
+    }
+  }
+
+  /** Milliseconds until a death is to be told as it is; undefined when none is held back. */
+  dueIn(now = Date.now()): number | undefined {
+    if (this.unexplained.size === 0) return undefined;
+    const times = [...this.unexplained.values()].map(({ dueAt }) => dueAt - now);
+    return Math.max(0, Math.min(...times));
+  }
+
+  /** The deaths that nothing more is waited for; all of them with `now` left at infinity. */
+  *due(now = Number.POSITIVE_INFINITY): Generator<ContainerDeath> {
+    for (const [containerId, { dueAt }] of this.unexplained) {
+      const death = dueAt <= now ? this.settle(containerId) : undefined;
+      if (death) yield death;
+    }
+  }
+
+  private die(event: EngineEvent, now: number): ContainerDeath | undefined {
+    const { containerId } = event;
+    if (this.outOfMemory.delete(containerId)) {
+      this.signalled.delete(containerId);
+      return toDeath(event, 'oom');
+    }
+    const signalled = this.signalled.get(containerId);
+    this.signalled.delete(containerId);
+    const wasSignalled = signalled !== undefined && event.at - signalled.at < SIGNAL_COUNTS_NS;
+    const hold = (forMs: number) => {
+      this.unexplained.set(containerId, { death: event, wasSignalled, dueAt: now + forMs });
+      return undefined;
+    };
+    if (wasSignalled && signalled.wasAsked) return hold(STOP_MS);
+    // The system's own killing for want of memory may be told after what it did.
+    if (!wasSignalled && event.exitCode === SIGKILL_EXIT_CODE) return hold(OUT_OF_MEMORY_MS);
+    return toDeath(event, causeOf(event, wasSignalled));
+  }
+
+  private settle(containerId: string, cause?: DeathCause): ContainerDeath | undefined {
+    const held = this.unexplained.get(containerId);
+    if (!held) return undefined;
+    this.unexplained.delete(containerId);
+    return toDeath(held.death, cause ?? causeOf(held.death, held.wasSignalled));
+  }
+}
+
+/** Exit codes above 128 are those of signals: 128 and the signal's number. */
+function causeOf({ exitCode }: EngineEvent, wasSignalled: boolean): DeathCause {
+  return wasSignalled || (exitCode !== null && exitCode > 128) ? 'kill' : 'exit';
+}
+
+function toDeath(event: EngineEvent, cause: DeathCause): ContainerDeath {
+  const { agentId, userId, containerId, exitCode, at } = event;
+  return { agentId, userId, containerId, cause, exitCode, at: Number(at / 1_000_000n) };
+}
+
+function remember<T>(all: Map<string, T>, containerId: string, what: T): void {
+  all.delete(containerId);
+  all.set(containerId, what);
+  const [oldest] = all.keys();
+  if (all.size > MAX_REMEMBERED && oldest !== undefined) all.delete(oldest);
+}

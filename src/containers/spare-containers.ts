@@ -1,0 +1,78 @@
+import type Docker from 'dockerode';
+import { containerName } from './agent-container.js';
+import { ForeignContainerError } from './container-errors.js';
+import { isOurs } from './container-profile.js';
+import { callEngine, callEngineUnless } from './engine.js';
+
+/** Name of the container that an agent goes back to when its new one fails. */
+const previousName = (agentId: string): string => `${containerName(agentId)}-previous`;
+
+/** Names of the containers by which an agent's volume is copied; they never run. */
+export const copyNames = (agentId: string) => ({
+  from: `${containerName(agentId)}-copy-from`,
+  to: `${containerName(agentId)}-copy-to`,
+});
+
+/** What an agent has on the engine beside its container: for a while, or left by a killed worker. */
+export class SpareContainers {
+  constructor(
+    private readonly docker: Docker,
+    private readonly installation: string,
+    private readonly timeoutMs: number,
+  ) {}
+
+  /** Frees the name of the agent's stopped container for another one. Missing is well. */
+  async setAside(agentId: string): Promise<void> {
+    const current = await this.find(agentId, containerName(agentId));
+    if (!current) return;
+    // One from a replacement that nobody has brought to its end.
+    await this.remove(agentId, previousName(agentId));
+    await this.rename(current, previousName(agentId));
+  }
+
+  /** Puts the container that was set aside in the place of the present one; none is well. */
+  async takeBack(agentId: string): Promise<void> {
+    const previous = await this.find(agentId, previousName(agentId));
+    if (!previous) return;
+    await this.remove(agentId, containerName(agentId));
+    await this.rename(previous, containerName(agentId));
+  }
+
+  async removeAll(agentId: string): Promise<void> {
+    await this.removeCopiers(agentId);
+    await this.remove(agentId, previousName(agentId));
+  }
+
+  async removeCopiers(agentId: string): Promise<void> {
+    const { from, to } = copyNames(agentId);
+    await this.remove(agentId, from);
+    await this.remove(agentId, to);
+  }
+
+  private async remove(agentId: string, name: string): Promise<void> {
+    const found = await this.find(agentId, name);
+    if (!found) return;
+    await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
+      this.docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
+    );
+  }
+
+  private async rename(container: Docker.ContainerInspectInfo, name: string): Promise<void> {
+    await callEngine(this.timeoutMs, (abortSignal) =>
+      this.docker.getContainer(container.Id).rename({ name, abortSignal }),
+    );
+  }
+
+  private async find(
+    agentId: string,
+    name: string,
+  ): Promise<Docker.ContainerInspectInfo | undefined> {
+    const found = await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
+      this.docker.getContainer(name).inspect({ abortSignal }),
+    );
+    if (found && !isOurs(found.Config.Labels, agentId, this.installation)) {
+      throw new ForeignContainerError('container', name);
+    }
+    return found;
+  }
+}

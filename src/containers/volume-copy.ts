@@ -1,0 +1,56 @@
+import { PassThrough, pipeline } from 'node:stream';
+import type Docker from 'dockerode';
+import { EngineUnavailableError } from './container-errors.js';
+import { asContainerError } from './engine.js';
+
+/** An engine that moves nothing for so long is not going to. */
+const SILENCE_MS = 60_000;
+
+/** Where the containers by which a volume is copied have theirs. */
+const STATE = 'state';
+
+/** The mount of such a container: nothing of its image gets into the volume. */
+export const copyBind = (volume: string): string => `${volume}:/${STATE}:nocopy`;
+
+/**
+ * Streams all of one container's volume into the other's, with owners, modes, times and links, as
+ * fast as the engine takes it. Neither needs to run. Two containers, because the engine locks one
+ * for as long as it is read.
+ *
+ * @throws EngineUnavailableError when nothing moves for a minute, EngineRefusedError
+ */
+export async function copyThrough(
+  from: Docker.Container,
+  to: Docker.Container,
+  cancelled: AbortSignal | undefined,
+): Promise<void> {
+  const over = new AbortController();
+  let isSilent = false;
+  const endSilence = () => {
+    isSilent = true;
+    over.abort();
+  };
+  let timer = setTimeout(endSilence, SILENCE_MS);
+  const abortSignal = cancelled ? AbortSignal.any([cancelled, over.signal]) : over.signal;
+  const meter = new PassThrough();
+  meter.on('data', () => {
+    clearTimeout(timer);
+    timer = setTimeout(endSilence, SILENCE_MS);
+  });
+  meter.pause(); // until the engine takes it
+  try {
+    // From above, so that owner and mode of the folder itself come along.
+    const archive = await from.getArchive({ path: `/${STATE}`, abortSignal });
+    pipeline(archive, meter, () => undefined); // its error comes out of the call that reads it
+    await to.putArchive(meter, { path: '/', abortSignal });
+  } catch (error) {
+    cancelled?.throwIfAborted();
+    if (isSilent) {
+      throw new EngineUnavailableError(`The container engine copied nothing for ${SILENCE_MS} ms`);
+    }
+    throw asContainerError(error);
+  } finally {
+    clearTimeout(timer);
+    over.abort();
+  }
+}

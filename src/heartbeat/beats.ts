@@ -1,0 +1,93 @@
+import { Op } from 'sequelize';
+import type { AgentRef } from '../agents/agent-ref.js';
+import { readGatewayToken } from '../agents/agent-secrets.js';
+import { findAgent } from '../agents/agents.js';
+import { trimConversation } from '../chat/messages.js';
+import { chatTurn } from '../chat/turn.js';
+import type { Database } from '../database/database.js';
+import type { SecretBox } from '../secrets/secret-box.js';
+
+/** The conversation in which every agent is asked; users read it like any other. */
+export const HEARTBEAT_CONVERSATION = 'heartbeat';
+
+const PROMPT =
+  'Heartbeat: look at what you were asked to keep an eye on. ' +
+  'Do what is due and say what you did. If nothing is, answer HEARTBEAT_OK.';
+
+/** Milliseconds an agent may take to answer. */
+const ANSWER_TIMEOUT_MS = 60_000;
+
+/** Messages of these conversations that are kept; nobody reads further back. */
+const MAX_MESSAGES = 200;
+
+/** Agents of one page. */
+const PAGE = 50;
+
+export interface AgentPage {
+  readonly agents: readonly AgentRef[];
+  /** After which the next page begins; none on the last. */
+  readonly next: string | undefined;
+}
+
+/** One heartbeat of all of a user's agents. */
+export class Beats {
+  constructor(
+    private readonly database: Database,
+    private readonly secrets: SecretBox,
+  ) {}
+
+  /** Notes that the user's agents are asked now; false when the user does not want them to be. */
+  async begin(userId: string): Promise<boolean> {
+    const [begun] = await this.database
+      .asUser(userId)
+      .transaction((transaction) =>
+        this.database.models.Heartbeat.update(
+          { lastHeartbeatAt: new Date() },
+          { where: { userId, enabled: true }, transaction },
+        ),
+      );
+    return begun === 1;
+  }
+
+  /** The user's agents that run. */
+  async running(userId: string, after: string): Promise<AgentPage> {
+    const rows = await this.database.asUser(userId).transaction((transaction) =>
+      this.database.models.Agent.findAll({
+        attributes: ['id', 'host'],
+        where: { userId, id: { [Op.gt]: after }, desired: 'running', status: 'active' },
+        order: [['id', 'ASC']],
+        limit: PAGE,
+        raw: true,
+        transaction,
+      }),
+    );
+    const agents = rows.map(({ id, host }) => ({ agentId: id, userId, host }));
+    return { agents, next: rows.length === PAGE ? rows.at(-1)?.id : undefined };
+  }
+
+  /**
+   * Asks one agent, and keeps both sides. One that does not run any more is skipped.
+   *
+   * @throws BadGatewayError when its gateway fails. It may have cost tokens: not to be repeated.
+   */
+  async ask(agent: AgentRef, signal: AbortSignal): Promise<'answered' | 'skipped'> {
+    const tenant = this.database.asUser(agent.userId);
+    const row = await findAgent(tenant, agent.agentId);
+    const runsHere = row?.desired === 'running' && row.status === 'active';
+    if (!runsHere || row.host !== agent.host || row.port === null) return 'skipped';
+    const gateway = {
+      port: row.port,
+      token: await readGatewayToken(tenant, this.secrets, row.id),
+    };
+    const question = { message: PROMPT, conversation: HEARTBEAT_CONVERSATION };
+    const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
+    try {
+      for await (const event of chatTurn(tenant, row, gateway, question, bounded)) {
+        if (event.kind === 'done') return 'answered';
+      }
+      throw new TypeError('a turn ends with its message');
+    } finally {
+      await trimConversation(tenant, row.id, HEARTBEAT_CONVERSATION, MAX_MESSAGES);
+    }
+  }
+}

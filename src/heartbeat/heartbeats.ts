@@ -1,0 +1,123 @@
+import type { TenantDatabase } from '../database/database.js';
+import type { HeartbeatRow } from '../database/models.js';
+import { frequencyMs } from './frequency.js';
+
+/** Off until the user asks for it, because every beat costs tokens. */
+export const DEFAULT_HEARTBEAT = { frequency: '3h', enabled: false } as const;
+
+export interface HeartbeatChange {
+  readonly frequency?: string | undefined;
+  readonly enabled?: boolean | undefined;
+}
+
+/** A setting that somebody has made. */
+export type SetHeartbeat = Pick<HeartbeatRow, 'userId' | 'frequency' | 'enabled' | 'updatedAt'>;
+
+export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartbeatAt'> & {
+  /** Null as long as nobody has set anything. */
+  readonly updatedAt: Date | null;
+};
+
+/** What lets the beats come. It follows the settings, and may be told the same again. */
+export interface HeartbeatScheduler {
+  /** @throws UnavailableError when it cannot be reached; it may have heard all the same. */
+  apply(heartbeat: SetHeartbeat): Promise<void>;
+}
+
+/** The user's setting, or the default. */
+export async function readHeartbeat(tenant: TenantDatabase, userId: string): Promise<Heartbeat> {
+  const row = await tenant.transaction((transaction) =>
+    tenant.models.Heartbeat.findByPk(userId, { raw: true, transaction }),
+  );
+  return row ?? { ...DEFAULT_HEARTBEAT, lastHeartbeatAt: null, updatedAt: null };
+}
+
+/**
+ * Changes the user's setting, and lets the schedule follow. The row is what counts: one whose
+ * schedule did not follow is marked, and is made to follow by `recoverHeartbeats`.
+ *
+ * @throws UnavailableError when the schedule cannot be reached: then the setting is as before.
+ */
+export async function setHeartbeat(
+  tenant: TenantDatabase,
+  scheduler: HeartbeatScheduler,
+  userId: string,
+  change: HeartbeatChange,
+): Promise<Heartbeat> {
+  const { before, after } = await writeDown(tenant, userId, change);
+  try {
+    await scheduleHeartbeat(tenant, scheduler, userId);
+  } catch (error) {
+    await takeBack(tenant, before, after);
+    throw error;
+  }
+  return readHeartbeat(tenant, userId);
+}
+
+/**
+ * Lets the schedule follow the user's setting, if it is not known to. The row is held meanwhile, so
+ * that of two changes at once the schedule follows the one that stays.
+ *
+ * @throws UnavailableError when the schedule cannot be reached.
+ */
+export async function scheduleHeartbeat(
+  tenant: TenantDatabase,
+  scheduler: HeartbeatScheduler,
+  userId: string,
+): Promise<void> {
+  await tenant.transaction(async (transaction) => {
+    const row = await tenant.models.Heartbeat.findByPk(userId, { transaction, lock: true });
+    if (!row || row.scheduled) return;
+    await scheduler.apply(row);
+    await row.update({ scheduled: true }, { transaction });
+  });
+}
+
+/** When beats are counted from, in Unix milliseconds: schedules know whole seconds. */
+export function anchorOf({ updatedAt }: { readonly updatedAt: Date }): number {
+  return Math.floor(updatedAt.getTime() / 1_000) * 1_000;
+}
+
+/** When the agents are asked next; null when they are not. */
+export function nextHeartbeat(heartbeat: Heartbeat, now = Date.now()): Date | null {
+  const { enabled, frequency, updatedAt } = heartbeat;
+  if (!enabled || updatedAt === null) return null;
+  const every = frequencyMs(frequency);
+  const anchor = anchorOf({ updatedAt });
+  return new Date(anchor + (Math.floor((now - anchor) / every) + 1) * every);
+}
+
+async function writeDown(tenant: TenantDatabase, userId: string, change: HeartbeatChange) {
+  const { Heartbeat } = tenant.models;
+  return tenant.transaction(async (transaction) => {
+    const made = { userId, ...DEFAULT_HEARTBEAT, scheduled: true, updatedAt: new Date() };
+    await Heartbeat.bulkCreate([made], { ignoreDuplicates: true, transaction });
+    const row = await Heartbeat.findByPk(userId, { transaction, lock: true, rejectOnEmpty: true });
+    const before = { ...row.get() };
+    await row.update(
+      {
+        frequency: change.frequency ?? before.frequency,
+        enabled: change.enabled ?? before.enabled,
+        scheduled: false,
+        updatedAt: new Date(),
+      },
+      { transaction },
+    );
+    return { before, after: row.get() };
+  });
+}
+
+/** Unless it was changed again meanwhile. Whether the schedule has heard stays open. */
+async function takeBack(
+  tenant: TenantDatabase,
+  before: SetHeartbeat,
+  after: SetHeartbeat,
+): Promise<void> {
+  const { frequency, enabled, updatedAt } = before;
+  await tenant.transaction((transaction) =>
+    tenant.models.Heartbeat.update(
+      { frequency, enabled, updatedAt },
+      { where: { userId: after.userId, updatedAt: after.updatedAt }, transaction },
+    ),
+  );
+}

@@ -1,0 +1,39 @@
+/** Seconds without a word from its worker after which a host is silent: four reports, and more. */
+export const SILENT_AFTER_SECONDS = 45;
+
+export type HostStatus = 'ready' | 'silent' | 'engine_unavailable';
+
+/** A host and what is on it now. */
+export interface HostLoad {
+  readonly id: string;
+  /** Most agents on it. */
+  readonly capacity: number;
+  /** Agents on it, those that are being removed included. */
+  readonly agents: number;
+  readonly engineAvailable: boolean;
+  readonly seenAt: Date;
+  /** How long its worker has not been heard of. */
+  readonly unseenSeconds: number;
+}
+
+export function statusOf(host: Pick<HostLoad, 'engineAvailable' | 'unseenSeconds'>): HostStatus {
+  if (host.unseenSeconds >= SILENT_AFTER_SECONDS) return 'silent';
+  return host.engineAvailable ? 'ready' : 'engine_unavailable';
+}
+
+/** Places that are left; none where the capacity was lowered below what is there. */
+export function freePlaces({ capacity, agents }: Pick<HostLoad, 'capacity' | 'agents'>): number {
+  return Math.max(0, capacity - agents);
+}
+
+/** The host for the next agent: the ready one with most places left, the first by id of several. */
+export function roomiest(hosts: readonly HostLoad[]): HostLoad | undefined {
+  let best: HostLoad | undefined;
+  for (const host of hosts) {
+    if (statusOf(host) !== 'ready' || freePlaces(host) === 0) continue;
+    const ahead = best && freePlaces(best) - freePlaces(host);
+    if (best === undefined || ahead === undefined) best = host;
+    else if (ahead < 0 || (ahead === 0 && host.id < best.id)) best = host;
+  }
+  return best;
+}

@@ -1,0 +1,32 @@
+import type { Transaction } from 'sequelize';
+import type { TenantDatabase } from '../database/database.js';
+import { UnavailableError } from '../errors.js';
+import { roomiest, type HostLoad } from './host-status.js';
+import { hostLoads } from './hosts.js';
+
+/**
+ * Chooses the host for one more agent. No other creation chooses until this transaction has ended,
+ * so that two that meet at the last free place admit one.
+ *
+ * @returns the host's id.
+ * @throws UnavailableError when no host can take an agent.
+ */
+export async function placeAgent(
+  tenant: TenantDatabase,
+  transaction: Transaction,
+): Promise<string> {
+  await tenant.models.Host.sequelize?.query("SELECT pg_advisory_xact_lock(hashtext('hosts'))", {
+    transaction,
+  });
+  const hosts = await hostLoads(tenant, transaction);
+  const host = roomiest(hosts);
+  if (!host) throw new UnavailableError(whyNone(hosts));
+  return host.id;
+}
+
+/** An agent on a host that nobody has heard of could wait for ever, so there is no default. */
+function whyNone(hosts: readonly HostLoad[]): string {
+  return hosts.length === 0
+    ? 'No agent can be created before the worker of a Docker host has come up'
+    : 'No Docker host can take another agent now: each is full, silent or without its engine';
+}

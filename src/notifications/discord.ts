@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import {
+  ChannelLimitedError,
+  ChannelUnavailableError,
+  MessageRefusedError,
+  type NotificationChannel,
+} from './channel.js';
+import { shortened } from './message.js';
+import { postJson } from './post-json.js';
+
+/** Discord's own limit of one message. */
+const MAX_CONTENT_LENGTH = 2000;
+
+const SEND_TIMEOUT_MS = 10_000;
+
+/** When Discord limits and does not say for how long. */
+const DEFAULT_RETRY_AFTER_S = 5;
+
+const limited = z.object({ retry_after: z.number().min(0) });
+
+/**
+ * A Discord webhook. Waits until the message is stored, so that a 2xx means that it was.
+ *
+ * @param webhookUrl a secret: who knows it may post.
+ * @param timeoutMs for tests.
+ */
+export function discordChannel(
+  webhookUrl: string,
+  timeoutMs = SEND_TIMEOUT_MS,
+): NotificationChannel {
+  const address = new URL(webhookUrl);
+  address.searchParams.set('wait', 'true');
+  return {
+    name: 'discord',
+    async send(text) {
+      const content = shortened(asPlainText(text), MAX_CONTENT_LENGTH);
+      const { status, headers, body } = await postJson(
+        'discord',
+        address.href,
+        // Nobody is called by a name that somebody gave to an agent.
+        { content, allowed_mentions: { parse: [] } },
+        timeoutMs,
+      );
+      if (status >= 200 && status < 300) return;
+      if (status === 429) {
+        throw new ChannelLimitedError('discord', retryAfterSeconds(headers, body) * 1_000);
+      }
+      if (status >= 300 && status < 500) throw new MessageRefusedError('discord', status);
+      throw new ChannelUnavailableError('discord', `answered with ${status}`);
+    },
+  };
+}
+
+/** The body's is to the millisecond; the header is all that a proxy in front of Discord sends. */
+function retryAfterSeconds(headers: Headers, body: unknown): number {
+  const read = limited.safeParse(body);
+  if (read.success) return read.data.retry_after;
+  const header = headers.get('retry-after');
+  const seconds = header === null ? Number.NaN : Number(header);
+  return seconds >= 0 ? seconds : DEFAULT_RETRY_AFTER_S;
+}
+
+/** Discord reads Markdown, in which a name could become a link. */
+function asPlainText(text: string): string {
+  return text.replace(/[\\*_~`|<>[\]()]/g, '\\$&');
+}

@@ -1,0 +1,50 @@
+import type { AgentRow } from '../database/models.js';
+import type { Notification } from './notification.js';
+
+/** Characters of a reason that are told; the rest stands in the API. */
+const MAX_REASON_LENGTH = 500;
+
+/**
+ * What operators read, as plain text.
+ *
+ * @param missed earlier notifications that this channel was not told.
+ */
+export function messageOf(
+  notification: Notification,
+  agent: Pick<AgentRow, 'id' | 'userId' | 'name' | 'host' | 'statusReason'>,
+  missed: number,
+): string {
+  const lines = [`Agent "${oneLine(agent.name)}" ${told(notification)}`];
+  if (agent.statusReason !== null) {
+    lines.push(`Reason: ${shortened(oneLine(agent.statusReason), MAX_REASON_LENGTH)}`);
+  }
+  lines.push(`Agent ${agent.id} of user ${agent.userId} on host ${agent.host}`);
+  if (missed === 1) lines.push('1 notification before this one could not be sent.');
+  if (missed > 1) lines.push(`${missed} notifications before this one could not be sent.`);
+  return lines.join('\n');
+}
+
+/** At most `max` UTF-16 units, and no half of a character at the end. */
+export function shortened(text: string, max: number): string {
+  if (text.length <= max) return text;
+  return `${text.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+}
+
+function told(notification: Notification): string {
+  switch (notification.event) {
+    case 'degraded':
+      return 'is degraded: its gateway does not answer as it should.';
+    case 'repair_attempt':
+      return `is being repaired: attempt ${notification.attempt} of ${notification.maxAttempts}.`;
+    case 'crash_loop': {
+      const { crashes } = notification;
+      const after = crashes > 1 ? ` after ${crashes} crashes` : '';
+      return `is in a crash loop${after}, and stays down until an operator repairs, restarts or starts it.`;
+    }
+  }
+}
+
+/** Names and reasons are other people's: they do not get to make lines of their own. */
+function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
+}

@@ -1,0 +1,23 @@
+import type { AgentRef } from '../agents/agent-ref.js';
+
+/** What of an agent's life operators are told (spec 6). */
+export type NotifiedEvent =
+  | { readonly event: 'degraded' }
+  /** `crashes` are those that still count; none when it was the repairs that failed. */
+  | { readonly event: 'crash_loop'; readonly crashes: number }
+  | {
+      readonly event: 'repair_attempt';
+      /** The first is 1. */
+      readonly attempt: number;
+      readonly maxAttempts: number;
+    };
+
+/**
+ * What a workflow asks operators to be told. Everything that names the agent or says why is read
+ * from the database when it is sent.
+ */
+export type Notification = NotifiedEvent & {
+  /** Unique, and the same when the workflow asks again. */
+  readonly id: string;
+  readonly agent: AgentRef;
+};

@@ -1,0 +1,97 @@
+import { findAgent } from '../agents/agents.js';
+import type { Database } from '../database/database.js';
+import type { AgentRow, NotificationChannelName } from '../database/models.js';
+import {
+  ChannelLimitedError,
+  ChannelUnavailableError,
+  MessageRefusedError,
+  type NotificationChannel,
+} from './channel.js';
+import { messageOf } from './message.js';
+import type { Notification } from './notification.js';
+import { NotificationLog, type Claim } from './notification-log.js';
+
+/** How soon a service that failed is tried again; so none is tried more than once a minute. */
+const UNAVAILABLE_DELAY_MS = 60_000;
+
+/** How it stands with a notification in one channel. */
+export type Delivery = { readonly channel: NotificationChannelName } & (
+  | { readonly outcome: 'sent' | 'repeated' }
+  /** To be asked for again after the delay. */
+  | { readonly outcome: 'waiting'; readonly delayMs: number; readonly reason: string }
+  | { readonly outcome: 'dropped'; readonly reason: string }
+);
+
+/** Tells operators of agents, through every channel that is configured. */
+export class Notifier {
+  private readonly log: NotificationLog;
+  /** Claims wait for each other in the database: one at a time leaves its connections to others. */
+  private claimed: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly database: Database,
+    private readonly channels: readonly NotificationChannel[],
+  ) {
+    this.log = new NotificationLog(database);
+  }
+
+  /**
+   * Sends the notification through every channel that is not known to have been told, now or when
+   * their turn comes. A channel that fails keeps no other from being told. An agent that is no more
+   * is no news.
+   */
+  async notify(notification: Notification): Promise<Delivery[]> {
+    if (this.channels.length === 0) return [];
+    const { agentId, userId } = notification.agent;
+    const agent = await findAgent(this.database.asUser(userId), agentId);
+    if (!agent || agent.desired === 'deleted') return [];
+    return Promise.all(this.channels.map((channel) => this.deliver(notification, agent, channel)));
+  }
+
+  private async deliver(
+    notification: Notification,
+    agent: AgentRow,
+    channel: NotificationChannel,
+  ): Promise<Delivery> {
+    const { name } = channel;
+    const claim = await this.claim(notification, name);
+    if (claim.kind === 'wait') {
+      const reason = 'as many as may be sent within a minute are before it';
+      return { channel: name, outcome: 'waiting', delayMs: claim.delayMs, reason };
+    }
+    if (claim.kind === 'settled') {
+      if (claim.status !== 'dropped') return { channel: name, outcome: claim.status };
+      return { channel: name, outcome: 'dropped', reason: 'too many are before it' };
+    }
+    try {
+      await channel.send(messageOf(notification, agent, claim.missed));
+    } catch (error) {
+      return this.notSent(notification.id, name, error);
+    }
+    await this.log.settle(notification.id, name, 'sent');
+    return { channel: name, outcome: 'sent' };
+  }
+
+  private async notSent(
+    id: string,
+    channel: NotificationChannelName,
+    error: unknown,
+  ): Promise<Delivery> {
+    if (error instanceof MessageRefusedError) {
+      await this.log.settle(id, channel, 'dropped');
+      return { channel, outcome: 'dropped', reason: error.message };
+    }
+    const isLimited = error instanceof ChannelLimitedError;
+    if (!isLimited && !(error instanceof ChannelUnavailableError)) throw error;
+    const delayMs = isLimited ? error.retryAfterMs : UNAVAILABLE_DELAY_MS;
+    const outcome = await this.log.postpone(id, channel, delayMs);
+    if (outcome === 'dropped') return { channel, outcome, reason: error.message };
+    return { channel, outcome, delayMs, reason: error.message };
+  }
+
+  private claim(notification: Notification, channel: NotificationChannelName): Promise<Claim> {
+    const claim = this.claimed.then(() => this.log.claim(notification, channel));
+    this.claimed = claim.catch(() => undefined); // thrown to whoever made the claim
+    return claim;
+  }
+}

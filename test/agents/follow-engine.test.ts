@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { containerName } from '../../src/containers/agent-container.js';
+import { until } from '../support/docker.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import { toldBySignal } from '../support/signals.js';
+
+let on: TestPlatform;
+let user: TestUser;
+
+beforeAll(async () => {
+  on = await testPlatform();
+  user = await on.signUp('network');
+});
+afterAll(() => on?.close());
+
+const told = (agentId: string, signal: string) => toldBySignal(on.temporal.client, agentId, signal);
+const firstTold = (agentId: string, signal: string) =>
+  until(async () => (await told(agentId, signal))[0], 30_000);
+
+test("the supervisor is told of its container's end, and how it came to it", async () => {
+  const [killed, exited] = await Promise.all([on.runningAgent(user), on.runningAgent(user)]);
+  const before = await on.containers.inspect(killed);
+  await on.docker.getContainer(containerName(killed)).kill();
+  await on.tellAgent(exited, { exit: 3 });
+  expect(await firstTold(killed, 'containerEnded')).toEqual({
+    ...{ containerId: before?.id, cause: 'kill', exitCode: 137, at: expect.any(Number) },
+  });
+  expect(await firstTold(exited, 'containerEnded')).toMatchObject({ cause: 'exit', exitCode: 3 });
+});
+
+test('a worker that starts tells of those that should run and do not, and only of those', async () => {
+  const [up, down, stopped] = await Promise.all(
+    Array.from({ length: 3 }, () => on.runningAgent(user)),
+  );
+  await on.backend(user, 'POST', `/api/agents/${stopped}/stop?wait=30`);
+  await on.stopWorkers();
+  await on.docker.getContainer(containerName(down ?? '')).kill();
+  await on.startWorkers();
+  expect(await firstTold(down ?? '', 'engineReturned')).toEqual({ awayFrom: 0 });
+  expect(await told(up ?? '', 'engineReturned')).toEqual([]);
+  expect(await told(stopped ?? '', 'engineReturned')).toEqual([]);
+});

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Reconciliation } from '../../src/agents/reconcile.js';
+import { containerName, LABEL } from '../../src/containers/agent-container.js';
+import { scheduleReconciliation } from '../../worker/reconcile-schedule.js';
+import { reconcileHostId } from '../../workflows/ids.js';
+import type { HostReconciled } from '../../workflows/reconcile-host.js';
+import { freePort, freeSubnet, until } from '../support/docker.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import { toldBySignal } from '../support/signals.js';
+import { workerLog } from '../support/temporal.js';
+
+let on: TestPlatform;
+let user: TestUser;
+
+beforeAll(async () => {
+  on = await testPlatform();
+  user = await on.signUp('network');
+});
+afterAll(() => on?.close());
+
+/** Network and volume as an agent has them. */
+async function leave(agentId: string): Promise<void> {
+  const place = { port: await freePort(), subnet: freeSubnet(), env: {}, files: {} };
+  const spec = { agentId, userId: user.id, image: on.config.agentRuntimeImage ?? '', ...place };
+  await on.containers.ensureNetwork(spec);
+  await on.containers.ensureVolume(spec);
+  await on.containers.ensureContainer(spec);
+}
+
+async function removedAgent(): Promise<string> {
+  const id = await on.runningAgent(user);
+  await on.web(user, 'DELETE', `/api/agents/${id}`);
+  await until(async () => (await on.resourcesOf(id)).length === 0, 60_000);
+  await until(
+    () =>
+      on.db
+        .asPlatform()
+        .transaction(async (transaction) =>
+          Boolean((await on.db.models.Agent.findByPk(id, { raw: true, transaction }))?.deletedAt),
+        ),
+    60_000,
+  );
+  return id;
+}
+
+test('what does not run as it should is found, and its supervisor told', async () => {
+  const { agentHost } = on.config;
+  const [fine, down, gone, looping, astray] = await Promise.all(
+    Array.from({ length: 5 }, () => on.runningAgent(user)),
+  );
+  const stopped = await on.backend(user, 'POST', `/api/agents/${astray}/stop?wait=30`);
+  expect(stopped.body.status).toBe('succeeded');
+  await on.stopWorkers();
+  try {
+    await on.docker.getContainer(containerName(astray ?? '')).start();
+    await on.docker.getContainer(containerName(down ?? '')).kill();
+    await on.docker.getContainer(containerName(looping ?? '')).kill();
+    await on.containers.removeContainer(gone ?? '');
+    await on.asOwner(
+      `UPDATE agents SET watchdog = '{"state": "crash_loop"}' WHERE id = '${looping}'`,
+    );
+    const found: string[] = [];
+    const reconciliation = new Reconciliation(on.db, on.containers);
+    for await (const agents of reconciliation.astray(agentHost)) {
+      found.push(...agents.map(({ id }) => id));
+    }
+    expect(found.sort()).toEqual([down, gone, astray].sort());
+    expect(found).not.toContain(fine);
+    for await (const agents of reconciliation.astray('another-host')) expect(agents).toEqual([]);
+  } finally {
+    await on.startWorkers();
+  }
+  // One that runs and should not is up to its supervisor, as everything is.
+  await scheduleReconciliation(on.temporal.client, agentHost);
+  const told = () => toldBySignal(on.temporal.client, astray ?? '', 'checkNow');
+  await until(async () => (await told()).length > 0, 60_000);
+  await on.temporal.client.schedule.getHandle(reconcileHostId(agentHost)).delete();
+});
+
+test('what is left of removed agents goes in the second pass, and nothing else does', async () => {
+  const { client } = on.temporal;
+  const { agentHost } = on.config;
+  const [removed, unknown, running] = [
+    await removedAgent(),
+    randomUUID(),
+    await on.runningAgent(user),
+  ];
+  await leave(removed);
+  await leave(unknown);
+  const foreign = await on.docker.createVolume({
+    Name: `foreign-${removed}`,
+    Labels: { [LABEL.agent]: removed, [LABEL.installation]: 'another' },
+  });
+  try {
+    const handle = client.schedule.getHandle(reconcileHostId(agentHost));
+    const results = async () => {
+      const { info } = await handle.describe();
+      const runs = info.recentActions.map(({ action }) => action.workflow.workflowId);
+      return Promise.all(
+        runs.map(async (id): Promise<HostReconciled> => client.workflow.getHandle(id).result()),
+      );
+    };
+    const passes = (count: number) =>
+      until(async () => {
+        const all = await results();
+        return all.length >= count && all;
+      }, 60_000);
+
+    await scheduleReconciliation(client, agentHost);
+    const [first] = await passes(1);
+    expect(first?.orphans).toContain(removed);
+    expect(await on.resourcesOf(removed)).toHaveLength(3);
+
+    // Again, as the next worker does it: there is one schedule, and it passes now.
+    await scheduleReconciliation(client, agentHost);
+    await passes(2);
+    expect(await on.resourcesOf(removed)).toEqual([]);
+    expect(await foreign.inspect()).toMatchObject({ Name: `foreign-${removed}` });
+    expect(await on.resourcesOf(unknown)).toHaveLength(3);
+    expect(await on.resourcesOf(running)).toHaveLength(3);
+    const warnings = workerLog.filter((line) => line.includes(unknown));
+    expect(warnings[0]).toContain('not known');
+
+    await handle.trigger();
+    expect((await passes(3)).at(-1)?.orphans).toEqual([]);
+    const schedules = [];
+    for await (const each of client.schedule.list()) schedules.push(each.scheduleId);
+    expect(schedules.filter((id) => id === reconcileHostId(agentHost))).toHaveLength(1);
+  } finally {
+    await foreign.remove();
+  }
+});

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { reportHost } from '../../src/hosts/hosts.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+
+let platform: TestPlatform;
+let ada: TestUser;
+
+beforeAll(async () => {
+  platform = await testPlatform({
+    workers: false,
+    env: { AGENT_HOST: 'here', AGENT_HOST_CAPACITY: '2' },
+  });
+  ada = await platform.signUp('network');
+});
+afterAll(() => platform?.close());
+
+const hosts = async () => (await platform.backend(undefined, 'GET', '/api/hosts')).body;
+
+const create = (name: string, key?: string) =>
+  platform.backend(ada, 'POST', '/api/agents', {
+    body: { name },
+    headers: key === undefined ? {} : { 'idempotency-key': key },
+  });
+
+test('hosts are listed with what is on them', async () => {
+  expect(await hosts()).toEqual([
+    {
+      id: 'here',
+      status: 'ready',
+      capacity: 2,
+      agents: 0,
+      free: 2,
+      seenAt: expect.stringMatching(/Z$/),
+    },
+  ]);
+  const made = await create('first');
+  expect(await hosts()).toMatchObject([{ id: 'here', agents: 1, free: 1 }]);
+  const detail = await platform.backend(ada, 'GET', `/api/agents/${made.body.id}`);
+  expect(detail.body.host).toBe('here');
+});
+
+test('a host that is silent, and one without its engine, are shown as such', async () => {
+  const other = { capacity: 50, ports: { first: 19_100, last: 19_199 } };
+  await reportHost(platform.db, { ...other, id: 'mute', engineAvailable: true });
+  await platform.asOwner(
+    `UPDATE hosts SET seen_at = now() - interval '46 seconds' WHERE id = 'mute'`,
+  );
+  await reportHost(platform.db, { ...other, id: 'bare', engineAvailable: false });
+  expect(await hosts()).toMatchObject([
+    { id: 'bare', status: 'engine_unavailable', free: 50 },
+    { id: 'here', status: 'ready' },
+    { id: 'mute', status: 'silent', free: 50 },
+  ]);
+});
+
+test('once all are full a creation is a 503, and one that was made is answered as before', async () => {
+  const made = await create('second', 'the-second');
+  expect(made.status).toBe(201);
+  const refused = await create('third', 'the-third');
+  expect(refused.status).toBe(503);
+  expect(refused.body.error).toBe(
+    'No Docker host can take another agent now: each is full, silent or without its engine',
+  );
+  const onWeb = await platform.web(ada, 'POST', '/api/agents/provision', {
+    body: { name: 'third' },
+  });
+  expect([onWeb.status, onWeb.body.error]).toEqual([503, refused.body.error]);
+  const repeated = await create('second', 'the-second');
+  expect([repeated.status, repeated.body.id]).toEqual([201, made.body.id]);
+  expect((await platform.web(ada, 'GET', '/api/agents')).body.count).toBe(2);
+
+  // The key of what was refused is not used up.
+  await reportHost(platform.db, {
+    id: 'more',
+    capacity: 1,
+    ports: { first: 19_100, last: 19_199 },
+    engineAvailable: true,
+  });
+  expect((await create('third', 'the-third')).status).toBe(201);
+});

@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest';
+import { DeathCauses } from '../../src/containers/death-cause.js';
+import type { EngineEvent } from '../../src/containers/engine-events.js';
+
+const SECOND = 1_000_000_000n;
+
+const event = (action: EngineEvent['action'], more: Partial<EngineEvent> = {}): EngineEvent => ({
+  action,
+  containerId: 'c',
+  agentId: 'a',
+  userId: 'u',
+  exitCode: null,
+  signal: undefined,
+  at: SECOND,
+  ...more,
+});
+const die = (exitCode: number, at = 2n * SECOND) => event('die', { exitCode, at });
+
+it('takes a kill that did not ask first for a kill at once', () => {
+  const causes = new DeathCauses();
+  causes.hear(event('kill', { signal: '9' }));
+  expect(causes.hear(die(137))).toMatchObject({ cause: 'kill', exitCode: 137, at: 2_000 });
+});
+
+it('waits for the stop that a signal may belong to, and not for ever', () => {
+  const causes = new DeathCauses();
+  for (const signal of ['15', '9']) causes.hear(event('kill', { signal }));
+  expect(causes.hear(die(137), 0)).toBeUndefined();
+  const dueIn = causes.dueIn(0) ?? 0;
+  expect([...causes.due(dueIn - 1)]).toEqual([]);
+  expect([...causes.due(dueIn)]).toMatchObject([{ cause: 'kill' }]);
+  expect(causes.dueIn()).toBeUndefined();
+});
+
+it('believes that memory ran out also when that is told after the death', () => {
+  const causes = new DeathCauses();
+  expect(causes.hear(die(137), 0)).toBeUndefined();
+  expect(causes.hear(event('oom'), 1)).toMatchObject({ cause: 'oom', exitCode: 137 });
+  causes.hear(event('oom'));
+  expect(causes.hear(die(137))).toMatchObject({ cause: 'oom' });
+});
+
+it('tells a death that is held back as soon as the container starts again', () => {
+  const causes = new DeathCauses();
+  expect(causes.hear(die(137))).toBeUndefined();
+  expect(causes.hear(event('start'))).toMatchObject({ cause: 'kill' });
+});
+
+it('does not blame a signal from long ago, nor one to the run before', () => {
+  const causes = new DeathCauses();
+  causes.hear(event('kill', { signal: '1' }));
+  expect(causes.hear(die(3, 120n * SECOND))).toMatchObject({ cause: 'exit', exitCode: 3 });
+  causes.hear(event('kill', { signal: '15' }));
+  causes.hear(event('start'));
+  expect(causes.hear(die(0))).toMatchObject({ cause: 'exit' });
+});

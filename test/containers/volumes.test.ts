@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import {
+  type AgentContainerSpec,
+  containerName,
+  STATE_DIRECTORY,
+} from '../../src/containers/agent-container.js';
+import {
+  ForeignContainerError,
+  VolumeMissingError,
+} from '../../src/containers/container-errors.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { runInContainer } from '../support/run-in-container.js';
+import { testDocker, until } from '../support/docker.js';
+
+const engine = testDocker();
+const { containers, docker } = engine;
+let image: string;
+
+beforeAll(async () => {
+  image = await ensureTestImage(docker);
+}, 60_000);
+afterAll(() => engine.close());
+
+async function running(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
+  await containers.ensureNetwork(spec);
+  await containers.ensureVolume(spec);
+  await containers.ensureContainer(spec);
+  await containers.start(spec.agentId);
+  return spec;
+}
+
+const run = (agentId: string, code: string) => runInContainer(docker, containerName(agentId), code);
+
+/** The agent as it is to be next: its container is set aside, its memory copied. */
+async function replaced(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
+  const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
+  await containers.stop(spec.agentId, 1);
+  await containers.setAside(spec.agentId);
+  await containers.copyVolume(next, containerName(spec.agentId));
+  return running(next);
+}
+
+async function namesOf(agentId: string): Promise<string[]> {
+  const filters = { label: Object.entries(engine.labels).map((pair) => pair.join('=')) };
+  const [found, { Volumes: volumes }] = await Promise.all([
+    docker.listContainers({ all: true, filters }),
+    docker.listVolumes({ filters: JSON.stringify(filters) }),
+  ]);
+  return [
+    ...found.flatMap(({ Names }) => Names.map((name) => `container ${name.slice(1)}`)),
+    ...volumes.map(({ Name }) => `volume ${Name}`),
+  ]
+    .filter((name) => name.includes(agentId))
+    .sort();
+}
+
+/** All that is in the state, as a container sees it: type, owner, mode, time, link and content. */
+const LISTING = `
+  const fs = require('fs');
+  const walk = (path) => {
+    const stat = fs.lstatSync(path);
+    const { mode, uid, gid, mtimeMs } = stat;
+    const facts = [path, mode, uid, gid, Math.floor(mtimeMs / 1000)];
+    if (stat.isSymbolicLink()) return [[...facts, fs.readlinkSync(path)].join(' ')];
+    if (stat.isFile()) return [[...facts, stat.nlink, fs.readFileSync(path, 'utf8')].join(' ')];
+    const inside = fs.readdirSync(path).sort().flatMap((name) => walk(path + '/' + name));
+    return [facts.join(' '), ...inside];
+  };
+  process.stdout.write(walk('${STATE_DIRECTORY}').join('\\n'));
+`;
+
+const FILL = `
+  const fs = require('fs');
+  process.chdir('${STATE_DIRECTORY}');
+  fs.mkdirSync('deep/er', { recursive: true, mode: 0o750 });
+  fs.writeFileSync('deep/er/söme', 'kept', { mode: 0o640 });
+  fs.writeFileSync('run.sh', '#!', { mode: 0o711 });
+  fs.writeFileSync('.hidden', '');
+  fs.linkSync('run.sh', 'deep/hard');
+  fs.symlinkSync('er/söme', 'deep/soft');
+  fs.symlinkSync('/nowhere', 'dangling');
+  fs.utimesSync('run.sh', 1e9, 1e9);
+  fs.utimesSync('deep/er', 1.1e9, 1.1e9);
+  fs.chmodSync('.', 0o700);
+`;
+
+const LARGE_BYTES = 256 * 1024 * 1024;
+
+const WRITE_LARGE = `
+  const fs = require('fs');
+  const file = fs.openSync('${STATE_DIRECTORY}/large', 'w');
+  const part = require('crypto').randomBytes(1024 * 1024);
+  for (let written = 0; written < ${LARGE_BYTES}; written += part.length) {
+    part.writeUInt32LE(written);
+    fs.writeSync(file, part);
+  }
+`;
+
+const SUM_LARGE = `
+  const sum = require('crypto').createHash('sha1');
+  require('fs').createReadStream('${STATE_DIRECTORY}/large').pipe(sum)
+    .on('finish', () => process.stdout.write(sum.digest('hex')));
+`;
+
+it('copies a volume with content, owners, modes, times and links', async () => {
+  const spec = await running(await engine.spec({ image, files: { 'a/config.json': '{}' } }));
+  await run(spec.agentId, FILL);
+  const before = await run(spec.agentId, LISTING);
+  expect(before).toContain('kept');
+  await replaced({ ...spec, files: {} });
+  expect(await run(spec.agentId, LISTING)).toBe(before);
+  const write = `fs.writeFileSync('${STATE_DIRECTORY}/deep/er/new', 'x')`;
+  expect(await run(spec.agentId, `const fs = require('fs'); ${write}`)).toBe('');
+});
+
+it('copies an empty volume as one that the runtime can write to', async () => {
+  const spec = await engine.spec({ image });
+  await containers.ensureVolume(spec);
+  await replaced(spec);
+  expect(await run(spec.agentId, LISTING)).toMatch(/^\/home\/node \d+ 1000 1000 \d+$/);
+});
+
+it('copies anew after a copy that was cut off, and holds little of it in memory', async () => {
+  const spec = await running(await engine.spec({ image }));
+  await run(spec.agentId, WRITE_LARGE);
+  const sum = await run(spec.agentId, SUM_LARGE);
+  await containers.stop(spec.agentId, 1);
+  await containers.setAside(spec.agentId);
+  const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
+
+  const cut = new AbortController();
+  const copying = containers.copyVolume(next, containerName(spec.agentId), cut.signal);
+  const copier = `container ${containerName(spec.agentId)}-copy-to`;
+  await until(async () => (await namesOf(spec.agentId)).includes(copier));
+  cut.abort();
+  await expect(copying).rejects.toHaveProperty('name', 'AbortError');
+
+  let held = 0;
+  const watch = setInterval(() => {
+    held = Math.max(held, process.memoryUsage().arrayBuffers);
+  }, 5);
+  await containers.copyVolume(next, containerName(spec.agentId));
+  clearInterval(watch);
+  expect(held).toBeLessThan(LARGE_BYTES / 4);
+  await running(next);
+  expect(await run(spec.agentId, SUM_LARGE)).toBe(sum);
+}, 120_000);
+
+it('goes back to the container and the volume from before, as often as it is asked', async () => {
+  const spec = await running(await engine.spec({ image }));
+  const before = await containers.inspect(spec.agentId);
+  await run(spec.agentId, `require('fs').writeFileSync('${STATE_DIRECTORY}/mine', 'old')`);
+  const next = await replaced(spec);
+  await run(spec.agentId, `require('fs').writeFileSync('${STATE_DIRECTORY}/mine', 'new')`);
+
+  await containers.takeBack(spec.agentId);
+  await containers.takeBack(spec.agentId);
+  const { id } = await containers.ensureContainer(spec);
+  expect(id).toBe(before?.id);
+  await containers.start(spec.agentId);
+  const read = `process.stdout.write(require('fs').readFileSync('${STATE_DIRECTORY}/mine'))`;
+  expect(await run(spec.agentId, read)).toBe('old');
+
+  await containers.removeVolumes(spec.agentId, [containerName(spec.agentId)]);
+  const name = containerName(spec.agentId);
+  expect(await namesOf(spec.agentId)).toEqual([`container ${name}`, `volume ${name}`]);
+  await expect(containers.copyVolume(spec, next.volume ?? '')).rejects.toBeInstanceOf(
+    VolumeMissingError,
+  );
+});
+
+it('sets a container aside once, however often it is asked', async () => {
+  const spec = await running(await engine.spec({ image }));
+  const before = await containers.inspect(spec.agentId);
+  await containers.setAside(spec.agentId);
+  await containers.setAside(spec.agentId);
+  expect(await containers.inspect(spec.agentId)).toBeUndefined();
+  await containers.takeBack(spec.agentId);
+  expect((await containers.inspect(spec.agentId))?.id).toBe(before?.id);
+});
+
+it('lists an agent that is being replaced once', async () => {
+  const spec = await running(await engine.spec({ image }));
+  await replaced(spec);
+  const listed = (await containers.list()).filter(({ agentId }) => agentId === spec.agentId);
+  expect(listed.map(({ status }) => status)).toEqual(['running']);
+});
+
+it('removes all that there is of an agent in the middle of a replacement', async () => {
+  const spec = await running(await engine.spec({ image }));
+  await replaced(spec);
+  await containers.renewVolume({ ...spec, volume: `${containerName(spec.agentId)}-archive` });
+  for (let time = 1; time <= 2; time++) {
+    await containers.removeContainer(spec.agentId);
+    await containers.removeNetwork(spec.agentId);
+    await containers.removeVolumes(spec.agentId);
+  }
+  expect(await namesOf(spec.agentId)).toEqual([]);
+});
+
+it('leaves alone what is not its own under the names that it uses', async () => {
+  const spec = await running(await engine.spec({ image }));
+  const Labels = engine.labels;
+  const name = containerName(spec.agentId);
+  const aside = await docker.createContainer({ name: `${name}-previous`, Image: image, Labels });
+  const copier = await docker.createContainer({ name: `${name}-copy-to`, Image: image, Labels });
+  await docker.createVolume({ Name: `${name}-next`, Labels });
+  const next = { ...spec, volume: `${name}-next` };
+  for (const refused of [
+    () => containers.setAside(spec.agentId),
+    () => containers.takeBack(spec.agentId),
+    () => containers.renewVolume(next),
+    () => containers.copyVolume(next, name),
+    () => containers.copyVolume({ ...spec, volume: `${name}-other` }, `${name}-next`),
+    () => containers.removeVolumes(spec.agentId),
+  ]) {
+    await expect(refused()).rejects.toBeInstanceOf(ForeignContainerError);
+  }
+  expect(await aside.inspect()).toMatchObject({ State: { Status: 'created' } });
+  expect(await copier.inspect()).toMatchObject({ State: { Status: 'created' } });
+  expect((await containers.inspect(spec.agentId))?.status).toBe('running');
+});

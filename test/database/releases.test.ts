@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AgentRecords } from '../../src/agents/agent-records.js';
+import type { AgentRef } from '../../src/agents/agent-ref.js';
+import { AgentGoneError } from '../../src/agents/agent-specs.js';
+import type { OperationKind } from '../../src/agents/operation-rules.js';
+import { MAX_ARCHIVES, ReleaseRecords } from '../../src/agents/release-records.js';
+import type { AgentRow, OperationInput } from '../../src/database/models.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { queryRows } from './catalog.js';
+import { insertSql, ROWS } from './rows.js';
+
+let database: TestDatabase;
+let releases: ReleaseRecords;
+let records: AgentRecords;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
+  releases = new ReleaseRecords(database.db);
+  records = new AgentRecords(database.db);
+});
+afterAll(() => database?.close());
+
+const BEFORE = {
+  image: 'repository:1',
+  volume: null,
+  plan: 'solo',
+  model: 'provider/model',
+  aiProvider: 'provider',
+  config: { note: 'before' },
+} as const;
+
+async function newAgent(): Promise<AgentRef> {
+  const agentId = randomUUID();
+  const agent = { agentId, userId: 'alice', host: 'local' };
+  const place = { name: agentId, subdomain: agentId, startedAt: new Date() };
+  await database.db
+    .asUser('alice')
+    .transaction((transaction) =>
+      database.db.models.Agent.create(
+        { id: agentId, userId: 'alice', ...BEFORE, ...place },
+        { transaction },
+      ),
+    );
+  return agent;
+}
+
+async function begin(
+  agent: AgentRef,
+  kind: OperationKind,
+  input: OperationInput | null = null,
+): Promise<string> {
+  const id = randomUUID();
+  const { agentId, userId } = agent;
+  await database.db.asUser('alice').transaction((transaction) =>
+    database.db.models.Operation.create(
+      {
+        id,
+        agentId,
+        userId,
+        kind,
+        input,
+        error: null,
+        runId: null,
+        requestedAt: new Date(),
+        finishedAt: null,
+      },
+      { transaction },
+    ),
+  );
+  expect(await records.beginOperation(agent, { id, kind, runId: 'run' })).toBe('begun');
+  return id;
+}
+
+const rowOf = ({ agentId }: AgentRef): Promise<AgentRow> =>
+  database.db.asUser('alice').transaction((transaction) =>
+    database.db.models.Agent.findByPk(agentId, {
+      raw: true,
+      rejectOnEmpty: true,
+      transaction,
+    }),
+  );
+
+const twice = async (work: () => Promise<unknown>) => {
+  await work();
+  await work();
+};
+
+const volumeOf = ({ agentId }: AgentRef, operationId?: string) =>
+  ['agent', agentId, ...(operationId === undefined ? [] : [operationId.slice(0, 8)])].join('-');
+
+describe('a release', () => {
+  test('of an update is recorded, kept and forgotten, each once', async () => {
+    const agent = await newAgent();
+    const id = await begin(agent, 'update', { image: 'repository:2' });
+    expect(await rowOf(agent)).toMatchObject({ ...BEFORE, previousRelease: null });
+    expect(await releases.replacementOf(agent, id)).toEqual({
+      image: 'repository:2',
+      volume: volumeOf(agent, id),
+      copyOf: volumeOf(agent),
+    });
+
+    await twice(() => releases.beginRelease(agent, id));
+    const begun = await rowOf(agent);
+    expect(begun).toMatchObject({ image: 'repository:2', volume: volumeOf(agent, id) });
+    expect(begun.previousRelease).toMatchObject({ ...BEFORE, operationId: id });
+    expect(await releases.volumesOf(agent)).toEqual([volumeOf(agent, id), volumeOf(agent)]);
+
+    await twice(() => releases.keepRelease(agent, id));
+    await releases.rollBackRelease(agent, id);
+    expect(await rowOf(agent)).toMatchObject({
+      ...BEFORE,
+      image: 'repository:2',
+      volume: volumeOf(agent, id),
+      previousRelease: null,
+      failedImage: null,
+    });
+    expect(await releases.volumesOf(agent)).toEqual([volumeOf(agent, id)]);
+  });
+
+  test('that is rolled back is remembered as failed until it comes up', async () => {
+    const agent = await newAgent();
+    const failing = await begin(agent, 'update', { image: 'repository:2' });
+    await releases.beginRelease(agent, failing);
+    await twice(() => releases.rollBackRelease(agent, failing));
+    await releases.keepRelease(agent, failing);
+    expect(await rowOf(agent)).toMatchObject({
+      ...BEFORE,
+      previousRelease: null,
+      failedImage: 'repository:2',
+    });
+
+    const again = await begin(agent, 'update', { image: 'repository:2' });
+    await releases.beginRelease(agent, again);
+    await releases.keepRelease(agent, again);
+    expect(await rowOf(agent)).toMatchObject({ image: 'repository:2', failedImage: null });
+  });
+
+  test('that never began is not rolled back', async () => {
+    const agent = await newAgent();
+    const id = await begin(agent, 'update', { image: 'repository:2' });
+    await releases.rollBackRelease(agent, id);
+    expect(await rowOf(agent)).toMatchObject({ ...BEFORE, failedImage: null });
+  });
+
+  test('of a configuration goes back to all that it changed', async () => {
+    const agent = await newAgent();
+    const changed = { plan: 'network', aiProvider: 'other', config: { note: 'after' } } as const;
+    const id = await begin(agent, 'configure', { ...changed, image: 'not of a configuration' });
+    expect(await rowOf(agent)).toMatchObject({ ...BEFORE, ...changed });
+    await twice(() => releases.beginRelease(agent, id));
+    expect(await rowOf(agent)).toMatchObject({ ...BEFORE, ...changed });
+    await twice(() => releases.rollBackRelease(agent, id));
+    expect(await rowOf(agent)).toMatchObject({ ...BEFORE, previousRelease: null });
+    expect((await rowOf(agent)).failedImage).toBeNull();
+  });
+
+  test('of a configuration that nobody has to prove is settled with its end', async () => {
+    const agent = await newAgent();
+    const id = await begin(agent, 'configure', { config: { note: 'after' } });
+    await records.finishOperation(agent, {
+      id,
+      kind: 'configure',
+      status: 'succeeded',
+      error: null,
+    });
+    expect(await rowOf(agent)).toMatchObject({
+      config: { note: 'after' },
+      previousRelease: null,
+    });
+  });
+
+  test('of a stopped agent is only its image', async () => {
+    const agent = await newAgent();
+    const id = await begin(agent, 'update', { image: 'repository:2' });
+    await twice(() => releases.recordUpdate(agent, id));
+    expect(await rowOf(agent)).toMatchObject({ ...BEFORE, image: 'repository:2' });
+  });
+});
+
+describe('an archive', () => {
+  test('is the volume from before, and the oldest goes', async () => {
+    const agent = await newAgent();
+    const resets: string[] = [];
+    for (let time = 0; time <= MAX_ARCHIVES; time++) {
+      const id = await begin(agent, 'reset-memory');
+      expect(await releases.replacementOf(agent, id)).toHaveProperty('copyOf', undefined);
+      await releases.beginRelease(agent, id);
+      await twice(() => releases.keepRelease(agent, id));
+      resets.push(id);
+    }
+    const [first = '', ...others] = resets;
+    const volumes = resets.map((id) => volumeOf(agent, id)).reverse();
+    expect(await releases.volumesOf(agent)).toEqual(volumes);
+
+    const archiveId = others.at(-1) ?? '';
+    const id = await begin(agent, 'restore', { archiveId });
+    expect(await releases.replacementOf(agent, id)).toMatchObject({
+      copyOf: volumeOf(agent, resets.at(-2)),
+    });
+    const gone = await begin(agent, 'restore', { archiveId: first });
+    await expect(releases.replacementOf(agent, gone)).rejects.toBeInstanceOf(AgentGoneError);
+  });
+
+  test('goes with its agent', async () => {
+    const agent = await newAgent();
+    const id = await begin(agent, 'reset-memory');
+    await releases.beginRelease(agent, id);
+    await releases.keepRelease(agent, id);
+    const deletion = await begin(agent, 'delete');
+    await records.finishOperation(agent, {
+      id: deletion,
+      kind: 'delete',
+      status: 'succeeded',
+      error: null,
+    });
+    await expect(releases.volumesOf(agent)).rejects.toBeInstanceOf(AgentGoneError);
+    const left = await queryRows(
+      database.ownerUrl,
+      `SELECT id FROM agent_archives WHERE agent_id = '${agent.agentId}'`,
+    );
+    expect(left).toEqual([]);
+    await releases.beginRelease(agent, id);
+    expect((await rowOf(agent)).previousRelease).toBeNull();
+  });
+});

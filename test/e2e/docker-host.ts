@@ -1,0 +1,191 @@
+import { execFile } from 'node:child_process';
+import { randomBytes, randomInt } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, connect, type AddressInfo, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import type Docker from 'dockerode';
+import { answers } from '../../scripts/engines/docker-find.js';
+import { findProgram } from '../../scripts/engines/find-program.js';
+import { lastLines, startProcess, type EngineProcess } from '../../scripts/engines/process.js';
+import { poll } from '../../scripts/poll.js';
+import { projectRoot } from '../../scripts/root.js';
+import { connectEngine } from '../../src/containers/engine.js';
+
+const run = promisify(execFile);
+
+/** Whether this machine can play several Docker hosts. */
+export const hostsPossible =
+  process.platform === 'linux' &&
+  process.getuid?.() === 0 &&
+  (await Promise.all(['dockerd', 'ip', 'nsenter'].map(findProgram))).every(Boolean);
+
+/** What a host's worker is to reach on this machine. */
+export interface Reached {
+  readonly database: string;
+  readonly temporal: string;
+}
+
+/**
+ * A Docker host of its own on this machine: a network namespace with an engine and a worker in it.
+ * From there two ports of this machine can be reached, and from here nothing but the engine's socket.
+ */
+export class DockerHost {
+  readonly docker: Docker;
+  readonly #socket: string;
+  readonly #forwards: Server[] = [];
+  #engine: EngineProcess | undefined;
+  #worker: EngineProcess | undefined;
+  #workerEnv: NodeJS.ProcessEnv = {};
+
+  private constructor(
+    readonly id: string,
+    private readonly folder: string,
+    private readonly network: string,
+  ) {
+    this.#socket = path.join(folder, 'docker.sock');
+    this.docker = connectEngine(`unix://${this.#socket}`);
+  }
+
+  /** An empty one: nothing runs on it yet. To be closed also when a later step fails. */
+  static async make(id: string): Promise<DockerHost> {
+    const folder = await mkdtemp(path.join(tmpdir(), 'aps-host-'));
+    const network = `aps-${randomBytes(4).toString('hex')}`;
+    await run('ip', ['netns', 'add', network]);
+    await run('ip', ['-n', network, 'link', 'set', 'lo', 'up']);
+    return new DockerHost(id, folder, network);
+  }
+
+  async startEngine(): Promise<void> {
+    const at = (name: string) => path.join(this.folder, name);
+    await rm(at('docker.pid'), { force: true });
+    const engine = await this.#startInside('docker', 'dockerd', [
+      `--data-root=${at('data')}`,
+      `--exec-root=${at('exec')}`,
+      `--pidfile=${at('docker.pid')}`,
+      `--host=unix://${this.#socket}`,
+      '--shutdown-timeout=1',
+    ]);
+    this.#engine = engine;
+    const up = () => answers(`unix://${this.#socket}`);
+    const ready = await poll(async () => (engine.hasEnded() || (await up()) ? true : undefined), {
+      timeoutMs: 60_000,
+    });
+    if (!ready || engine.hasEnded()) throw new Error(`no engine:\n${lastLines(engine.logFile)}`);
+  }
+
+  /** @param env over what leads to the database, to Temporal and to the engine. */
+  async startWorker(env: NodeJS.ProcessEnv = this.#workerEnv): Promise<void> {
+    this.#workerEnv = env;
+    const main = path.join(projectRoot, 'dist', 'worker', 'main.js');
+    const args = ['--enable-source-maps', main];
+    this.#worker = await this.#startInside('worker', process.execPath, args, {
+      ...process.env,
+      AGENT_HOST: this.id,
+      DOCKER_HOST: `unix://${this.#socket}`,
+      ...env,
+    });
+  }
+
+  /** As a power cut would: without a word. */
+  async killEngine(): Promise<void> {
+    const runtime = await readFile(
+      path.join(this.folder, 'exec/containerd/containerd.pid'),
+      'utf8',
+    );
+    await this.#engine?.stop(0);
+    // It dies with the engine, and the next engine waits for it in vain as long as it is a zombie.
+    const gone = () => Promise.resolve(existsSync(`/proc/${runtime}`) ? undefined : true);
+    await poll(gone, { timeoutMs: 20_000 });
+  }
+
+  async killWorker(): Promise<void> {
+    await this.#worker?.stop(0);
+  }
+
+  /** What the worker has printed last, to be shown when a test fails. */
+  get workerLog(): string {
+    return this.#worker === undefined ? '' : lastLines(this.#worker.logFile).slice(-4_000);
+  }
+
+  /** Addresses under which what listens on this machine's loopback is reached from the host. */
+  async reach({ database, temporal }: Reached): Promise<Reached> {
+    const subnet = `169.254.${randomInt(1, 255)}`;
+    const block = randomInt(0, 63) * 4;
+    const [here, there] = [`${subnet}.${block + 1}`, `${subnet}.${block + 2}`];
+    const link = `v${this.network.slice(4)}`;
+    await run('ip', [
+      ...['link', 'add', link, 'type', 'veth'],
+      ...['peer', 'name', 'uplink', 'netns', this.network],
+    ]);
+    await run('ip', ['addr', 'add', `${here}/30`, 'dev', link]);
+    await run('ip', ['link', 'set', link, 'up']);
+    await run('ip', ['-n', this.network, 'addr', 'add', `${there}/30`, 'dev', 'uplink']);
+    await run('ip', ['-n', this.network, 'link', 'set', 'uplink', 'up']);
+    const url = new URL(database);
+    url.host = await this.#forward(here, Number(url.port));
+    const [, port] = temporal.split(':');
+    return { database: url.href, temporal: await this.#forward(here, Number(port)) };
+  }
+
+  /** Takes away all that runs or ever ran on it, whatever state it is in. */
+  async close(): Promise<void> {
+    await this.#worker?.stop(0);
+    for (const forward of this.#forwards) forward.close();
+    try {
+      if (this.#engine) {
+        // What an engine that was killed has left running is taken up, and away, by the next.
+        if (this.#engine.hasEnded()) await this.startEngine();
+        for (const { Id } of await this.docker.listContainers({ all: true })) {
+          await this.docker.getContainer(Id).remove({ force: true, v: true });
+        }
+        await this.#engine.stop(20_000);
+      }
+    } finally {
+      const { stdout: pids } = await run('ip', ['netns', 'pids', this.network]);
+      for (const pid of pids.split('\n').filter(Boolean)) process.kill(Number(pid), 'SIGKILL');
+      await run('ip', ['netns', 'delete', this.network]); // and its link to us with it
+      const mounts = await readFile('/proc/self/mounts', 'utf8');
+      for (const line of mounts.split('\n').reverse()) {
+        const [, at = ''] = line.split(' ');
+        if (at.startsWith(`${this.folder}/`)) await run('umount', ['--lazy', at]);
+      }
+      await rm(this.folder, { recursive: true, force: true, maxRetries: 3 });
+    }
+  }
+
+  #startInside(
+    name: string,
+    command: string,
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = process.env,
+  ): Promise<EngineProcess> {
+    return startProcess({
+      name,
+      command: 'nsenter',
+      args: [`--net=/run/netns/${this.network}`, command, ...args],
+      env,
+      runDir: path.join(this.folder, 'run'),
+      // Node programs end when the channel to us does.
+      ipc: command === process.execPath,
+    });
+  }
+
+  /** Carries connections to an address of this machine on to a port of its loopback. */
+  async #forward(address: string, port: number): Promise<string> {
+    const server = createServer((from) => {
+      const to = connect(port, '127.0.0.1');
+      from.pipe(to).pipe(from);
+      from.on('error', () => to.destroy());
+      to.on('error', () => from.destroy());
+    });
+    this.#forwards.push(server);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(0, address, resolve);
+    });
+    const { port: own } = server.address() as AddressInfo; // it listens on TCP
+    return `${address}:${own}`;
+  }
+}

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest';
+import { freePlaces, roomiest, statusOf, type HostLoad } from '../../src/hosts/host-status.js';
+
+const host = (id: string, given: Partial<HostLoad> = {}): HostLoad => ({
+  id,
+  capacity: 10,
+  agents: 0,
+  engineAvailable: true,
+  seenAt: new Date(),
+  unseenSeconds: 0,
+  ...given,
+});
+
+describe('a host', () => {
+  test('is silent from the forty-fifth second on', () => {
+    expect(statusOf(host('a', { unseenSeconds: 44.999 }))).toBe('ready');
+    expect(statusOf(host('a', { unseenSeconds: 45 }))).toBe('silent');
+  });
+
+  test('without its engine says so, unless nobody is there to say it', () => {
+    const away = host('a', { engineAvailable: false });
+    expect(statusOf(away)).toBe('engine_unavailable');
+    expect(statusOf({ ...away, unseenSeconds: 60 })).toBe('silent');
+  });
+
+  test('with more agents than it is to have has no place left', () => {
+    expect(freePlaces({ capacity: 2, agents: 5 })).toBe(0);
+  });
+});
+
+describe('the next agent goes', () => {
+  test('where most places are left, not to the host with fewest agents', () => {
+    const hosts = [host('a', { agents: 1 }), host('b', { capacity: 20, agents: 5 })];
+    expect(roomiest(hosts)?.id).toBe('b');
+  });
+
+  test('to the first by id of those with as many', () => {
+    expect(roomiest([host('b'), host('a'), host('c')])?.id).toBe('a');
+  });
+
+  test('past hosts that are silent, full or without their engine', () => {
+    const hosts = [
+      host('a', { unseenSeconds: 46 }),
+      host('b', { engineAvailable: false }),
+      host('c', { agents: 10 }),
+      host('d', { agents: 9 }),
+    ];
+    expect(roomiest(hosts)?.id).toBe('d');
+    expect(roomiest(hosts.slice(0, 3))).toBeUndefined();
+    expect(roomiest([])).toBeUndefined();
+  });
+});

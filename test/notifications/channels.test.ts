@@ -1,0 +1,180 @@
+import { inspect } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  ChannelLimitedError,
+  ChannelUnavailableError,
+  MessageRefusedError,
+} from '../../src/notifications/channel.js';
+import { discordChannel } from '../../src/notifications/discord.js';
+import { telegramChannel } from '../../src/notifications/telegram.js';
+import {
+  BOT_TOKEN,
+  CHAT_ID,
+  WEBHOOK_TOKEN,
+  discordLimits,
+  serverError,
+  silence,
+  startChannelStubs,
+  telegramLimits,
+  telegramRefuses,
+  type ChannelStubs,
+} from './channel-stub.js';
+
+/** Long enough for loopback, short enough to wait for. */
+const TIMEOUT_MS = 2_000;
+
+let stubs: ChannelStubs;
+beforeAll(async () => {
+  stubs = await startChannelStubs();
+});
+beforeEach(() => {
+  for (const stub of [stubs.telegram, stubs.discord]) {
+    stub.behave();
+    stub.received.length = 0;
+  }
+});
+afterAll(() => stubs?.close());
+
+const telegram = (apiUrl = stubs.telegramUrl) =>
+  telegramChannel({ apiUrl, botToken: BOT_TOKEN, chatId: CHAT_ID }, TIMEOUT_MS);
+const discord = (url = stubs.discordUrl) => discordChannel(url, TIMEOUT_MS);
+
+async function failureOf(work: Promise<void>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+describe('Telegram', () => {
+  test('is sent plain text to the chat by the bot', async () => {
+    await telegram().send('Agent "*a*" is <b>degraded</b>');
+    expect(stubs.telegram.received).toEqual([
+      {
+        method: 'POST',
+        url: `/bot${BOT_TOKEN}/sendMessage`,
+        contentType: 'application/json',
+        body: { chat_id: CHAT_ID, text: 'Agent "*a*" is <b>degraded</b>' },
+      },
+    ]);
+  });
+
+  test('is sent at most 4096 characters, the last of them whole', async () => {
+    await telegram().send('🚀'.repeat(5_000));
+    const { text } = stubs.telegram.received[0]?.body ?? {};
+    expect(text.length).toBeLessThanOrEqual(4096);
+    expect(text).toMatch(/^(🚀)+…$/u);
+  });
+
+  test('says how long it wants to be left alone', async () => {
+    stubs.telegram.behave(telegramLimits(17));
+    const failure = await failureOf(telegram().send('x'));
+    expect(failure).toBeInstanceOf(ChannelLimitedError);
+    expect(failure).toMatchObject({ retryAfterMs: 17_000 });
+  });
+
+  test.each([
+    [400, 'Bad Request: chat not found'],
+    [401, 'Unauthorized'],
+    [403, 'Forbidden: bot was blocked by the user'],
+  ])('refuses with %d for good', async (code, description) => {
+    stubs.telegram.behave(telegramRefuses(code, description));
+    expect(await failureOf(telegram().send('x'))).toEqual(
+      new MessageRefusedError('telegram', code),
+    );
+  });
+
+  test('whose answer is a server error may be tried again', async () => {
+    stubs.telegram.behave(serverError);
+    const failure = await failureOf(telegram().send('x'));
+    expect(failure).toEqual(new ChannelUnavailableError('telegram', 'answered with 502'));
+  });
+});
+
+describe('Discord', () => {
+  test('is sent content that calls and formats nothing, and is asked to wait', async () => {
+    await discord().send('Agent "@everyone [x](http://x)" is *degraded*');
+    expect(stubs.discord.received).toEqual([
+      {
+        method: 'POST',
+        url: `/api/webhooks/42/${WEBHOOK_TOKEN}?wait=true`,
+        contentType: 'application/json',
+        body: {
+          content: 'Agent "@everyone \\[x\\]\\(http://x\\)" is \\*degraded\\*',
+          allowed_mentions: { parse: [] },
+        },
+      },
+    ]);
+  });
+
+  test('keeps the thread that the address names, and takes a 204', async () => {
+    stubs.discord.behave((response) => response.writeHead(204).end());
+    await discord(`${stubs.discordUrl}?thread_id=7`).send('x');
+    expect(stubs.discord.received[0]?.url).toMatch(/\?thread_id=7&wait=true$/);
+  });
+
+  test('is sent at most 2000 characters', async () => {
+    await discord().send('*'.repeat(5_000));
+    expect(stubs.discord.received[0]?.body.content).toHaveLength(2000);
+  });
+
+  test('says how long it wants to be left alone, in the body or in the header', async () => {
+    stubs.discord.behave(discordLimits(1.337));
+    expect(await failureOf(discord().send('x'))).toMatchObject({ retryAfterMs: 1_337 });
+    stubs.discord.behave((response) => response.writeHead(429, { 'retry-after': '9' }).end());
+    const failure = await failureOf(discord().send('x'));
+    expect(failure).toBeInstanceOf(ChannelLimitedError);
+    expect(failure).toMatchObject({ retryAfterMs: 9_000 });
+  });
+
+  test('refuses for good when the webhook is no more', async () => {
+    stubs.discord.behave((response) => response.writeHead(404).end('{"code": 10015}'));
+    expect(await failureOf(discord().send('x'))).toEqual(new MessageRefusedError('discord', 404));
+  });
+
+  test('is not followed elsewhere', async () => {
+    stubs.discord.behave((response) =>
+      response.writeHead(307, { location: `${stubs.telegramUrl}/bot` }).end(),
+    );
+    expect(await failureOf(discord().send('x'))).toEqual(new MessageRefusedError('discord', 307));
+    expect(stubs.telegram.received).toEqual([]);
+  });
+});
+
+describe.each([
+  ['Telegram', () => telegram(), () => telegram('http://127.0.0.1:1'), () => stubs.telegram],
+  [
+    'Discord',
+    () => discord(),
+    () => discord(`http://127.0.0.1:1/api/webhooks/42/${WEBHOOK_TOKEN}`),
+    () => stubs.discord,
+  ],
+])('%s', (_name, channel, nowhere, stub) => {
+  test('that does not answer is given up in time', async () => {
+    stub().behave(silence);
+    expect(await failureOf(channel().send('x'))).toBeInstanceOf(ChannelUnavailableError);
+  });
+
+  test('that answers without an end is given up', async () => {
+    stub().behave((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.write('x'.repeat(1024 * 1024));
+    });
+    expect(await failureOf(channel().send('x'))).toBeInstanceOf(ChannelUnavailableError);
+  });
+
+  test('never has its secret in a failure', async () => {
+    const failures = [await failureOf(nowhere().send('x'))];
+    for (const behaviour of [
+      serverError,
+      telegramLimits(1),
+      telegramRefuses(404, `bot${BOT_TOKEN} and ${WEBHOOK_TOKEN}`),
+    ]) {
+      stub().behave(behaviour);
+      failures.push(await failureOf(channel().send('x')));
+    }
+    expect(failures.every((failure) => failure instanceof Error)).toBe(true);
+    const told = inspect(failures, { depth: 10 });
+    expect(told).not.toContain('secret-of-this-test');
+  });
+});

@@ -1,0 +1,334 @@
+import { randomUUID } from 'node:crypto';
+import { inspect } from 'node:util';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { ApplicationFailure } from '@temporalio/common';
+import { DefaultLogger, type LogEntry } from '@temporalio/worker';
+import { QueryTypes } from 'sequelize';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createNotificationActivities, type Notified } from '../../activities/notifications.js';
+import { loadConfig } from '../../src/config.js';
+import { configuredChannels } from '../../src/notifications/configured-channels.js';
+import type { Notification } from '../../src/notifications/notification.js';
+import { Notifier } from '../../src/notifications/notifier.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import {
+  BOT_TOKEN,
+  CHAT_ID,
+  discordLimits,
+  serverError,
+  startChannelStubs,
+  telegramLimits,
+  telegramRefuses,
+  type ChannelStubs,
+} from './channel-stub.js';
+
+const OPERATOR = 'operator';
+
+let database: TestDatabase;
+let stubs: ChannelStubs;
+const logged: LogEntry[] = [];
+
+beforeAll(async () => {
+  database = await testDatabase();
+  stubs = await startChannelStubs();
+});
+beforeEach(async () => {
+  for (const stub of [stubs.telegram, stubs.discord]) {
+    stub.behave();
+    stub.received.length = 0;
+  }
+  logged.length = 0;
+  await sql('DELETE FROM notifications');
+});
+afterAll(async () => {
+  await stubs?.close();
+  await database?.close();
+});
+
+const sql = (statement: string) =>
+  database.db
+    .asPlatform()
+    .transaction((transaction) =>
+      database.db.sequelize.query(statement, { transaction, type: QueryTypes.SELECT }),
+    );
+
+/** As if all that was written down had been so earlier. */
+const timePasses = (seconds: number) =>
+  sql(
+    ['created_at', 'due_at', 'attempted_at', 'settled_at']
+      .map((column) => `${column} = ${column} - interval '${seconds} seconds'`)
+      .join(', ')
+      .replace(/^/, 'UPDATE notifications SET '),
+  );
+
+async function newAgent(name = `agent ${randomUUID()}`): Promise<Notification['agent']> {
+  const id = randomUUID();
+  await database.db.asUser(OPERATOR).transaction((transaction) =>
+    database.db.models.Agent.create(
+      {
+        id,
+        userId: OPERATOR,
+        name,
+        subdomain: id,
+        plan: 'network',
+        model: 'gpt-4',
+        aiProvider: 'openai',
+      },
+      { transaction },
+    ),
+  );
+  return { agentId: id, userId: OPERATOR, host: 'local' };
+}
+
+/** A worker with its own memory; two of them are two processes. */
+function newWorker(environment: Record<string, string | undefined> = {}) {
+  const config = loadConfig({
+    DATABASE_URL: database.url,
+    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+    TELEGRAM_BOT_TOKEN: BOT_TOKEN,
+    TELEGRAM_ADMIN_CHAT_ID: CHAT_ID,
+    TELEGRAM_API_URL: stubs.telegramUrl,
+    DISCORD_WEBHOOK_URL: stubs.discordUrl,
+    ...environment,
+  });
+  const notifier = new Notifier(database.db, configuredChannels(config));
+  const { notify } = createNotificationActivities(notifier);
+  const logger = new DefaultLogger('WARN', (entry) => logged.push(entry));
+  return (notification: Notification): Promise<Notified> =>
+    new MockActivityEnvironment({}, { logger }).run(notify, notification);
+}
+
+const onlyDiscord = { TELEGRAM_BOT_TOKEN: undefined };
+const degraded = (agent: Notification['agent']): Notification => ({
+  id: randomUUID(),
+  agent,
+  event: 'degraded',
+});
+
+/** The failure by which an attempt asks for the next. */
+async function waitingOf(work: Promise<unknown>): Promise<ApplicationFailure> {
+  const failure: unknown = await work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (failure instanceof ApplicationFailure && failure.type === 'NotificationWaiting') {
+    expect(failure.category).toBe('BENIGN');
+    return failure;
+  }
+  throw new Error(`expected to wait, but: ${inspect(failure)}`);
+}
+
+const texts = () => stubs.telegram.received.map(({ body }) => body.text as string);
+const contents = () => stubs.discord.received.map(({ body }) => body.content as string);
+
+describe('a notification', () => {
+  test('reaches every channel that is set, with what the database says of the agent', async () => {
+    const agent = await newAgent('first\n  agent');
+    await sql(
+      `UPDATE agents SET status_reason = 'It\n did not   answer' WHERE id = '${agent.agentId}'`,
+    );
+    const notify = newWorker();
+    expect(await notify(degraded(agent))).toEqual({ telegram: 'sent', discord: 'sent' });
+    expect(texts()).toEqual([
+      'Agent "first agent" is degraded: its gateway does not answer as it should.\n' +
+        'Reason: It did not answer\n' +
+        `Agent ${agent.agentId} of user operator on host local`,
+    ]);
+    expect(contents()).toEqual(texts());
+  });
+
+  test.each([
+    [{ event: 'repair_attempt', attempt: 1, maxAttempts: 2 }, 'is being repaired: attempt 1 of 2.'],
+    [{ event: 'crash_loop', crashes: 3 }, 'is in a crash loop after 3 crashes, and stays down'],
+    [{ event: 'crash_loop', crashes: 0 }, 'is in a crash loop, and stays down'],
+  ] as const)('tells what happened (%#)', async (event, said) => {
+    await newWorker(onlyDiscord)({ id: randomUUID(), agent: await newAgent(), ...event });
+    expect(contents()).toEqual([expect.stringContaining(said)]);
+  });
+
+  test('goes nowhere when nothing is set, or only half of what Telegram needs', async () => {
+    const notify = newWorker({
+      TELEGRAM_ADMIN_CHAT_ID: undefined,
+      DISCORD_WEBHOOK_URL: undefined,
+    });
+    expect(await notify(degraded(await newAgent()))).toEqual({});
+    expect([texts(), contents()]).toEqual([[], []]);
+    expect(await sql('SELECT * FROM notifications')).toEqual([]);
+  });
+
+  test('of an agent that is being removed, or is no more, is none', async () => {
+    const agent = await newAgent();
+    await sql(`UPDATE agents SET desired = 'deleted' WHERE id = '${agent.agentId}'`);
+    expect(await newWorker()(degraded(agent))).toEqual({});
+    expect(await newWorker()(degraded({ ...agent, agentId: 'nobody' }))).toEqual({});
+    expect(texts()).toEqual([]);
+  });
+});
+
+describe('a notification that is asked for again', () => {
+  test('is not sent twice, whichever worker is asked', async () => {
+    const notification = degraded(await newAgent());
+    for (const notify of [newWorker(), newWorker()]) {
+      expect(await notify(notification)).toEqual({ telegram: 'sent', discord: 'sent' });
+    }
+    expect([texts().length, contents().length]).toEqual([1, 1]);
+  });
+
+  test('after the worker was killed is sent only where it is not known to have been', async () => {
+    const notification = degraded(await newAgent());
+    await newWorker()(notification);
+    // Killed between Telegram's answer and the note of it.
+    await sql(`UPDATE notifications SET status = 'sending' WHERE channel = 'telegram'`);
+    expect(await newWorker()(notification)).toEqual({ telegram: 'sent', discord: 'sent' });
+    expect([texts().length, contents().length]).toEqual([2, 1]);
+  });
+
+  test('of another id but the same event is told once a minute', async () => {
+    const agent = await newAgent();
+    const notify = newWorker(onlyDiscord);
+    expect(await notify(degraded(agent))).toEqual({ discord: 'sent' });
+    const again = degraded(agent);
+    expect(await notify(again)).toEqual({ discord: 'repeated' });
+    await timePasses(61);
+    expect(await notify(again)).toEqual({ discord: 'repeated' });
+    expect(await notify(degraded(agent))).toEqual({ discord: 'sent' });
+    expect(await notify(degraded(await newAgent()))).toEqual({ discord: 'sent' });
+    expect(contents()).toHaveLength(3);
+  });
+
+  test('is told each time when it is a crash loop or another attempt at a repair', async () => {
+    const agent = await newAgent();
+    const notify = newWorker(onlyDiscord);
+    for (const event of [
+      { event: 'crash_loop', crashes: 3 },
+      { event: 'crash_loop', crashes: 3 },
+      { event: 'repair_attempt', attempt: 1, maxAttempts: 2 },
+      { event: 'repair_attempt', attempt: 2, maxAttempts: 2 },
+    ] as const) {
+      expect(await notify({ id: randomUUID(), agent, ...event })).toEqual({ discord: 'sent' });
+    }
+  });
+});
+
+describe('a channel that fails', () => {
+  test('keeps the other from nothing, and is told later', async () => {
+    stubs.telegram.behave(serverError);
+    const notification = degraded(await newAgent());
+    const failure = await waitingOf(newWorker()(notification));
+    expect(failure.nextRetryDelay).toBe(60_000);
+    expect(contents()).toHaveLength(1);
+    stubs.telegram.behave();
+    await timePasses(60);
+    expect(await newWorker()(notification)).toEqual({ telegram: 'sent', discord: 'sent' });
+    expect([texts().length, contents().length]).toEqual([2, 1]);
+  });
+
+  test('by limiting is left alone for as long as it says', async () => {
+    stubs.telegram.behave(telegramLimits(7));
+    stubs.discord.behave(discordLimits(2.5));
+    const notification = degraded(await newAgent());
+    const notify = newWorker();
+    expect((await waitingOf(notify(notification))).nextRetryDelay).toBe(2_500);
+    stubs.telegram.behave();
+    stubs.discord.behave();
+    await timePasses(3);
+    const { nextRetryDelay } = await waitingOf(notify(notification));
+    expect(Number(nextRetryDelay)).toBeLessThanOrEqual(4_000);
+    expect([texts().length, contents().length]).toEqual([1, 2]);
+    await timePasses(4);
+    expect(await notify(notification)).toEqual({ telegram: 'sent', discord: 'sent' });
+    expect([texts().length, contents().length]).toEqual([2, 2]);
+  });
+
+  test('for too long is given up, and hears of it with the next message', async () => {
+    stubs.discord.behave(serverError);
+    const notify = newWorker(onlyDiscord);
+    const notification = degraded(await newAgent());
+    for (let minute = 0; minute < 4; minute++) {
+      await waitingOf(notify(notification));
+      await timePasses(60);
+    }
+    expect(await notify(notification)).toEqual({ discord: 'dropped' });
+    expect(logged.map(({ message, meta }) => [message, meta?.channel])).toEqual([
+      ['notification dropped', 'discord'],
+    ]);
+    stubs.discord.behave();
+    expect(await notify(notification)).toEqual({ discord: 'dropped' });
+    expect(await notify(degraded(await newAgent()))).toEqual({ discord: 'sent' });
+    expect(contents().at(-1)).toContain('1 notification before this one could not be sent.');
+    expect(await notify(degraded(await newAgent()))).toEqual({ discord: 'sent' });
+    expect(contents().at(-1)).not.toContain('could not be sent');
+  });
+
+  test('by refusing is given up at once, which the log tells without the token', async () => {
+    stubs.telegram.behave(telegramRefuses(401, 'Unauthorized'));
+    const notified = await newWorker()(degraded(await newAgent()));
+    expect(notified).toEqual({ telegram: 'dropped', discord: 'sent' });
+    expect(inspect(logged, { depth: 10 })).toContain('telegram refused the message with 401');
+    expect(inspect(logged, { depth: 10 })).not.toContain(BOT_TOKEN);
+  });
+});
+
+describe('more notifications than a channel is to carry', () => {
+  test('wait for their turn, 20 a minute over all workers, and beyond 5 minutes are dropped', async () => {
+    const workers = [newWorker(onlyDiscord), newWorker(onlyDiscord)];
+    const notifications: Notification[] = [];
+    for (let number = 0; number < 125; number++) {
+      notifications.push({
+        id: randomUUID(),
+        agent: await oneAgent(),
+        event: 'crash_loop',
+        crashes: 3,
+      });
+    }
+    const results = await Promise.allSettled(
+      notifications.map(async (notification, number) => workers[number % 2]?.(notification)),
+    );
+    const sent = results.filter(({ status }) => status === 'fulfilled');
+    expect(sent.map((result) => 'value' in result && result.value?.discord).sort()).toEqual([
+      ...Array.from({ length: 5 }, () => 'dropped'),
+      ...Array.from({ length: 20 }, () => 'sent'),
+    ]);
+    expect(contents()).toHaveLength(20);
+
+    const waiting = notifications.filter((_, number) => results[number]?.status === 'rejected');
+    expect(waiting).toHaveLength(100);
+    await timePasses(61);
+    const next = await Promise.allSettled(
+      waiting.map(async (notification, number) => workers[number % 2]?.(notification)),
+    );
+    expect(next.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
+    expect(contents()).toHaveLength(40);
+    expect(contents().filter((text) => text.includes('could not be sent'))).not.toEqual([]);
+  });
+
+  test('do not come all at once when no worker was there in their turn', async () => {
+    const notify = newWorker(onlyDiscord);
+    const waiting: Notification[] = [];
+    for (let number = 0; number < 60; number++) {
+      const notification: Notification = {
+        id: randomUUID(),
+        agent: await oneAgent(),
+        event: 'crash_loop',
+        crashes: 3,
+      };
+      await notify(notification).catch(() => waiting.push(notification));
+    }
+    expect(waiting).toHaveLength(40);
+    await timePasses(180);
+    const late = await Promise.allSettled(waiting.map(notify));
+    expect(late.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
+    expect(contents()).toHaveLength(40);
+  });
+
+  let shared: Promise<Notification['agent']> | undefined;
+  const oneAgent = () => (shared ??= newAgent());
+});
+
+test('what was told more than 30 days ago is forgotten in passing', async () => {
+  const notify = newWorker(onlyDiscord);
+  await notify(degraded(await newAgent()));
+  await timePasses(31 * 24 * 60 * 60);
+  await notify(degraded(await newAgent()));
+  expect(await sql('SELECT * FROM notifications')).toHaveLength(1);
+});

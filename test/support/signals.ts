@@ -1,0 +1,16 @@
+import type { Client } from '@temporalio/client';
+import { superviseAgentId } from '../../workflows/ids.js';
+
+/** What an agent's supervisor was told by a signal in its present run, oldest first. */
+export async function toldBySignal(
+  client: Client,
+  agentId: string,
+  signal: string,
+): Promise<unknown[]> {
+  const { events } = await client.workflow.getHandle(superviseAgentId(agentId)).fetchHistory();
+  return (events ?? []).flatMap(({ workflowExecutionSignaledEventAttributes: sent }) => {
+    if (sent?.signalName !== signal) return [];
+    const data = sent.input?.payloads?.[0]?.data;
+    return [data ? JSON.parse(Buffer.from(data).toString()) : undefined];
+  });
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { Database } from '../../src/database/database.js';
+import { DockerContainers } from '../../src/containers/docker-containers.js';
+import { keepReporting } from '../../worker/report-host.js';
+import { queryRows } from '../database/catalog.js';
+import { keptLog } from '../support/platform-environment.js';
+import { until } from '../support/docker.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+
+let database: TestDatabase;
+let stop = new AbortController();
+
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterEach(() => {
+  stop.abort();
+  stop = new AbortController();
+});
+afterAll(() => database?.close());
+
+const HOST = { capacity: 7, ports: { first: 19_100, last: 19_199 } };
+
+/** There is no engine at this address. */
+const nowhere = new DockerContainers({ dockerHost: 'unix:///nowhere/docker.sock' });
+
+const rowOf = async (id: string) => {
+  const rows = await queryRows<{ seen_at: Date } & Record<string, unknown>>(
+    database.ownerUrl,
+    `SELECT * FROM hosts WHERE id = '${id}'`,
+  );
+  return rows[0];
+};
+
+test('a host is written down at once, with what its worker says of it', async () => {
+  const id = randomUUID();
+  const { log } = keptLog();
+  const reporting = { database: database.db, containers: nowhere, host: { ...HOST, id }, log };
+  await keepReporting(reporting, stop.signal);
+  expect(await rowOf(id)).toMatchObject({
+    capacity: 7,
+    first_port: 19_100,
+    last_port: 19_199,
+    engine_available: false,
+  });
+});
+
+test('and again and again, soon when its engine is away', async () => {
+  const id = randomUUID();
+  const { log } = keptLog();
+  const reporting = { database: database.db, containers: nowhere, host: { ...HOST, id }, log };
+  await keepReporting(reporting, stop.signal);
+  const first = await rowOf(id);
+  const again = await until(async () => {
+    const row = await rowOf(id);
+    return row && first && row.seen_at > first.seen_at && row;
+  }, 15_000);
+  expect(again.created_at).toEqual(first?.created_at);
+});
+
+test('a database that is out of reach is told in the log, and harms nothing', async () => {
+  const { log, lines } = keptLog();
+  const away = new Database('postgres://nobody@127.0.0.1:1/nothing', { maxConnections: 1 });
+  const host = { ...HOST, id: randomUUID() };
+  await keepReporting({ database: away, containers: nowhere, host, log }, stop.signal);
+  expect(lines.join()).toContain('the host could not be written down');
+  await away.close();
+});

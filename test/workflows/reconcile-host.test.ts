@@ -1,0 +1,43 @@
+import { ApplicationFailure } from '@temporalio/common';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { reconcilePass } from './support/reconcile-pass.js';
+import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
+
+let lab: WorkflowLab;
+let bundle: Awaited<ReturnType<typeof bundleWorkflows>>;
+beforeAll(async () => {
+  lab = await WorkflowLab.open();
+  bundle = await bundleWorkflows();
+});
+afterAll(() => lab?.close());
+
+test('a pass tells the supervisors first, and what it leaves for the next', async () => {
+  const calls: unknown[] = [];
+  const { result } = await reconcilePass(lab.environment, bundle, {
+    wakeAstray: () => {
+      calls.push('wakeAstray');
+      return Promise.resolve(2);
+    },
+    removeOrphans: (before) => {
+      calls.push(before);
+      return Promise.resolve(['one']);
+    },
+  });
+  expect(result).toEqual({ astray: 2, orphans: ['one'] });
+  expect(calls).toEqual(['wakeAstray', []]);
+});
+
+test('an engine that is away for a moment does not end a pass, and one that stays away does', async () => {
+  let failures = 2;
+  const host = {
+    wakeAstray: () => {
+      if (failures-- > 0) throw ApplicationFailure.retryable('away', 'EngineUnavailableError');
+      return Promise.resolve(0);
+    },
+    removeOrphans: () => Promise.resolve([]),
+  };
+  const { result } = await reconcilePass(lab.environment, bundle, host);
+  expect(result).toEqual({ astray: 0, orphans: [] });
+  failures = Number.POSITIVE_INFINITY;
+  await expect(reconcilePass(lab.environment, bundle, host)).rejects.toThrow();
+});

@@ -1,0 +1,246 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { BRING_UP, type FakeAgent, type Step } from './support/fake-agent.js';
+import { Gate } from './support/gate.js';
+import { refuse, stumble, untilCancelled } from './support/misbehaviours.js';
+import { WorkflowLab } from './support/workflow-lab.js';
+
+type Kind = 'configure' | 'update' | 'reset-memory' | 'restore';
+
+const KINDS: readonly Kind[] = ['configure', 'update', 'reset-memory', 'restore'];
+/** Those that give the agent another volume. */
+const WITH_VOLUME: readonly Kind[] = ['update', 'reset-memory', 'restore'];
+
+/** Without `bringUp`, of which only the first and the last step tell here. */
+const STEPS: Readonly<Record<Kind, readonly string[]>> = {
+  configure: ['stopContainer', 'beginRelease'],
+  update: ['findImage', 'stopContainer', 'setAside', 'makeVolume', 'beginRelease'],
+  'reset-memory': ['stopContainer', 'setAside', 'makeVolume', 'beginRelease'],
+  restore: ['stopContainer', 'setAside', 'makeVolume', 'beginRelease'],
+};
+const KEEP = ['keepRelease', 'removeLeftovers'];
+const ROLL_BACK = ['rollBackRelease', 'stopContainer', 'takeBack'];
+const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
+
+/** What fails once the agent was stopped: every step of one, and of the others their own. */
+const FAILING = KINDS.flatMap((kind) => {
+  const own = STEPS[kind].filter((step) => !/findImage|beginRelease/.test(step));
+  const ofBringUp = kind === 'update' ? BRING_UP.filter(isEngines) : ['awaitReady'];
+  return [...own, ...ofBringUp].map((step) => [kind, step as Step] as const);
+});
+
+let lab: WorkflowLab;
+beforeAll(async () => {
+  lab = await WorkflowLab.open();
+});
+afterEach(() => lab.endSupervisors());
+afterAll(() => lab?.close());
+
+function isEngines(step: string): boolean {
+  return step !== 'reservePort';
+}
+
+/** What was done, each step once, however often it was tried. */
+const done = (agent: FakeAgent) =>
+  agent.steps.filter(
+    (step) => !/#|^(recordT|recordO|beginOperation|finish|watch|look|recordRunning)/.test(step),
+  );
+
+/** The same, with a bring-up as one step. */
+function summary(agent: FakeAgent): string[] {
+  const steps: string[] = [];
+  for (const step of done(agent)) {
+    if (step === 'reservePort') steps.push('bringUp');
+    else if (!BRING_UP.includes(step)) steps.push(step);
+  }
+  return steps;
+}
+
+/** Only the first time that it is asked for: the step of the new, not of the old. */
+function failOnce(agent: FakeAgent, step: Step): FakeAgent {
+  let failed = false;
+  return agent.on(step, (attempt) => {
+    if (failed) return;
+    failed = true;
+    return refuse()(attempt);
+  });
+}
+
+describe('a replacement', () => {
+  test.each(KINDS)('by %s of an agent that runs takes its steps in order', async (kind) => {
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request(kind, 'op');
+    expect(await agent.end('op')).toBe('succeeded');
+    expect(summary(agent)).toEqual([...STEPS[kind], 'bringUp', ...KEEP]);
+    expect(agent.overlapped).toBe(false);
+  });
+
+  test.each([
+    ['configure', []],
+    ['update', ['findImage', 'recordUpdate']],
+    ['reset-memory', [...STEPS['reset-memory'], ...KEEP]],
+    ['restore', [...STEPS.restore, ...KEEP]],
+  ] as const)('by %s of an agent that is stopped starts nothing', async (kind, steps) => {
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent, { desired: 'stopped' });
+    await supervisor.request(kind, 'op');
+    expect(await agent.end('op')).toBe('succeeded');
+    expect(summary(agent)).toEqual(steps);
+  });
+
+  test.each([
+    ['configure', []],
+    ['update', ['findImage', 'recordUpdate']],
+    ['reset-memory', []],
+    ['restore', []],
+  ] as const)('by %s of an agent that has never run touches no container', async (kind, steps) => {
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent, { provisioned: false });
+    await supervisor.request(kind, 'op');
+    expect(await agent.end('op')).toBe('succeeded');
+    expect(summary(agent)).toEqual(steps);
+  });
+
+  test('by an update to the image that runs is over at once', async () => {
+    const agent = lab.agent();
+    agent.imageIsNew = false;
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('update', 'op');
+    expect(await agent.end('op')).toBe('succeeded');
+    expect(summary(agent)).toEqual(['findImage']);
+  });
+
+  test('by an image that cannot be had leaves the agent as it runs', async () => {
+    const agent = lab.agent().on('findImage', refuse('ImageUnavailableError'));
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('update', 'op');
+    expect(await agent.end('op')).toBe('failed');
+    expect(summary(agent)).toEqual(['findImage']);
+    expect(agent.finished[0]?.error).toBe('refused: ImageUnavailableError');
+  });
+
+  test('whose leftovers cannot be removed has succeeded all the same', async () => {
+    const agent = lab.agent().on('removeLeftovers', refuse());
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('update', 'op');
+    expect(await agent.end('op')).toBe('succeeded');
+  });
+
+  test.each(FAILING)('by %s is rolled back when %s fails', async (kind, step) => {
+    const agent = failOnce(lab.agent(), step);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request(kind, 'op');
+    expect(await agent.end('op')).toBe('failed');
+
+    const steps = summary(agent);
+    const back = [...ROLL_BACK, 'bringUp', 'removeLeftovers'];
+    expect(steps.slice(-back.length)).toEqual(back);
+    expect(steps).not.toContain('keepRelease');
+    expect(agent.finished[0]?.error).toContain('rolled back');
+    expect(agent.overlapped).toBe(false);
+    await agent.reached('watchHealth');
+  });
+
+  test.each(WITH_VOLUME.filter((kind) => kind !== 'update'))(
+    'by %s of an agent that is stopped is rolled back without a start',
+    async (kind) => {
+      const agent = lab.agent().on('makeVolume', refuse());
+      const supervisor = await lab.supervise(agent, { desired: 'stopped' });
+      await supervisor.request(kind, 'op');
+      expect(await agent.end('op')).toBe('failed');
+      expect(summary(agent).slice(-4)).toEqual([...ROLL_BACK, 'removeLeftovers']);
+      expect(summary(agent)).not.toContain('bringUp');
+    },
+  );
+
+  test('goes on past an engine that is away for a while, forwards and back', async () => {
+    const agent = lab
+      .agent()
+      .on('setAside', stumble(3))
+      .on('takeBack', stumble(3))
+      .on('makeVolume', refuse());
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('update', 'op');
+    expect(await agent.end('op')).toBe('failed');
+    expect(agent.steps).toContain('setAside#4');
+    expect(agent.steps).toContain('takeBack#4');
+    expect(agent.finished[0]?.error).toContain('rolled back');
+  });
+
+  test('whose rollback fails, too, tells both reasons', async () => {
+    const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
+    agent.on('takeBack', refuse('ForeignContainerError'));
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('update', 'op');
+    expect(await agent.end('op')).toBe('failed');
+    expect(agent.finished[0]?.error).toContain('AgentNotReadyError');
+    expect(agent.finished[0]?.error).toContain('ForeignContainerError');
+    expect(summary(agent)).toContain('rollBackRelease');
+  });
+
+  test('goes on where it was when the worker ends while its health gate fails', async () => {
+    const gate = new Gate();
+    let failed = false;
+    const agent = lab.agent().on('awaitReady', async (attempt) => {
+      if (failed) return;
+      await gate.pass();
+      failed = true;
+      return refuse('AgentNotReadyError')(attempt);
+    });
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('update', 'op');
+    await agent.reached('awaitReady');
+    const stopped = lab.stopWorkers();
+    gate.open();
+    await stopped;
+    await lab.startWorkers();
+
+    expect(await agent.end('op')).toBe('failed');
+    const back = [...ROLL_BACK, 'bringUp', 'removeLeftovers'];
+    expect(summary(agent)).toEqual([...STEPS.update, 'bringUp', ...back]);
+  });
+});
+
+describe('a deletion', () => {
+  const MIDDLE = [
+    ['configure', 'stopContainer'],
+    ['update', 'findImage'],
+    ['update', 'setAside'],
+    ['update', 'makeVolume'],
+    ['update', 'awaitReady'],
+    ['update', 'removeLeftovers'],
+    ['reset-memory', 'makeVolume'],
+    ['restore', 'createContainer'],
+  ] as const;
+
+  test.each(MIDDLE)('takes over from %s in %s, and goes back to nothing', async (kind, step) => {
+    const agent = lab.agent().on(step, untilCancelled);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request(kind, 'op');
+    await agent.reached(step);
+    await supervisor.request('delete', 'delete');
+
+    expect(await agent.end('delete')).toBe('succeeded');
+    expect(agent.finished.map(({ status }) => status)).toEqual(['cancelled', 'succeeded']);
+    expect(summary(agent).slice(-3)).toEqual(REMOVAL);
+    expect(summary(agent)).not.toContain('rollBackRelease');
+    expect(agent.overlapped).toBe(false);
+    await supervisor.ended();
+  });
+
+  test.each(['takeBack', 'awaitReady'] as const)(
+    'takes over from a rollback in %s',
+    async (step) => {
+      const agent = lab.agent().on('makeVolume', refuse()).on(step, untilCancelled);
+      const supervisor = await lab.supervise(agent);
+      await supervisor.request('update', 'op');
+      await agent.reached(step);
+      await supervisor.request('delete', 'delete');
+
+      expect(await agent.end('delete')).toBe('succeeded');
+      expect(agent.finished.map(({ status }) => status)).toEqual(['cancelled', 'succeeded']);
+      expect(summary(agent).slice(-3)).toEqual(REMOVAL);
+      expect(agent.overlapped).toBe(false);
+    },
+  );
+});

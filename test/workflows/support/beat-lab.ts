@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto';
+import { ApplicationFailure } from '@temporalio/common';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { BeatActivities, BeatRecordActivities } from '../../../activities/beats.js';
+import type { AgentRef } from '../../../src/agents/agent-ref.js';
+import { beatAgentsId, beatsTaskQueue } from '../../../workflows/ids.js';
+import type { BeatCount, beatAgents } from '../../../workflows/beat-agents.js';
+
+/** The one host with a worker. */
+export const HOST = 'lab';
+
+/** Of its own, beside the one of a `WorkflowLab` on the same server. */
+const TASK_QUEUE = 'beat-lab';
+
+const USER = 'user';
+
+/** The agents of one user, without hosts and a database, and workers for what beats on them. */
+export class BeatLab {
+  /** Ids of the agents that were asked, in that order. */
+  readonly asked: string[] = [];
+  /** The most that were ever asked at the same time. */
+  mostAtOnce = 0;
+  wanted = true;
+  agents: readonly AgentRef[] = [];
+  pageSize = 50;
+  /** Agents that fail, by id. */
+  readonly failing = new Set<string>();
+  #underWay = 0;
+  #workers: Worker[] = [];
+  #running: Promise<unknown> = Promise.resolve();
+
+  private constructor(private readonly environment: TestWorkflowEnvironment) {}
+
+  static async open(
+    environment: TestWorkflowEnvironment,
+    workflowBundle: WorkflowBundleWithSourceMap,
+  ): Promise<BeatLab> {
+    const lab = new BeatLab(environment);
+    const { nativeConnection: connection, namespace = 'default' } = environment;
+    const records: BeatRecordActivities = {
+      beginBeat: () => Promise.resolve(lab.wanted),
+      runningAgents: (_user, after) => Promise.resolve(lab.#page(after)),
+    };
+    const beats: BeatActivities = { beatAgent: (agent) => lab.#ask(agent) };
+    lab.#workers = await Promise.all([
+      Worker.create({
+        connection,
+        namespace,
+        taskQueue: TASK_QUEUE,
+        workflowBundle,
+        activities: records,
+        maxCachedWorkflows: 0,
+      }),
+      Worker.create({ connection, namespace, taskQueue: beatsTaskQueue(HOST), activities: beats }),
+    ]);
+    lab.#running = Promise.all(lab.#workers.map((worker) => worker.run()));
+    lab.#running.catch(() => undefined); // thrown where it is awaited
+    return lab;
+  }
+
+  /** Agents of the user on a host. */
+  newAgents(count: number, host = HOST): AgentRef[] {
+    return Array.from({ length: count }, (_, number) => ({
+      agentId: `${host}-${String(number).padStart(4, '0')}`,
+      userId: USER,
+      host,
+    }));
+  }
+
+  /** One beat, and the id by which its runs are found. */
+  async beat(workflowId = `${beatAgentsId(USER)}-${randomUUID()}`): Promise<{
+    readonly count: BeatCount;
+    readonly workflowId: string;
+    readonly firstRunId: string;
+  }> {
+    const handle = await this.environment.client.workflow.start<typeof beatAgents>('beatAgents', {
+      workflowId,
+      taskQueue: TASK_QUEUE,
+      args: [{ userId: USER }],
+    });
+    const count = await handle.result();
+    return { count, workflowId, firstRunId: handle.firstExecutionRunId };
+  }
+
+  async close(): Promise<void> {
+    for (const worker of this.#workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+    await this.#running;
+  }
+
+  #page(after: string) {
+    const agents = this.agents.filter(({ agentId }) => agentId > after).slice(0, this.pageSize);
+    const next = agents.length === this.pageSize ? agents.at(-1)?.agentId : undefined;
+    return { agents, next };
+  }
+
+  async #ask({ agentId }: AgentRef): Promise<'answered'> {
+    this.asked.push(agentId);
+    this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#underWay);
+    // Until what is asked at the same time has begun.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    this.#underWay--;
+    if (this.failing.has(agentId)) throw ApplicationFailure.retryable('It does not answer');
+    return 'answered';
+  }
+}

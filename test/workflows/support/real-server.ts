@@ -1,0 +1,17 @@
+import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { findTemporalCli } from '../../../scripts/engines/temporal-binary.js';
+import { readSettings } from '../../../scripts/settings.js';
+import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-attributes.js';
+
+/** A real server, for what the one that skips time does not do as it does: time passes. */
+export async function realServer(): Promise<TestWorkflowEnvironment> {
+  const cli = await findTemporalCli(readSettings(process.env).config.cacheDir);
+  return TestWorkflowEnvironment.createLocal({
+    server: {
+      executable: { type: 'existing-path', path: cli },
+      searchAttributes: [AGENT_ID, AGENT_OWNER, AGENT_PHASE],
+      extraArgs: ['--dynamic-config-value=history.transferProcessorMaxPollRPS=1000'],
+      log: { format: 'pretty', level: 'never' },
+    },
+  });
+}

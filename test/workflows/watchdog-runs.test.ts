@@ -1,0 +1,108 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { poll } from '../../scripts/poll.js';
+import type { WatchdogMemory } from '../../src/agents/watchdog.js';
+import type { FakeAgent } from './support/fake-agent.js';
+import { Gate } from './support/gate.js';
+import { realServer } from './support/real-server.js';
+import { RUNNING, SETTINGS, WorkflowLab, type Supervised } from './support/workflow-lab.js';
+
+// A real server: the one that skips time loses track of a run that is signalled as it ends a step.
+let lab: WorkflowLab;
+beforeAll(async () => {
+  lab = await WorkflowLab.open({ environment: realServer });
+});
+afterEach(async () => {
+  lab.settings = SETTINGS;
+  await lab.endSupervisors();
+});
+afterAll(() => lab?.close());
+
+/** A supervisor that watches an agent. */
+async function watched(
+  agent: FakeAgent,
+  memory: Partial<WatchdogMemory> = {},
+): Promise<Supervised> {
+  const supervisor = await lab.supervise(agent, { watchdog: { ...RUNNING, ...memory } });
+  if ((memory.state ?? 'running') === 'running') await agent.reached('watchHealth');
+  return supervisor;
+}
+
+/** The container ends, and lives again once it is started. */
+async function dies(agent: FakeAgent, supervisor: Supervised): Promise<void> {
+  agent.health = 'stopped';
+  agent.on('startContainer', () => {
+    agent.health = 'healthy';
+  });
+  await supervisor.containerEnded();
+}
+
+describe('the watchdog', () => {
+  test('finds a container that ended right after an operation started it', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('finishOperation', gate.pass);
+    const supervisor = await watched(agent);
+    await supervisor.request('start', 'start');
+    await agent.reached('finishOperation');
+    await dies(agent, supervisor);
+    gate.open();
+    await agent.went('degraded (exit)', 'repairing (exit)');
+  });
+
+  test('leaves an agent to a person when somebody ended the run of its repair', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    agent.health = 'unhealthy';
+    await supervisor.checkNow();
+    await agent.reached('killGateway');
+    await lab.environment.client.workflow
+      .getHandle(`repair-agent-${agent.ref.agentId}`)
+      .terminate();
+    await agent.went('crash_loop (repair_failed)');
+  });
+});
+
+describe('a supervisor that goes on in a new run', () => {
+  const CALLS = 1_000;
+
+  /** Asks for looks until the run is over; returns how many events it had. */
+  async function intoNewRun(supervisor: Supervised): Promise<number> {
+    const first = supervisor.handle.firstExecutionRunId;
+    for (let call = 0; call < CALLS; call++) {
+      // One by one: a run does not end while signals come in.
+      const before = await supervisor.historyLength();
+      await supervisor.checkNow();
+      const isHeard = async () => (await supervisor.historyLength()) !== before + 1 || undefined;
+      await poll(isHeard, { timeoutMs: 10_000, everyMs: 5 });
+      if ((await supervisor.runId()) !== first) {
+        const { workflow } = lab.environment.client;
+        const ended = await workflow.getHandle(supervisor.handle.workflowId, first).describe();
+        return ended.historyLength;
+      }
+    }
+    throw new Error(`the run goes on and on: ${await supervisor.historyLength()}`);
+  }
+
+  test.each(['running', 'degraded', 'crash_loop', 'starting'] as const)(
+    'from %s keeps its state and its crashes, and no run is longer than 1,000 events',
+    async (state) => {
+      const agent = lab.agent();
+      if (state === 'degraded') lab.settings = { ...lab.settings, autoRepair: false };
+      agent.health =
+        state === 'running' ? 'healthy' : state === 'starting' ? 'starting' : 'unhealthy';
+      const at = Date.now();
+      const supervisor = await watched(agent, { state, crashes: [at - 2_000, at - 1_000] });
+      expect(await intoNewRun(supervisor)).toBeLessThan(1_000);
+      expect(agent.transitions).toEqual([]);
+
+      if (state === 'crash_loop') {
+        agent.health = 'healthy';
+        await supervisor.request('start', 'start');
+        expect(await agent.end('start')).toBe('succeeded');
+        await agent.went('starting (operation)', 'running (healthy)');
+        return;
+      }
+      await dies(agent, supervisor);
+      await agent.went('degraded (exit)', 'crash_loop (exit)');
+    },
+  );
+});

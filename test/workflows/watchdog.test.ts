@@ -1,0 +1,410 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WatchdogMemory } from '../../src/agents/watchdog.js';
+import { BRING_UP, type FakeAgent } from './support/fake-agent.js';
+import { Gate } from './support/gate.js';
+import { refuse, untilCancelled } from './support/misbehaviours.js';
+import { RUNNING, WorkflowLab, type Supervised } from './support/workflow-lab.js';
+
+const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
+/** One attempt at a repair: what makes and starts the container, and does not wait for it. */
+const ATTEMPT = ['killGateway', ...BRING_UP.filter((step) => step !== 'awaitReady')];
+
+// A server for each test: it stops skipping time once a workflow was ended in the middle of a step.
+let lab: WorkflowLab;
+beforeEach(async () => {
+  lab = await WorkflowLab.open();
+});
+afterEach(() => lab?.close());
+
+/** A supervisor that watches an agent that runs. */
+async function watched(
+  agent: FakeAgent,
+  memory: Partial<WatchdogMemory> = {},
+): Promise<Supervised> {
+  const supervisor = await lab.supervise(agent, { watchdog: { ...RUNNING, ...memory } });
+  if ((memory.state ?? 'running') === 'running') await agent.reached('watchHealth');
+  return supervisor;
+}
+
+/** The container ends, and lives again once it is started. */
+async function dies(agent: FakeAgent, supervisor: Supervised): Promise<void> {
+  agent.health = 'stopped';
+  agent.on('startContainer', () => {
+    agent.health = 'healthy';
+  });
+  await supervisor.containerEnded();
+}
+
+/** Lets time pass until the watchdog has written down these states, in this order. */
+async function goes(agent: FakeAgent, ...states: string[]): Promise<void> {
+  for (let minute = 0; minute < 10; minute++) {
+    await lab.pass('1 minute');
+    if (agent.states.slice(-states.length).join() === states.join()) return;
+  }
+  expect(agent.states).toEqual(states);
+}
+
+/** Lets time pass until the operation has ended. */
+async function ends(agent: FakeAgent, id: string): Promise<string | undefined> {
+  for (let minute = 0; minute < 10; minute++) {
+    if (agent.finished.some((operation) => operation.id === id)) break;
+    await lab.pass('1 minute');
+  }
+  return agent.finished.find((operation) => operation.id === id)?.status;
+}
+
+const now = () => lab.environment.currentTimeMs();
+
+describe('a healthy agent', () => {
+  test('adds nothing to the history, however often it is checked', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    const before = await supervisor.historyLength();
+
+    await lab.pass('1 day');
+    expect(agent.checks).toBeGreaterThanOrEqual(700);
+    expect(await supervisor.historyLength()).toBe(before);
+    expect(agent.transitions).toEqual([]);
+  });
+
+  test('that is starting runs with the first check that succeeds', async () => {
+    const agent = lab.agent();
+    agent.health = 'starting';
+    const supervisor = await watched(agent, { state: 'starting' });
+    await agent.reached('watchHealth');
+    expect(agent.transitions).toEqual([]);
+
+    agent.health = 'healthy';
+    await lab.pass('3 minutes');
+    await goes(agent, 'running (healthy)');
+    await supervisor.inPhase('running');
+  });
+});
+
+describe('an agent that answers a check badly', () => {
+  test('is degraded, and runs again when the second look finds it well: nothing is done to it', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    agent.health = 'unhealthy';
+    agent.on('lookAtAgent', () => {
+      agent.health = 'healthy';
+    });
+    await lab.pass('3 minutes');
+
+    await goes(agent, 'degraded (unhealthy)', 'running (healthy)');
+    await supervisor.inPhase('running');
+    expect(agent.containerSteps).toEqual([]);
+    expect(agent.memory?.crashes).toEqual([]);
+  });
+
+  test('is repaired: killed, started after 5 s, and verified after 30 s', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    const times: Record<string, number> = {};
+    agent.on('killGateway', async () => {
+      times.kill = await now();
+    });
+    agent.health = 'unhealthy';
+    agent.on('startContainer', async () => {
+      times.start = await now();
+      agent.health = 'healthy';
+    });
+
+    await goes(agent, 'degraded (unhealthy)', 'repairing (unhealthy)', 'running (repaired)');
+    await supervisor.inPhase('running');
+    expect(agent.containerSteps).toEqual(ATTEMPT);
+    expect((times.start ?? 0) - (times.kill ?? 0)).toBeGreaterThanOrEqual(5_000);
+    expect((agent.memory?.since ?? 0) - (times.start ?? 0)).toBeGreaterThanOrEqual(30_000);
+    expect(agent.memory).toMatchObject({ crashes: [], repairAttempts: 1 });
+    expect(agent.memory?.lastRepair).toEqual(expect.any(Number));
+  });
+
+  test('is tried to repair once more when the first attempt does not help', async () => {
+    const agent = lab.agent();
+    await watched(agent);
+    let starts = 0;
+    agent.on('startContainer', () => {
+      if (++starts === 2) agent.health = 'healthy';
+    });
+    agent.health = 'unhealthy';
+    await lab.pass('3 minutes');
+
+    await goes(agent, 'repairing (unhealthy)', 'running (repaired)');
+    expect(agent.containerSteps).toEqual([...ATTEMPT, ...ATTEMPT]);
+    expect(agent.memory).toMatchObject({ repairAttempts: 2, crashes: [expect.any(Number)] });
+  });
+
+  test('gets three checks after each start before the attempt has failed', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    agent.health = 'unhealthy';
+    await lab.pass('3 minutes');
+
+    await goes(agent, 'repairing (unhealthy)', 'crash_loop (repair_failed)');
+    await supervisor.inPhase('crash_loop');
+    expect(agent.containerSteps).toEqual([...ATTEMPT, ...ATTEMPT]);
+    // The second look, and three checks of each of two attempts.
+    expect(agent.steps.filter((step) => step === 'lookAtAgent')).toHaveLength(7);
+    expect(agent.transitions.at(-1)?.reason).toBe('It is unhealthy');
+    expect(agent.memory?.crashes).toHaveLength(2);
+  });
+
+  test('is looked at every 5 s where repairs are switched off, until it is well by itself', async () => {
+    lab.settings = { ...lab.settings, autoRepair: false };
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    agent.health = 'unhealthy';
+    await lab.pass('3 minutes');
+    await agent.reached('watchDegraded');
+    await supervisor.inPhase('degraded');
+
+    agent.health = 'healthy';
+    await lab.pass('3 minutes');
+    await goes(agent, 'degraded (unhealthy)', 'running (healthy)');
+    expect(agent.containerSteps).toEqual([]);
+  });
+});
+
+describe('a container that ended', () => {
+  test.each(['exit', 'oom', 'kill', 'stop'] as const)(
+    'is a crash (%s) as soon as it is heard of, and is repaired',
+    async (cause) => {
+      const agent = lab.agent();
+      const supervisor = await watched(agent);
+      agent.health = 'stopped';
+      agent.on('startContainer', () => {
+        agent.health = 'healthy';
+      });
+      await supervisor.containerEnded({ cause });
+
+      await goes(agent, `degraded (${cause})`, 'repairing (exit)', 'running (repaired)');
+      expect(agent.steps.filter((step) => step === 'recordCrash')).toHaveLength(1);
+      expect(agent.memory?.crashes).toHaveLength(1);
+    },
+  );
+
+  test('is found by the next check when nobody heard of it', async () => {
+    const agent = lab.agent();
+    await watched(agent);
+    agent.death = 'gone';
+    agent.health = 'stopped';
+    agent.on('startContainer', () => {
+      agent.health = 'healthy';
+    });
+    await lab.pass('3 minutes');
+    await goes(agent, 'degraded (gone)', 'repairing (gone)', 'running (repaired)');
+  });
+
+  test('and runs again when it is looked at has not crashed', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    await supervisor.containerEnded();
+    await agent.reached('lookAtAgent');
+    await agent.reached('watchHealth', 2);
+    expect(agent.transitions).toEqual([]);
+  });
+
+  test('and was started by somebody else is starting', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    agent.health = 'starting';
+    await supervisor.containerEnded({ cause: 'stop' });
+    await agent.went('starting (stop)');
+    agent.health = 'healthy';
+    await lab.pass('3 minutes');
+    await goes(agent, 'running (healthy)');
+    expect(agent.containerSteps).toEqual([]);
+  });
+
+  test('because an operation stopped it has not crashed', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('stopContainer', gate.pass);
+    const supervisor = await watched(agent);
+    await supervisor.request('restart', 'restart');
+    await agent.reached('stopContainer');
+    await supervisor.containerEnded({ cause: 'stop' });
+    gate.open();
+
+    expect(await agent.end('restart')).toBe('succeeded');
+    await agent.reached('lookAtAgent');
+    expect(agent.states).toEqual(['starting (operation)', 'running (healthy)']);
+    expect(agent.containerSteps).toEqual(['stopContainer', ...BRING_UP]);
+  });
+
+  test('during a stop stays stopped', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('stopContainer', gate.pass);
+    const supervisor = await watched(agent);
+    await supervisor.request('stop', 'stop');
+    await agent.reached('stopContainer');
+    agent.health = 'stopped';
+    await supervisor.containerEnded({ cause: 'stop' });
+    gate.open();
+
+    expect(await agent.end('stop')).toBe('succeeded');
+    await lab.pass('10 minutes');
+    expect(agent.containerSteps).toEqual(['stopContainer']);
+    expect(agent.states).toEqual(['stopped (operation)']);
+  });
+});
+
+describe('a crash loop', () => {
+  test('is what the third crash within the window makes, and nothing is done any more', async () => {
+    const agent = lab.agent();
+    const at = await now();
+    const supervisor = await watched(agent, { crashes: [at - 200_000, at - 100_000] });
+    await dies(agent, supervisor);
+
+    await goes(agent, 'degraded (exit)', 'crash_loop (exit)');
+    await supervisor.inPhase('crash_loop');
+    await supervisor.checkNow();
+    await supervisor.engineReturned();
+    await lab.pass('1 day');
+    expect(agent.containerSteps).toEqual([]);
+    expect(agent.states).toHaveLength(2);
+  });
+
+  test('is not made by crashes before the window', async () => {
+    const agent = lab.agent();
+    const at = await now();
+    const supervisor = await watched(agent, { crashes: [at - 301_000, at - 300_001] });
+    await dies(agent, supervisor);
+    await goes(agent, 'degraded (exit)', 'repairing (exit)', 'running (repaired)');
+    expect(agent.memory?.crashes).toHaveLength(1);
+  });
+
+  test.each([
+    ['start', ['stopContainer', ...BRING_UP]],
+    ['restart', ['stopContainer', ...BRING_UP]],
+    ['repair', ATTEMPT],
+  ] as const)('is left by a %s, which clears the window', async (kind, steps) => {
+    const agent = lab.agent();
+    const at = await now();
+    const supervisor = await watched(agent, { state: 'crash_loop', crashes: [at, at, at] });
+    await supervisor.request(kind, 'op');
+
+    expect(await ends(agent, 'op')).toBe('succeeded');
+    await goes(agent, kind === 'repair' ? 'running (repaired)' : 'running (healthy)');
+    expect(agent.containerSteps).toEqual(steps);
+    expect(agent.memory?.crashes).toEqual([]);
+    await agent.reached('watchHealth');
+  });
+
+  test('is where a repair on demand that does not help ends', async () => {
+    const agent = lab.agent();
+    agent.health = 'unhealthy';
+    const supervisor = await watched(agent, { state: 'crash_loop' });
+    await supervisor.request('repair', 'op');
+    expect(await ends(agent, 'op')).toBe('failed');
+    expect(agent.finished[0]?.error).toBe('It is unhealthy');
+    await goes(agent, 'repairing (operation)', 'crash_loop (repair_failed)');
+  });
+});
+
+describe('a repair', () => {
+  test.each(['killGateway', 'startContainer'] as const)(
+    'is given up in %s for a stop',
+    async (step) => {
+      const agent = lab.agent().on(step, untilCancelled);
+      const supervisor = await watched(agent);
+      agent.health = 'unhealthy';
+      await supervisor.checkNow();
+      await agent.reached(step);
+      await supervisor.request('stop', 'stop');
+
+      expect(await agent.end('stop')).toBe('succeeded');
+      expect(agent.states.slice(-2)).toEqual(['repairing (unhealthy)', 'stopped (operation)']);
+      expect(agent.containerSteps.at(-1)).toBe('stopContainer');
+      expect(agent.overlapped).toBe(false);
+    },
+  );
+
+  test('is given up for a deletion', async () => {
+    const agent = lab.agent().on('startContainer', untilCancelled);
+    const supervisor = await watched(agent);
+    agent.health = 'unhealthy';
+    await supervisor.checkNow();
+    await agent.reached('startContainer');
+    await supervisor.request('delete', 'delete');
+    expect(await agent.end('delete')).toBe('succeeded');
+    expect(agent.containerSteps.slice(-3)).toEqual(REMOVAL);
+    await supervisor.ended();
+  });
+
+  test('on demand mends an agent where repairs by itself are switched off', async () => {
+    lab.settings = { ...lab.settings, autoRepair: false };
+    const agent = lab.agent();
+    agent.health = 'unhealthy';
+    agent.on('startContainer', () => {
+      agent.health = 'healthy';
+    });
+    const supervisor = await watched(agent, { state: 'degraded' });
+    await agent.reached('watchDegraded');
+    await supervisor.request('repair', 'op');
+    expect(await ends(agent, 'op')).toBe('succeeded');
+    expect(agent.containerSteps).toEqual(ATTEMPT);
+  });
+
+  test('goes on when a step fails for good: that attempt has failed', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    agent.health = 'unhealthy';
+    let starts = 0;
+    agent.on('startContainer', () => {
+      if (++starts === 1) return refuse()(1);
+      agent.health = 'healthy';
+    });
+    await supervisor.checkNow();
+    await goes(agent, 'repairing (unhealthy)', 'running (repaired)');
+    expect(agent.memory?.repairAttempts).toBe(2);
+  });
+});
+
+describe('an engine that is back', () => {
+  test('has its agents brought up at once, and their ends are no crashes', async () => {
+    const agent = lab.agent();
+    const before = (await now()) - 100_000;
+    const supervisor = await watched(agent, { crashes: [before, before + 99_000] });
+    agent.health = 'stopped';
+    agent.on('startContainer', () => {
+      agent.health = 'healthy';
+    });
+    await supervisor.engineReturned(before + 50_000);
+
+    await goes(agent, 'starting (host_returned)', 'running (healthy)');
+    expect(agent.containerSteps).toEqual(BRING_UP);
+    expect(agent.memory?.crashes).toEqual([before]);
+  });
+
+  test('takes over from a repair that waits for it', async () => {
+    const agent = lab.agent().on('killGateway', untilCancelled);
+    const supervisor = await watched(agent);
+    await dies(agent, supervisor);
+    await agent.reached('killGateway');
+    await supervisor.engineReturned(0);
+    await goes(agent, 'repairing (exit)', 'starting (host_returned)', 'running (healthy)');
+    expect(agent.memory?.crashes).toEqual([]);
+  });
+
+  test('makes sure that an agent is stopped that is to be stopped', async () => {
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent, { desired: 'stopped' });
+    await supervisor.engineReturned();
+    await lab.pass('10 minutes');
+    expect(agent.containerSteps).toEqual(['stopContainer']);
+  });
+
+  test('whose agent does not come up has it crash, and repaired', async () => {
+    const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
+    const supervisor = await watched(agent);
+    agent.health = 'unhealthy';
+    agent.on('killGateway', () => {
+      agent.health = 'healthy';
+    });
+    await supervisor.engineReturned();
+    await agent
+      .went('starting (host_returned)', 'degraded (start_failed)', 'running (healthy)')
+      .catch(() => agent.went('repairing (unhealthy)', 'running (repaired)'));
+    expect(agent.memory?.crashes).toHaveLength(1);
+  });
+});

@@ -1,0 +1,147 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Supervisors } from '../api/temporal/supervisors.js';
+import { supervisedOf } from '../api/temporal/supervised.js';
+import { agentsToRun } from '../src/agents/host-agents.js';
+import type { ContainerDeath } from '../src/containers/death-cause.js';
+import type { DockerContainers } from '../src/containers/docker-containers.js';
+import type { Database } from '../src/database/database.js';
+import { CONCURRENCY, inTurns } from './in-turns.js';
+
+/**
+ * An engine that shuts down stops its containers before its connections: what ended so long before
+ * the stream was lost is its doing.
+ */
+const SHUTDOWN_MS = 30_000;
+
+/**
+ * Nobody knows what a worker that starts has missed: a crash, or the restart of the whole host. So
+ * nothing counts that ended before. An agent that keeps on crashing is counted from here on.
+ */
+const SINCE_EVER = 0;
+
+/** Pauses between the attempts at one call. When all have failed it is left to the reconciliation. */
+const PAUSES_MS = [500, 2_000, 8_000];
+
+const RESTART_PAUSE_MS = 5_000;
+
+export interface FollowDependencies {
+  readonly database: Database;
+  readonly supervisors: Pick<Supervisors, 'containerEnded' | 'engineReturned'>;
+  readonly containers: Pick<DockerContainers, 'news' | 'running'>;
+  readonly log: Logger;
+  /** The Docker host that this worker stands beside. */
+  readonly host: string;
+}
+
+/**
+ * Tells the supervisors of this host's agents at once that a container ended, and that the engine
+ * is back after it was away. Resolves when the signal has aborted and nothing is under way.
+ */
+export async function followEngine(
+  dependencies: FollowDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await follow(dependencies, signal);
+    } catch (error) {
+      dependencies.log.error({ err: error }, 'the engine cannot be followed, and is tried again');
+      await pause(RESTART_PAUSE_MS, signal);
+    }
+  }
+}
+
+async function follow(dependencies: FollowDependencies, signal: AbortSignal): Promise<void> {
+  const { containers, log } = dependencies;
+  const underWay = new Set<Promise<void>>();
+  const run = (what: string, work: () => Promise<void>, until: AbortSignal) => {
+    const running = retrying(work, until)
+      .catch((error: unknown) => {
+        if (!until.aborted) log.warn({ err: error }, `${what} could not be told`);
+      })
+      .finally(() => underWay.delete(running));
+    underWay.add(running);
+  };
+
+  let returning = new AbortController();
+  let awayFrom = Number.POSITIVE_INFINITY;
+  try {
+    for await (const news of containers.news(signal)) {
+      switch (news.kind) {
+        case 'lost':
+          log.warn({ reason: news.reason }, 'the container engine cannot be heard');
+          break;
+        case 'connected': {
+          log.info('the container engine is heard');
+          // One that has not come to its end knows an older state: the new one takes it over.
+          returning.abort();
+          returning = new AbortController();
+          const { lostAt } = news;
+          const from = lostAt === undefined ? SINCE_EVER : lostAt - SHUTDOWN_MS;
+          awayFrom = Math.min(awayFrom, from);
+          const until = AbortSignal.any([signal, returning.signal]);
+          run(
+            'the return of the engine',
+            async () => {
+              await tellReturn(dependencies, awayFrom);
+              awayFrom = Number.POSITIVE_INFINITY;
+            },
+            until,
+          );
+          break;
+        }
+        case 'death':
+          while (underWay.size > CONCURRENCY) await Promise.race(underWay);
+          run('the end of a container', () => tellDeath(dependencies, news), signal);
+      }
+    }
+  } finally {
+    returning.abort();
+    await Promise.all(underWay);
+  }
+}
+
+async function tellDeath(
+  { database, supervisors, host, log }: FollowDependencies,
+  { agentId, userId, containerId, cause, exitCode, at }: ContainerDeath,
+): Promise<void> {
+  const agent = await database
+    .asUser(userId)
+    .transaction((transaction) =>
+      database.models.Agent.findByPk(agentId, { raw: true, transaction }),
+    );
+  if (agent?.host !== host || agent.desired !== 'running' || agent.startedAt === null) return;
+  log.info({ agentId, cause, exitCode }, 'a container has ended');
+  await supervisors.containerEnded(supervisedOf(agent), { containerId, cause, exitCode, at });
+}
+
+async function tellReturn(
+  { containers, database, supervisors, host }: FollowDependencies,
+  awayFrom: number,
+): Promise<void> {
+  const running = await containers.running();
+  for await (const agents of agentsToRun(database, host)) {
+    const ended = agents.filter(({ id }) => !running.has(id));
+    await inTurns(ended, (agent) => supervisors.engineReturned(supervisedOf(agent), { awayFrom }));
+  }
+}
+
+async function retrying(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (const pauseMs of PAUSES_MS) {
+    signal.throwIfAborted();
+    try {
+      return await work();
+    } catch {
+      // The last attempt's failure is the one that is told.
+      await pause(pauseMs, signal);
+    }
+  }
+  signal.throwIfAborted();
+  await work();
+}
+
+/** Ends at once when the signal aborts. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => undefined);
+}

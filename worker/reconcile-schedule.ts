@@ -1,0 +1,54 @@
+import {
+  ScheduleAlreadyRunning,
+  ScheduleOverlapPolicy,
+  type Client,
+  type ScheduleOptions,
+  type ScheduleOptionsStartWorkflowAction,
+} from '@temporalio/client';
+import { engineCall } from '../api/temporal/engine-call.js';
+import { PLATFORM_TASK_QUEUE, reconcileHostId } from '../workflows/ids.js';
+import type { reconcileHost } from '../workflows/reconcile-host.js';
+
+const EVERY_MS = 5 * 60_000;
+
+/** A pass that was missed for longer is made up for by the next. */
+const CATCHUP_WINDOW = '1 minute';
+
+const CALL_TIMEOUT_MS = 10_000;
+
+type PassAction = ScheduleOptionsStartWorkflowAction<typeof reconcileHost>;
+
+/**
+ * Has the host reconciled now, and from now on every 5 minutes. Again it changes nothing else.
+ *
+ * @throws UnavailableError
+ */
+export async function scheduleReconciliation(client: Client, host: string): Promise<void> {
+  await engineCall(client, CALL_TIMEOUT_MS, () => setSchedule(client, host));
+}
+
+async function setSchedule({ schedule }: Client, host: string): Promise<void> {
+  const scheduleId = reconcileHostId(host);
+  const action: PassAction = {
+    type: 'startWorkflow',
+    workflowType: 'reconcileHost',
+    workflowId: scheduleId,
+    taskQueue: PLATFORM_TASK_QUEUE,
+    args: [host],
+    // A host whose worker is gone has its passes ended before the next one.
+    workflowExecutionTimeout: '4 minutes',
+  };
+  const options: Pick<ScheduleOptions<PassAction>, 'spec' | 'action' | 'policies'> = {
+    spec: { intervals: [{ every: EVERY_MS }] },
+    action,
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: CATCHUP_WINDOW },
+  };
+  const handle = schedule.getHandle(scheduleId);
+  try {
+    await schedule.create({ scheduleId, ...options });
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+    await handle.update(() => ({ ...options, state: {} }));
+  }
+  await handle.trigger(ScheduleOverlapPolicy.SKIP);
+}

@@ -1,0 +1,64 @@
+import {
+  continueAsNew,
+  isCancellation,
+  log,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow';
+import type { BeatActivities, BeatRecordActivities } from '../activities/beats.js';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import { failureReason } from './failure-reason.js';
+import { beatsTaskQueue } from './ids.js';
+import * as retries from './retries.js';
+
+/** Agents of one user that are asked at a time. */
+const AT_ONCE = 5;
+
+export interface BeatAgentsInput {
+  readonly userId: string;
+  /** Where a new run of the same beat goes on, and what it has counted. */
+  readonly after?: string;
+  readonly counted?: BeatCount;
+}
+
+/** How a beat went, in numbers of agents. `skipped` are those that had stopped meanwhile. */
+export interface BeatCount {
+  readonly answered: number;
+  readonly skipped: number;
+  readonly failed: number;
+}
+
+/**
+ * One heartbeat: asks each running agent of the user, a page of them in each run so that no history
+ * grows long. An agent that does not answer is not asked twice, and keeps no other from being asked.
+ */
+export async function beatAgents(input: BeatAgentsInput): Promise<BeatCount> {
+  const { userId, after } = input;
+  const record = proxyLocalActivities<BeatRecordActivities>(retries.records);
+  const count = { ...(input.counted ?? { answered: 0, skipped: 0, failed: 0 }) };
+  // The schedule may be older than the setting.
+  if (after === undefined && !(await record.beginBeat(userId))) return count;
+  const { agents, next } = await record.runningAgents(userId, after ?? '');
+  const waiting = [...agents];
+  const askInTurn = async () => {
+    for (let agent = waiting.shift(); agent; agent = waiting.shift()) count[await ask(agent)]++;
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, askInTurn));
+  if (next === undefined) return count;
+  return continueAsNew<typeof beatAgents>({ userId, after: next, counted: count });
+}
+
+async function ask(agent: AgentRef): Promise<keyof BeatCount> {
+  const taskQueue = beatsTaskQueue(agent.host);
+  const { beatAgent } = proxyActivities<BeatActivities>({ ...retries.beat, taskQueue });
+  try {
+    return await beatAgent.executeWithOptions({ summary: `Agent ${agent.agentId}` }, [agent]);
+  } catch (error) {
+    if (isCancellation(error)) throw error;
+    log.warn('agent did not answer its heartbeat', {
+      agentId: agent.agentId,
+      reason: failureReason(error),
+    });
+    return 'failed';
+  }
+}

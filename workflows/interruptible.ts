@@ -1,0 +1,32 @@
+import { CancellationScope, condition } from '@temporalio/workflow';
+
+/**
+ * Does what can be given up for something more urgent. When that comes up first, the work is
+ * cancelled, its end is waited for, and nothing is returned.
+ *
+ * @throws what the work throws, unless it was given up.
+ */
+export async function interruptible<T>(
+  isUrgent: () => boolean,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  const scope = new CancellationScope();
+  const waiting = new CancellationScope();
+  const result = scope.run(work);
+  const over = result.then(
+    () => undefined,
+    () => undefined,
+  );
+  try {
+    await Promise.race([over, waiting.run(() => condition(isUrgent))]);
+  } finally {
+    waiting.cancel();
+  }
+  if (isUrgent()) scope.cancel();
+  try {
+    return await result;
+  } catch (error) {
+    if (scope.consideredCancelled) return undefined;
+    throw error;
+  }
+}

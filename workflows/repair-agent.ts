@@ -1,0 +1,110 @@
+import {
+  isCancellation,
+  log,
+  proxyActivities,
+  proxyLocalActivities,
+  setCurrentDetails,
+  sleep,
+  uuid4,
+} from '@temporalio/workflow';
+import type { RecordActivities } from '../activities/records.js';
+import type { WatchdogActivities } from '../activities/watchdog.js';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { WatchdogMemory, WatchdogSettings } from '../src/agents/watchdog.js';
+import { startUp } from './bring-up.js';
+import { failureReason } from './failure-reason.js';
+import { containersTaskQueue } from './ids.js';
+import { Notices } from './notices.js';
+import * as retries from './retries.js';
+
+/** Spec 3: between killing the gateway and starting it, and between that and the verification. */
+const PAUSE = '5 seconds';
+const STARTUP_GRACE = '30 seconds';
+
+export interface RepairAgentInput extends AgentRef {
+  readonly memory: WatchdogMemory;
+  readonly settings: Pick<
+    WatchdogSettings,
+    'maxRepairAttempts' | 'startupFailureThreshold' | 'degradedCheckIntervalMs'
+  >;
+}
+
+export interface RepairOutcome {
+  readonly repaired: boolean;
+  readonly attempts: number;
+  /** When the last attempt began, in Unix milliseconds. */
+  readonly lastAttempt: number;
+  /** When starts failed, in Unix milliseconds: each counts as a crash. */
+  readonly failedStarts: readonly number[];
+  /** Why the last attempt failed. */
+  readonly reason: string | null;
+}
+
+/**
+ * Kills the gateway, starts it again and verifies that it is well; tries that so often. The
+ * supervisor runs it, one at a time, and cancels it for what is more urgent: whatever it leaves,
+ * the supervisor takes up.
+ */
+export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcome> {
+  const { memory, settings, ...agent } = input;
+  const taskQueue = containersTaskQueue(agent.host);
+  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const engine = proxyActivities<WatchdogActivities>({ ...retries.endlessEngineCall, taskQueue });
+  const eyes = proxyActivities<WatchdogActivities>({ ...retries.look, taskQueue });
+
+  const notices = new Notices();
+  const failedStarts: number[] = [];
+  let reason: string | null = null;
+  for (let attempt = 1; ; attempt++) {
+    const summary = `attempt ${attempt} of ${settings.maxRepairAttempts}`;
+    const began = Date.now();
+    setCurrentDetails(`**Repairing**, ${summary}`);
+    await record.recordRepairAttempt(agent, {
+      ...memory,
+      repairAttempts: attempt,
+      lastRepair: began,
+    });
+    notices.send({
+      id: uuid4(),
+      agent,
+      event: 'repair_attempt',
+      attempt,
+      maxAttempts: settings.maxRepairAttempts,
+    });
+    const outcome = (repaired: boolean): RepairOutcome => ({
+      repaired,
+      attempts: attempt,
+      lastAttempt: began,
+      failedStarts,
+      reason,
+    });
+    try {
+      await engine.killGateway.executeWithOptions({ summary }, [agent]);
+      await sleep(PAUSE, { summary: `${summary}: pause` });
+      await startUp(agent, { endless: true });
+      await sleep(STARTUP_GRACE, { summary: `${summary}: startup grace` });
+      reason = await verify(summary);
+      if (reason === null) return outcome(true);
+    } catch (error) {
+      if (isCancellation(error)) throw error;
+      reason = failureReason(error);
+    }
+    log.warn('repair attempt failed', { attempt, reason });
+    failedStarts.push(Date.now());
+    if (attempt >= settings.maxRepairAttempts) return outcome(false);
+  }
+
+  /** Why the agent is not well, after as many checks as a start is given; null when it is. */
+  async function verify(summary: string): Promise<string | null> {
+    for (let check = 1; ; check++) {
+      const seen = await eyes.lookAtAgent.executeWithOptions(
+        { summary: `${summary}: check ${check} of ${settings.startupFailureThreshold}` },
+        [agent],
+      );
+      if (seen.health === 'healthy') return null;
+      const last = check >= settings.startupFailureThreshold || seen.health === 'stopped';
+      if (last) return seen.reason ?? 'The agent does not answer';
+      await sleep(settings.degradedCheckIntervalMs, { summary: `${summary}: next check` });
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  isCancellation,
+  log,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow';
+import type { ContainerActivities } from '../activities/containers.js';
+import type { ReleaseActivities, ReleaseRecordActivities } from '../activities/releases.js';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { OperationKind } from '../src/agents/operation-rules.js';
+import { bringUp } from './bring-up.js';
+import { failureReason } from './failure-reason.js';
+import { containersTaskQueue } from './ids.js';
+import * as retries from './retries.js';
+
+/** The type of the failure after which the agent is as it was before. */
+export const AGENT_UNHARMED = 'AgentUnharmed';
+
+export interface ReplacementRequest {
+  readonly operationId: string;
+  readonly kind: Extract<OperationKind, 'configure' | 'update' | 'reset-memory' | 'restore'>;
+  readonly desired: 'running' | 'stopped';
+  /** Whether it has ever run. */
+  readonly provisioned: boolean;
+}
+
+/**
+ * Replaces an agent's image, configuration or memory, and goes back to what it was when it then does
+ * not come up. What the operation brings stands in the database. The memory from before is never
+ * written to by what is new, but for a configuration: that gets the memory as it is.
+ *
+ * Can be cancelled at any point by a deletion, which takes away all that is left.
+ */
+export async function replaceContainer(
+  agent: AgentRef,
+  { operationId, kind, desired, provisioned }: ReplacementRequest,
+): Promise<void> {
+  const taskQueue = containersTaskQueue(agent.host);
+  const record = proxyLocalActivities<ReleaseRecordActivities>(retries.records);
+  const engine = proxyActivities<ContainerActivities & ReleaseActivities>({
+    ...retries.engineCall,
+    taskQueue,
+  });
+  const image = proxyActivities<ReleaseActivities>({ ...retries.imageCall, taskQueue });
+  const copy = proxyActivities<ReleaseActivities>({ ...retries.volumeCopy, taskQueue });
+  const isUp = provisioned && desired === 'running';
+
+  // Before anything is touched: what cannot be had is no reason to stop an agent.
+  if (kind === 'update' && !(await findsImage())) return;
+  if (!isUp && kind === 'update') return record.recordUpdate(agent, operationId);
+  if (!isUp && (kind === 'configure' || !provisioned)) return;
+  try {
+    await engine.stopContainer(agent);
+    if (kind !== 'configure') {
+      await engine.setAside(agent);
+      await copy.makeVolume(agent, operationId);
+    }
+    await record.beginRelease(agent, operationId);
+    if (isUp) await bringUp(agent);
+  } catch (error) {
+    if (isCancelled(error)) throw error;
+    await rollBack(failureReason(error));
+  }
+  await record.keepRelease(agent, operationId);
+  await removeLeftovers();
+
+  async function findsImage(): Promise<boolean> {
+    try {
+      return await image.findImage(agent, operationId);
+    } catch (error) {
+      if (isCancelled(error)) throw error;
+      throw unharmed(failureReason(error));
+    }
+  }
+
+  async function rollBack(reason: string): Promise<never> {
+    log.warn('rolling back', { kind, reason });
+    // First: whatever brings the agent up from here on brings up what it was before.
+    await record.rollBackRelease(agent, operationId);
+    try {
+      await engine.stopContainer(agent);
+      await engine.takeBack(agent);
+      if (isUp) await bringUp(agent);
+    } catch (error) {
+      if (isCancelled(error)) throw error;
+      const also = `${reason}; what ran before did not come back: ${failureReason(error)}`;
+      throw ApplicationFailure.nonRetryable(also, 'RollbackFailed');
+    }
+    await removeLeftovers();
+    throw unharmed(`${reason}; the agent was rolled back to what it was before`);
+  }
+
+  /** What cannot be removed now goes with the next replacement, or with the agent. */
+  async function removeLeftovers(): Promise<void> {
+    try {
+      await engine.removeLeftovers(agent);
+    } catch (error) {
+      if (isCancelled(error)) throw error;
+      log.warn('leftovers of a replacement are still there', { reason: failureReason(error) });
+    }
+  }
+}
+
+/** Whether the agent is as it was before the operation that failed. */
+export function isUnharmed(error: unknown): boolean {
+  return error instanceof ApplicationFailure && error.type === AGENT_UNHARMED;
+}
+
+const unharmed = (reason: string): ApplicationFailure =>
+  ApplicationFailure.nonRetryable(reason, AGENT_UNHARMED);
+
+/** What fails while it is being cancelled would not have been let finish either. */
+const isCancelled = (error: unknown): boolean =>
+  isCancellation(error) || CancellationScope.current().consideredCancelled;

@@ -1,0 +1,335 @@
+import {
+  condition,
+  executeChild,
+  isCancellation,
+  log,
+  proxyActivities,
+  proxyLocalActivities,
+  setHandler,
+  uuid4,
+  ParentClosePolicy,
+} from '@temporalio/workflow';
+import type { ContainerActivities } from '../activities/containers.js';
+import type { RecordActivities } from '../activities/records.js';
+import type { WatchdogActivities } from '../activities/watchdog.js';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { ContainerHealth, Observation } from '../src/agents/observation.js';
+import {
+  countCrash,
+  type WatchdogCause,
+  type WatchdogMemory,
+  type WatchdogSettings,
+  type WatchdogState,
+  type WatchdogTransition,
+} from '../src/agents/watchdog.js';
+import { bringUp } from './bring-up.js';
+import { failureReason } from './failure-reason.js';
+import { containersTaskQueue, repairAgentId } from './ids.js';
+import { interruptible } from './interruptible.js';
+import { Notices } from './notices.js';
+import { repairAgent, type RepairOutcome } from './repair-agent.js';
+import * as retries from './retries.js';
+import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
+import {
+  checkNow,
+  containerEnded,
+  engineReturned,
+  type ContainerEnd,
+  type EngineReturn,
+} from './supervise-agent-messages.js';
+
+export interface WatchdogOptions {
+  readonly agent: AgentRef;
+  readonly memory: WatchdogMemory;
+  readonly observed: ContainerHealth | undefined;
+  /** Whether an operation waits: it ends a watch, and a repair. */
+  readonly operationWaits: () => boolean;
+  /** Whether an operation runs: what happens to the container meanwhile is its doing. */
+  readonly operationRuns: () => boolean;
+  /** Shows the phase to operators. */
+  readonly show: (phase: string, reason: string | null) => void;
+}
+
+/**
+ * Watches one agent that should run, and mends it. It goes from state to state (spec 3), one step
+ * at a time; in between, the supervisor may run an operation or continue as new.
+ */
+export class Watchdog {
+  #memory: WatchdogMemory;
+  /** The health that was seen last; undefined when it has to be looked at anew. */
+  #observed: ContainerHealth | undefined;
+  #looksNow = false;
+  #end: ContainerEnd | undefined;
+  #return: EngineReturn | undefined;
+  #repairs = false;
+
+  readonly #record = proxyLocalActivities<RecordActivities>(retries.records);
+  readonly #notices = new Notices();
+  readonly #engine: ContainerActivities;
+  readonly #eyes: WatchdogActivities;
+  readonly #healthWatch: WatchdogActivities;
+  readonly #degradedWatch: WatchdogActivities;
+  readonly #crashReport: WatchdogActivities;
+
+  constructor(private readonly options: WatchdogOptions) {
+    this.#memory = options.memory;
+    this.#observed = options.observed;
+    const taskQueue = containersTaskQueue(options.agent.host);
+    this.#engine = proxyActivities({ ...retries.endlessEngineCall, taskQueue });
+    this.#eyes = proxyActivities({ ...retries.look, taskQueue });
+    this.#healthWatch = proxyActivities({ ...retries.healthWatch, taskQueue });
+    this.#degradedWatch = proxyActivities({ ...retries.degradedWatch, taskQueue });
+    this.#crashReport = proxyActivities({ ...retries.crashReport, taskQueue });
+
+    setHandler(checkNow, () => {
+      this.#looksNow = true;
+    });
+    setHandler(containerEnded, (end) => {
+      // What operations and repairs do to the container is intended; afterwards a look tells.
+      if (this.#repairs || options.operationRuns()) this.#looksNow = true;
+      else this.#end = end;
+    });
+    setHandler(engineReturned, (back) => {
+      this.#return = back;
+    });
+  }
+
+  get memory(): WatchdogMemory {
+    return this.#memory;
+  }
+
+  /** For the next run: what was seen last, unless it has to be looked at anew. */
+  get observed(): ContainerHealth | undefined {
+    return this.isCalled() ? undefined : this.#observed;
+  }
+
+  /** Whether nothing is left to be told to operators: a new run would lose it. */
+  noticesAreSent(): boolean {
+    return this.#notices.areSent();
+  }
+
+  /** Whether a signal asks for a look. */
+  isCalled(): boolean {
+    return this.#looksNow || this.#end !== undefined || this.#return !== undefined;
+  }
+
+  /** Forgets the crashes: somebody takes the agent into their own hands. */
+  clearCrashes(): void {
+    this.#memory = { ...this.#memory, crashes: [], repairAttempts: 0 };
+  }
+
+  /** What was heard until now does not count any more. */
+  forgetCalls(): void {
+    this.#looksNow = false;
+    this.#end = undefined;
+    this.#return = undefined;
+  }
+
+  /** An operation has left the agent like this; undefined when it has to be looked at. */
+  left(observed: ContainerHealth | undefined): void {
+    this.#observed = observed;
+  }
+
+  /** Goes over to another state; whoever calls writes it down. */
+  enter(state: WatchdogState, cause: WatchdogCause, reason: string | null): WatchdogTransition {
+    const from = this.#memory.state;
+    this.#memory = { ...this.#memory, state, since: Date.now() };
+    this.options.show(state, reason);
+    return { id: uuid4(), from, cause, reason, memory: this.#memory };
+  }
+
+  /** Somebody has looked at an agent that should not run: if it does, it is stopped. */
+  async keepStopped(provisioned: boolean): Promise<void> {
+    const isCalled = this.isCalled();
+    this.forgetCalls();
+    if (!isCalled || !provisioned) return;
+    await interruptible(this.options.operationWaits, () =>
+      this.#engine.stopContainer(this.options.agent),
+    );
+  }
+
+  /** Takes the next step; returns at the latest when an operation waits. */
+  async step(): Promise<void> {
+    if (this.#return) return this.#comeBack(this.#return);
+    switch (this.#memory.state) {
+      case 'crash_loop':
+        this.forgetCalls();
+        return condition(() => this.options.operationWaits() || this.isCalled());
+      case 'degraded':
+      case 'repairing':
+        return this.#mend();
+      default:
+        return this.#watch();
+    }
+  }
+
+  async #watch(): Promise<void> {
+    const last = this.#memory.state === 'running' ? 'healthy' : null;
+    const seen = await this.#look(() => this.#healthWatch.watchHealth(this.options.agent, last));
+    if (seen) await this.#judge(seen);
+  }
+
+  /** Repairs an agent that is still not well, or waits for it to recover where that is switched off. */
+  async #mend(): Promise<void> {
+    const { agent } = this.options;
+    const settings = await this.#record.watchdogSettings();
+    const seen = settings.autoRepair
+      ? await this.#look(() => this.#eyes.lookAtAgent(agent))
+      : await this.#look(() => this.#degradedWatch.watchDegraded(agent, this.#observed ?? null));
+    if (!seen) return;
+    const known = seen.health === this.#observed;
+    if (seen.health === 'healthy' || (seen.health === 'stopped' && !known)) {
+      return this.#judge(seen);
+    }
+    this.#observed = seen.health;
+    if (settings.autoRepair) await this.#repair(settings, seen);
+  }
+
+  /** What a look finds, or a signal asks to look for. Nothing when something else is more urgent. */
+  async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
+    const isUrgent = () => this.options.operationWaits() || this.isCalled();
+    let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
+    if (!seen && (this.#looksNow || this.#end) && !this.#isPressed()) {
+      this.#looksNow = false;
+      const end = this.#end;
+      seen = await interruptible(
+        () => this.#isPressed(),
+        () => this.#eyes.lookAtAgent(this.options.agent),
+      );
+      this.#end = undefined;
+      // The engine's events tell a stop from a kill; its record of a container does not.
+      if (seen?.health === 'stopped' && end) return { ...seen, death: end.cause };
+      if (seen?.health === 'starting' && this.#memory.state === 'running') {
+        // It ended, and somebody else has started it.
+        await this.#transition('starting', end?.cause ?? 'unhealthy', seen.reason);
+        return undefined;
+      }
+    }
+    return seen;
+  }
+
+  /** Whether something has come up that goes before any look. */
+  #isPressed(): boolean {
+    return this.options.operationWaits() || this.#return !== undefined;
+  }
+
+  async #judge(seen: Observation): Promise<void> {
+    const { state } = this.#memory;
+    this.#observed = seen.health;
+    if (seen.health === 'healthy') {
+      if (state !== 'running') await this.#transition('running', 'healthy', null);
+    } else if (seen.health === 'stopped') {
+      await this.#crash(seen.death ?? 'gone', seen.reason);
+    } else if (state === 'running') {
+      await this.#transition('degraded', 'unhealthy', seen.reason);
+    } else if (seen.health === 'unhealthy' && state === 'starting') {
+      await this.#crash('start_failed', seen.reason);
+    }
+  }
+
+  /** Counts a crash; at the threshold the agent is left alone until somebody takes it up. */
+  async #crash(cause: WatchdogCause, reason: string | null): Promise<void> {
+    const settings = await this.#record.watchdogSettings();
+    const { crashes, isLoop } = countCrash(this.#memory.crashes, Date.now(), settings);
+    this.#memory = { ...this.#memory, crashes };
+    const { id } = await this.#transition('degraded', cause, reason);
+    try {
+      await this.#crashReport.recordCrash(this.options.agent, id);
+    } catch (error) {
+      if (isCancellation(error)) throw error;
+      log.warn('nothing more was found out about a crash', { reason: failureReason(error) });
+    }
+    if (isLoop) await this.#transition('crash_loop', cause, reason);
+  }
+
+  async #repair(settings: WatchdogSettings, seen: Observation): Promise<void> {
+    await this.#transition('repairing', seen.death ?? 'unhealthy', seen.reason);
+    try {
+      const outcome = await interruptible(
+        () => this.#isPressed(),
+        () => this.runRepair(settings),
+      );
+      if (!outcome) return;
+      if (outcome.repaired) await this.#transition('running', 'repaired', null);
+      else await this.#transition('crash_loop', 'repair_failed', outcome.reason);
+    } catch (error) {
+      if (isCancellation(error)) throw error;
+      // The run itself was ended by somebody.
+      await this.#transition('crash_loop', 'repair_failed', failureReason(error));
+    }
+  }
+
+  /** Runs the repair as a child of its own, so that operators see each attempt. */
+  async runRepair(settings: WatchdogSettings): Promise<RepairOutcome> {
+    const { agent } = this.options;
+    this.#repairs = true;
+    try {
+      const outcome = await executeChild(repairAgent, {
+        workflowId: repairAgentId(agent.agentId),
+        args: [{ ...agent, memory: this.#memory, settings }],
+        cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+        parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+        typedSearchAttributes: [
+          { key: AGENT_ID, value: agent.agentId },
+          { key: AGENT_OWNER, value: agent.userId },
+        ],
+        staticSummary: `Repair agent ${agent.agentId}`,
+      });
+      const crashes = outcome.failedStarts.reduce(
+        (counted, at) => countCrash(counted, at, settings).crashes,
+        this.#memory.crashes,
+      );
+      this.#memory = {
+        ...this.#memory,
+        crashes,
+        repairAttempts: outcome.attempts,
+        lastRepair: outcome.lastAttempt,
+      };
+      this.#observed = outcome.repaired ? 'healthy' : undefined;
+      return outcome;
+    } finally {
+      this.#repairs = false;
+    }
+  }
+
+  /** The engine was away: what ended meanwhile has not crashed, and is brought up again. */
+  async #comeBack({ awayFrom }: EngineReturn): Promise<void> {
+    this.forgetCalls();
+    this.#observed = undefined;
+    if (this.#memory.state === 'crash_loop') return;
+    const crashes = this.#memory.crashes.filter((at) => at < awayFrom);
+    this.#memory = { ...this.#memory, crashes };
+    await this.#transition('starting', 'host_returned', null);
+    try {
+      const isUp = await interruptible(
+        () => this.#isPressed(),
+        async () => {
+          await bringUp(this.options.agent, { endless: true });
+          return true;
+        },
+      );
+      if (!isUp) return;
+      this.#observed = 'healthy';
+      await this.#transition('running', 'healthy', null);
+    } catch (error) {
+      if (isCancellation(error)) throw error;
+      await this.#crash('start_failed', failureReason(error));
+    }
+  }
+
+  async #transition(
+    state: WatchdogState,
+    cause: WatchdogCause,
+    reason: string | null,
+  ): Promise<WatchdogTransition> {
+    const made = this.enter(state, cause, reason);
+    const { agent } = this.options;
+    await this.#record.recordTransition(agent, made);
+    if (state === 'degraded') this.#notices.send({ id: made.id, agent, event: 'degraded' });
+    if (state === 'crash_loop') {
+      const crashes = cause === 'repair_failed' ? 0 : this.#memory.crashes.length;
+      this.#notices.send({ id: made.id, agent, event: 'crash_loop', crashes });
+    }
+    return made;
+  }
+}
