@@ -12,7 +12,7 @@ const MANY = 100;
 
 let lab: WorkflowLab;
 beforeEach(async () => {
-  lab = await WorkflowLab.open();
+  lab = await WorkflowLab.open({ cached: true });
 });
 afterEach(() => lab?.close());
 

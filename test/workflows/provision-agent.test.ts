@@ -1,36 +1,16 @@
-import { WorkflowFailedError } from '@temporalio/client';
-import {
-  ActivityFailure,
-  ApplicationFailure,
-  CancelledFailure,
-  TimeoutFailure,
-} from '@temporalio/common';
+import { ActivityFailure, ApplicationFailure, TimeoutFailure } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PROVISIONING_FAILED } from '../../workflows/provision-agent.js';
-import type { ContainerStep, FakeAgent, Step } from './support/fake-agent.js';
+import type { FakeAgent, Step } from './support/fake-agent.js';
+import { hang, refuse, stumble, untilCancelled } from './support/misbehaviours.js';
 import {
-  failWhenCancelled,
-  hang,
-  refuse,
-  stumble,
-  untilCancelled,
-} from './support/misbehaviours.js';
+  CONTAINER_STEPS,
+  UNDO_ALL,
+  UNDO_PORT,
+  failureOf,
+  undone,
+} from './support/provisionings.js';
 import { WorkflowLab } from './support/workflow-lab.js';
-
-const UNDO_PORT = ['releasePort'];
-/** All that undoes a provisioning, in the order it has to happen. */
-const UNDO_ALL = ['removeContainer', 'removeNetwork', 'removeVolume', 'releasePort'];
-
-/** Every step on a container, with what has to be undone when the saga ends there. */
-const CONTAINER_STEPS: readonly ContainerStep[] = [
-  'ensureImage',
-  'createVolume',
-  'createNetwork',
-  'createContainer',
-  'startContainer',
-  'awaitReady',
-];
-const UNDOING = new Set<string>(UNDO_ALL);
 
 let lab: WorkflowLab;
 beforeAll(async () => {
@@ -38,21 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-/** What was undone, each once, however often it was tried. */
-const undone = (agent: FakeAgent) => agent.containerSteps.filter((step) => UNDOING.has(step));
-
-async function failureOf(provisioning: Promise<{ result(): Promise<unknown> }>): Promise<unknown> {
-  try {
-    await (await provisioning).result();
-  } catch (error) {
-    if (error instanceof WorkflowFailedError) return error.cause;
-    throw error;
-  }
-  return undefined;
-}
-
 async function provisioningFailure(agent: FakeAgent, inLab = lab): Promise<ApplicationFailure> {
-  const failure = await failureOf(inLab.provision(agent));
+  const failure = await failureOf(await inLab.provision(agent));
   if (!(failure instanceof ApplicationFailure)) {
     throw new Error('The provisioning did not fail as it should', { cause: failure });
   }
@@ -167,46 +134,6 @@ describe('when undoing fails itself', () => {
     for (const undoing of undoings) agent.on(undoing, refuse());
     const failure = await provisioningFailure(agent);
     expect(failure.details).toEqual([{ leftOver: UNDO_ALL }]);
-  });
-});
-
-describe('a provisioning that is cancelled', () => {
-  const steps: readonly Step[] = [...CONTAINER_STEPS, 'reservePort', 'recordRunning'];
-
-  test.each(steps)('during %s undoes what was begun, and ends as cancelled', async (step) => {
-    const agent = lab.agent().on(step, untilCancelled);
-    const provisioning = await lab.provision(agent);
-    await agent.reached(step);
-    await provisioning.cancel();
-
-    expect(await failureOf(Promise.resolve(provisioning))).toBeInstanceOf(CancelledFailure);
-    expect(undone(agent)).toEqual(step === 'reservePort' ? UNDO_PORT : UNDO_ALL);
-  });
-
-  test.each(CONTAINER_STEPS)('ends as cancelled also when %s fails of it', async (step) => {
-    const agent = lab.agent().on(step, failWhenCancelled);
-    const provisioning = await lab.provision(agent);
-    await agent.reached(step);
-    await provisioning.cancel();
-
-    expect(await failureOf(Promise.resolve(provisioning))).toBeInstanceOf(CancelledFailure);
-    expect(undone(agent)).toEqual(UNDO_ALL);
-  });
-
-  test('while it is undone is undone to the end', async () => {
-    let cancelled = false;
-    const agent = lab.agent().on('startContainer', refuse());
-    agent.on('removeNetwork', () => {
-      if (!cancelled) return stumble()(1);
-    });
-    const provisioning = await lab.provision(agent);
-    await agent.reached('removeNetwork');
-    await provisioning.cancel();
-    cancelled = true;
-
-    const failure = await failureOf(Promise.resolve(provisioning));
-    expect(failure).toMatchObject({ type: PROVISIONING_FAILED, details: [{ leftOver: [] }] });
-    expect(undone(agent)).toEqual(UNDO_ALL);
   });
 });
 

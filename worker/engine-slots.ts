@@ -1,0 +1,1 @@
+import { AbortError } from '@temporalio/common/lib/errors.js';
