@@ -2,12 +2,20 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { AgentSpecs } from '../src/agents/agent-specs.js';
 import { awaitReady } from '../src/agents/await-ready.js';
+import {
+  ContainerMissingError,
+  EngineRefusedError,
+  PortTakenError,
+} from '../src/containers/container-errors.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
 import { telling } from './failures.js';
 import { heartbeating } from './heartbeat.js';
 
 /** How long an agent is given to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
+
+/** What keeps a container from being started as it is, and not from being made again. */
+const MAKE_ANEW = [ContainerMissingError, EngineRefusedError, PortTakenError];
 
 export interface ContainerActivityDependencies {
   readonly containers: DockerContainers;
@@ -40,6 +48,17 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         await specs.recordContainer(agent, id);
       }),
     startContainer: (agent: AgentRef) => engine(() => containers.start(agent.agentId)),
+    /** Starts the container that is there. False when something of it has to be made first. */
+    startAgain: (agent: AgentRef) =>
+      engine(async () => {
+        try {
+          await containers.start(agent.agentId);
+          return true;
+        } catch (error) {
+          if (MAKE_ANEW.some((type) => error instanceof type)) return false;
+          throw error;
+        }
+      }),
     awaitReady: (agent: AgentRef) =>
       engine(async () => {
         const { port, gatewayToken } = await specs.gatewayOf(agent);

@@ -22,11 +22,27 @@ export interface BringUpOptions {
 
 /** Makes what is missing of an agent's container, starts it, and waits until it answers. */
 export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Promise<void> {
+  await startUp(agent, options);
+  await awaitRunning(agent);
+}
+
+/**
+ * Brings up again what ran before its engine was away. All agents of the engine come at once, so
+ * what is still there is no more than started.
+ */
+export async function bringBack(agent: AgentRef): Promise<void> {
+  const taskQueue = containersTaskQueue(agent.host);
+  const engine = proxyActivities<ContainerActivities>({ ...retries.endlessEngineCall, taskQueue });
+
+  if (!(await engine.startAgain(agent))) await startUp(agent, { endless: true });
+  await awaitRunning(agent);
+}
+
+async function awaitRunning(agent: AgentRef): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyLocalActivities<RecordActivities>(retries.records);
   const readiness = proxyActivities<ContainerActivities>({ ...retries.readinessWait, taskQueue });
 
-  await startUp(agent, options);
   await readiness.awaitReady(agent);
   await record.recordRunning(agent);
 }

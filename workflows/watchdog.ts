@@ -22,7 +22,7 @@ import {
   type WatchdogState,
   type WatchdogTransition,
 } from '../src/agents/watchdog.js';
-import { bringUp } from './bring-up.js';
+import { bringBack } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue, repairAgentId } from './ids.js';
 import { interruptible } from './interruptible.js';
@@ -197,8 +197,11 @@ export class Watchdog {
         () => this.#eyes.lookAtAgent(this.options.agent),
       );
       this.#end = undefined;
-      // The engine's events tell a stop from a kill; its record of a container does not.
-      if (seen?.health === 'stopped' && end) return { ...seen, death: end.cause };
+      // The engine's events tell a stop from a kill; only its record of a container is sure of an
+      // end for want of memory.
+      if (seen?.health === 'stopped' && end) {
+        return { ...seen, death: seen.death === 'oom' ? 'oom' : end.cause };
+      }
       if (seen?.health === 'starting' && this.#memory.state === 'running') {
         // It ended, and somebody else has started it.
         await this.#transition('starting', end?.cause ?? 'unhealthy', seen.reason);
@@ -304,7 +307,7 @@ export class Watchdog {
       const isUp = await interruptible(
         () => this.#isPressed(),
         async () => {
-          await bringUp(this.options.agent, { endless: true });
+          await bringBack(this.options.agent);
           return true;
         },
       );

@@ -3,10 +3,14 @@ import { poll } from '../../scripts/poll.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
+import { untilCancelled } from './support/misbehaviours.js';
 import { realServer } from './support/real-server.js';
 import { RUNNING, SETTINGS, WorkflowLab, type Supervised } from './support/workflow-lab.js';
 
-// A real server: the one that skips time loses track of a run that is signalled as it ends a step.
+const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
+
+// A real server: the one that skips time loses track of a run that is signalled as it ends a step,
+// or cancelled in the middle of one.
 let lab: WorkflowLab;
 beforeAll(async () => {
   lab = await WorkflowLab.open({ environment: realServer });
@@ -58,6 +62,47 @@ describe('the watchdog', () => {
       .getHandle(`repair-agent-${agent.ref.agentId}`)
       .terminate();
     await agent.went('crash_loop (repair_failed)');
+  });
+});
+
+describe('a repair', () => {
+  test.each(['killGateway', 'startContainer'] as const)(
+    'is given up in %s for a stop',
+    async (step) => {
+      const agent = lab.agent().on(step, untilCancelled);
+      const supervisor = await watched(agent);
+      agent.health = 'unhealthy';
+      await supervisor.checkNow();
+      await agent.reached(step);
+      await supervisor.request('stop', 'stop');
+
+      expect(await agent.end('stop')).toBe('succeeded');
+      expect(agent.states.slice(-2)).toEqual(['repairing (unhealthy)', 'stopped (operation)']);
+      expect(agent.containerSteps.at(-1)).toBe('stopContainer');
+      expect(agent.overlapped).toBe(false);
+    },
+  );
+
+  test('is given up for a deletion', async () => {
+    const agent = lab.agent().on('startContainer', untilCancelled);
+    const supervisor = await watched(agent);
+    agent.health = 'unhealthy';
+    await supervisor.checkNow();
+    await agent.reached('startContainer');
+    await supervisor.request('delete', 'delete');
+    expect(await agent.end('delete')).toBe('succeeded');
+    expect(agent.containerSteps.slice(-3)).toEqual(REMOVAL);
+    await supervisor.ended();
+  });
+
+  test('is given up for an engine that is back, which brings the agent up', async () => {
+    const agent = lab.agent().on('killGateway', untilCancelled);
+    const supervisor = await watched(agent);
+    await dies(agent, supervisor);
+    await agent.reached('killGateway');
+    await supervisor.engineReturned();
+    await agent.went('repairing (exit)', 'starting (host_returned)', 'running (healthy)');
+    expect(agent.memory?.crashes).toEqual([]);
   });
 });
 

@@ -2,10 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { BRING_UP, type FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
-import { refuse, untilCancelled } from './support/misbehaviours.js';
+import { refuse } from './support/misbehaviours.js';
 import { RUNNING, WorkflowLab, type Supervised } from './support/workflow-lab.js';
 
-const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 /** One attempt at a repair: what makes and starts the container, and does not wait for it. */
 const ATTEMPT = ['killGateway', ...BRING_UP.filter((step) => step !== 'awaitReady')];
 
@@ -183,6 +182,14 @@ describe('a container that ended', () => {
     },
   );
 
+  test('is one for want of memory when the container says so, whatever was heard', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    agent.death = 'oom';
+    await dies(agent, supervisor);
+    await goes(agent, 'degraded (oom)', 'repairing (oom)', 'running (repaired)');
+  });
+
   test('is found by the next check when nobody heard of it', async () => {
     const agent = lab.agent();
     await watched(agent);
@@ -302,35 +309,6 @@ describe('a crash loop', () => {
 });
 
 describe('a repair', () => {
-  test.each(['killGateway', 'startContainer'] as const)(
-    'is given up in %s for a stop',
-    async (step) => {
-      const agent = lab.agent().on(step, untilCancelled);
-      const supervisor = await watched(agent);
-      agent.health = 'unhealthy';
-      await supervisor.checkNow();
-      await agent.reached(step);
-      await supervisor.request('stop', 'stop');
-
-      expect(await agent.end('stop')).toBe('succeeded');
-      expect(agent.states.slice(-2)).toEqual(['repairing (unhealthy)', 'stopped (operation)']);
-      expect(agent.containerSteps.at(-1)).toBe('stopContainer');
-      expect(agent.overlapped).toBe(false);
-    },
-  );
-
-  test('is given up for a deletion', async () => {
-    const agent = lab.agent().on('startContainer', untilCancelled);
-    const supervisor = await watched(agent);
-    agent.health = 'unhealthy';
-    await supervisor.checkNow();
-    await agent.reached('startContainer');
-    await supervisor.request('delete', 'delete');
-    expect(await agent.end('delete')).toBe('succeeded');
-    expect(agent.containerSteps.slice(-3)).toEqual(REMOVAL);
-    await supervisor.ended();
-  });
-
   test('on demand mends an agent where repairs by itself are switched off', async () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
@@ -366,24 +344,23 @@ describe('an engine that is back', () => {
     const before = (await now()) - 100_000;
     const supervisor = await watched(agent, { crashes: [before, before + 99_000] });
     agent.health = 'stopped';
-    agent.on('startContainer', () => {
+    agent.on('startAgain', () => {
       agent.health = 'healthy';
     });
     await supervisor.engineReturned(before + 50_000);
 
     await goes(agent, 'starting (host_returned)', 'running (healthy)');
-    expect(agent.containerSteps).toEqual(BRING_UP);
+    expect(agent.containerSteps).toEqual(['startAgain', 'awaitReady']);
     expect(agent.memory?.crashes).toEqual([before]);
   });
 
-  test('takes over from a repair that waits for it', async () => {
-    const agent = lab.agent().on('killGateway', untilCancelled);
+  test('has made again what is not there any more', async () => {
+    const agent = lab.agent();
+    agent.containerIsThere = false;
     const supervisor = await watched(agent);
-    await dies(agent, supervisor);
-    await agent.reached('killGateway');
-    await supervisor.engineReturned(0);
-    await goes(agent, 'repairing (exit)', 'starting (host_returned)', 'running (healthy)');
-    expect(agent.memory?.crashes).toEqual([]);
+    await supervisor.engineReturned();
+    await goes(agent, 'starting (host_returned)', 'running (healthy)');
+    expect(agent.containerSteps).toEqual(['startAgain', ...BRING_UP]);
   });
 
   test('makes sure that an agent is stopped that is to be stopped', async () => {
@@ -402,9 +379,13 @@ describe('an engine that is back', () => {
       agent.health = 'healthy';
     });
     await supervisor.engineReturned();
-    await agent
-      .went('starting (host_returned)', 'degraded (start_failed)', 'running (healthy)')
-      .catch(() => agent.went('repairing (unhealthy)', 'running (repaired)'));
+    await goes(
+      agent,
+      'starting (host_returned)',
+      'degraded (start_failed)',
+      'repairing (unhealthy)',
+      'running (repaired)',
+    );
     expect(agent.memory?.crashes).toHaveLength(1);
   });
 });

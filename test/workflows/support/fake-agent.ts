@@ -66,6 +66,8 @@ export class FakeAgent {
   readonly observations: Pick<Observation, 'health' | 'reason'>[] = [];
   /** What the next check sees. */
   health: ContainerHealth = 'healthy';
+  /** Whether the container can be started as it is. */
+  containerIsThere = true;
   /** Whether an update brings another image than the one that runs. */
   imageIsNew = true;
   /** How the container ended, when it has. */
@@ -218,6 +220,10 @@ export function fakeActivities(
       createVolume: container('createVolume'),
       createContainer: container('createContainer'),
       startContainer: container('startContainer'),
+      async startAgain(agent) {
+        await agentOf(agent).step('startAgain', true);
+        return agentOf(agent).containerIsThere;
+      },
       awaitReady: container('awaitReady'),
       stopContainer: container('stopContainer'),
       removeContainer: container('removeContainer'),

@@ -61,10 +61,18 @@ interface LabOptions {
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
 
+const bundles = new Map<boolean, Promise<WorkflowBundleWithSourceMap>>();
+
 /** The workflows as they are in the source right now. */
 export function bundleWorkflows({
   shortTimeouts = false,
 }: LabOptions = {}): Promise<WorkflowBundleWithSourceMap> {
+  const made = bundles.get(shortTimeouts) ?? bundle(shortTimeouts);
+  bundles.set(shortTimeouts, made);
+  return made;
+}
+
+function bundle(shortTimeouts: boolean): Promise<WorkflowBundleWithSourceMap> {
   const alias = {
     [inSources('workflows/retries.ts')]: inSources('test/workflows/support/short-retries.ts'),
   };
