@@ -40,3 +40,15 @@ test('a worker that starts tells of those that should run and do not, and only o
   expect(await told(up ?? '', 'engineReturned')).toEqual([]);
   expect(await told(stopped ?? '', 'engineReturned')).toEqual([]);
 });
+
+test('what was removed while nobody listened is made again', async () => {
+  const removed = await on.runningAgent(user);
+  await on.stopWorkers();
+  await on.docker.getContainer(containerName(removed)).remove({ force: true });
+  await on.startWorkers();
+  const state = await until(async () => {
+    const found = await on.containers.inspect(removed);
+    return found?.status === 'running' ? found : undefined;
+  }, 60_000);
+  expect(state.status).toBe('running');
+});
