@@ -3,7 +3,7 @@ import { poll } from '../../scripts/poll.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
-import { untilCancelled } from './support/misbehaviours.js';
+import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { realServer } from './support/real-server.js';
 import { RUNNING, SETTINGS, WorkflowLab, type Supervised } from './support/workflow-lab.js';
 
@@ -103,6 +103,60 @@ describe('a repair', () => {
     await supervisor.engineReturned();
     await agent.went('repairing (exit)', 'starting (host_returned)', 'running (healthy)');
     expect(agent.memory?.crashes).toEqual([]);
+  });
+});
+
+describe('an agent that is not well', () => {
+  test('can be updated, and runs as the update leaves it', async () => {
+    lab.settings = { ...lab.settings, autoRepair: false };
+    const agent = lab.agent();
+    agent.health = 'unhealthy';
+    const supervisor = await watched(agent, { state: 'degraded' });
+    await agent.reached('watchDegraded');
+    agent.on('startContainer', () => {
+      agent.health = 'healthy';
+    });
+    await supervisor.request('update', 'update');
+
+    expect(await agent.end('update')).toBe('succeeded');
+    await agent.went('starting (operation)', 'running (healthy)');
+    expect(agent.containerSteps).not.toContain('takeBack');
+  });
+
+  test('stays so when an update of it is undone', async () => {
+    lab.settings = { ...lab.settings, autoRepair: false };
+    const agent = lab.agent();
+    agent.health = 'unhealthy';
+    const supervisor = await watched(agent, { state: 'degraded' });
+    await agent.reached('watchDegraded');
+    let gates = 0;
+    agent.on('awaitReady', () => {
+      if (++gates === 1) return refuse('AgentNotReadyError')(1);
+    });
+    await supervisor.request('update', 'update');
+
+    expect(await agent.end('update')).toBe('failed');
+    expect(agent.containerSteps).toContain('takeBack');
+    await agent.went('starting (operation)', 'degraded (operation)');
+  });
+
+  test('is told of once for each change, and for each attempt at a repair', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent, { crashes: [Date.now(), Date.now()] });
+    await dies(agent, supervisor);
+    await agent.went('degraded (exit)', 'crash_loop (exit)');
+    await supervisor.request('repair', 'repair');
+    await agent.reached('killGateway');
+    await agent.until('operators are told', () => agent.notices.length === 3);
+    expect(agent.notices.toSorted()).toEqual(['crash_loop', 'degraded', 'repair_attempt']);
+  });
+
+  test('is repaired although operators cannot be told', async () => {
+    const agent = lab.agent().on('notify', refuse());
+    const supervisor = await watched(agent);
+    await dies(agent, supervisor);
+    await agent.reached('killGateway');
+    expect(agent.notices).toEqual([]);
   });
 });
 
