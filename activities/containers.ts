@@ -17,6 +17,13 @@ const STOP_GRACE_SECONDS = 10;
 /** What keeps a container from being started as it is, and not from being made again. */
 const MAKE_ANEW = [ContainerMissingError, EngineRefusedError, PortTakenError];
 
+/**
+ * An engine that was killed while it started a container may never start that one again, because
+ * its runtime still has the first start; a new container in its place does start.
+ */
+const isStuck = (error: unknown): boolean =>
+  error instanceof EngineRefusedError && error.statusCode >= 500;
+
 export interface ContainerActivityDependencies {
   readonly containers: DockerContainers;
   readonly specs: AgentSpecs;
@@ -47,7 +54,18 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         const { id } = await containers.ensureContainer(await specs.specOf(agent));
         await specs.recordContainer(agent, id);
       }),
-    startContainer: (agent: AgentRef) => engine(() => containers.start(agent.agentId)),
+    startContainer: (agent: AgentRef) =>
+      engine(async () => {
+        try {
+          await containers.start(agent.agentId);
+        } catch (error) {
+          if (!isStuck(error)) throw error;
+          await containers.removeContainer(agent.agentId);
+          const { id } = await containers.ensureContainer(await specs.specOf(agent));
+          await specs.recordContainer(agent, id);
+          await containers.start(agent.agentId);
+        }
+      }),
     /** Starts the container that is there. False when something of it has to be made first. */
     startAgain: (agent: AgentRef) =>
       engine(async () => {

@@ -22,6 +22,7 @@ import { configuredChannels } from '../src/notifications/configured-channels.js'
 import { Notifier } from '../src/notifications/notifier.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
 import { PLATFORM_TASK_QUEUE, beatsTaskQueue, containersTaskQueue } from '../workflows/ids.js';
+import { engineSlots } from './engine-slots.js';
 import { inTurns } from './in-turns.js';
 import type { WorkflowCode } from './workflow-code.js';
 
@@ -34,6 +35,15 @@ const SHUTDOWN_FORCE = '20 seconds';
  * once only makes each of them time out.
  */
 const MAX_ENGINE_CALLS = 40;
+
+/**
+ * Runs that are kept in memory, at a third of a megabyte each. Nothing happens in nearly all of the
+ * supervisors: one that is called replays its history, which is short.
+ */
+const MAX_CACHED_WORKFLOWS = 500;
+
+/** Agents of one host that are watched at a time: as many as it may have. */
+const MAX_WATCHED = 10_000;
 
 /** Agents of one host that are asked at a time for their heartbeats. */
 const MAX_BEATS = 10;
@@ -83,6 +93,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
       ...common,
       ...code,
       taskQueue: PLATFORM_TASK_QUEUE,
+      maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
       activities: {
         ...createRecordActivities(new AgentRecords(database), config.watchdog),
         ...createReleaseRecordActivities(releases),
@@ -108,7 +119,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
           degradedCheckIntervalMs: config.watchdog.degradedCheckIntervalMs,
         }),
       },
-      maxConcurrentActivityTaskExecutions: MAX_ENGINE_CALLS,
+      tuner: engineSlots({ engineCalls: MAX_ENGINE_CALLS, watched: MAX_WATCHED }),
       // Cancellations are heard by heartbeats; held back, they would take as long as the timeout.
       maxHeartbeatThrottleInterval: '2 seconds',
     }),

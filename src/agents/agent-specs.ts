@@ -7,6 +7,7 @@ import type { SecretBox } from '../secrets/secret-box.js';
 import { subnetOf } from './agent-place.js';
 import type { AgentRef } from './agent-ref.js';
 import { readAgentTokens, secretContext, type AgentSecretKind } from './agent-secrets.js';
+import { LastSeen } from './last-seen.js';
 import type { Observation } from './observation.js';
 import { recordCrash } from './watchdog-records.js';
 
@@ -34,7 +35,11 @@ export interface AgentSpecsOptions {
 
 /** What the containers' side reads and writes of one agent. Secrets are opened here, and only here. */
 export class AgentSpecs {
-  constructor(private readonly options: AgentSpecsOptions) {}
+  private readonly lastSeen: LastSeen;
+
+  constructor(private readonly options: AgentSpecsOptions) {
+    this.lastSeen = new LastSeen(options.database);
+  }
 
   /** @throws AgentGoneError */
   async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
@@ -73,6 +78,13 @@ export class AgentSpecs {
     return { port: row.port, gatewayToken };
   }
 
+  /** The loopback port that leads to the agent's gateway. @throws AgentGoneError */
+  async portOf(agent: AgentRef): Promise<number> {
+    const { port } = await this.as(agent, (transaction) => this.find(agent, transaction));
+    if (port === null) throw new AgentGoneError(agent.agentId);
+    return port;
+  }
+
   async recordImage(agent: AgentRef, image: string, version: string | undefined): Promise<void> {
     await this.update(agent, { image, runtimeVersion: version ?? null });
   }
@@ -81,9 +93,9 @@ export class AgentSpecs {
     await this.update(agent, { containerId });
   }
 
-  /** The same was seen again: only the time of it changes. */
-  async recordSeen(agent: AgentRef, seen: Observation): Promise<void> {
-    await this.update(agent, { observedAt: new Date(seen.observedAt) });
+  /** The same was seen again: only the time of it changes. Resolves about a second later. */
+  recordSeen(agent: AgentRef, seen: Observation): Promise<void> {
+    return this.lastSeen.record(agent.agentId, seen.observedAt);
   }
 
   /** Every token of the agent: what must not show in what it wrote. */

@@ -1,6 +1,6 @@
 import type { ContainerState } from '../containers/agent-container.js';
 import type { DockerContainers } from '../containers/docker-containers.js';
-import { gatewayHealth } from '../containers/gateway-probe.js';
+import { gatewayHealth, type ProbeResult } from '../containers/gateway-probe.js';
 import type { Observation } from './observation.js';
 import type { DeathCause } from './watchdog.js';
 
@@ -21,22 +21,47 @@ export async function observeAgent(
 ): Promise<Observation> {
   const container = await containers.inspect(agentId);
   const observedAt = new Date().toISOString();
+  if (container?.status !== 'running') return unwell(container, undefined, observedAt);
+  const probe = await gatewayHealth(port, { timeoutMs });
+  return probe.healthy ? healthy(observedAt) : unwell(container, probe, observedAt);
+}
+
+/**
+ * The same of an agent that was well: as long as its gateway answers, nothing else is asked. That
+ * its container ends is heard from the engine.
+ */
+export async function observeHealthyAgent(
+  containers: DockerContainers,
+  agentId: string,
+  port: number,
+): Promise<Observation> {
+  const observedAt = new Date().toISOString();
+  const probe = await gatewayHealth(port, { timeoutMs: PROBE_TIMEOUT_MS });
+  if (probe.healthy) return healthy(observedAt);
+  return unwell(await containers.inspect(agentId), probe, observedAt);
+}
+
+function healthy(observedAt: string): Observation {
+  return { health: 'healthy', reason: null, observedAt };
+}
+
+function unwell(
+  container: ContainerState | undefined,
+  probe: ProbeResult<unknown> | undefined,
+  observedAt: string,
+): Observation {
   if (!container) {
     return { health: 'stopped', reason: 'The container is gone', death: 'gone', observedAt };
   }
-  if (container.status !== 'running') {
+  if (container.status !== 'running' || !probe) {
     const death = deathOf(container);
     return { health: 'stopped', reason: endOf(container), death, observedAt };
-  }
-  const probe = await gatewayHealth(port, { timeoutMs });
-  if (probe.healthy) return { health: 'healthy', reason: null, observedAt };
-  if (runningForMs(container) < STARTUP_LIMIT_MS) {
-    return { health: 'starting', reason: 'The gateway does not answer yet', observedAt };
   }
   const reason = probe.reachable
     ? `The gateway answers its health check with ${probe.status}`
     : `The gateway does not answer its health check: ${probe.reason}`;
-  return { health: 'unhealthy', reason, observedAt };
+  const health = runningForMs(container) < STARTUP_LIMIT_MS ? 'starting' : 'unhealthy';
+  return { health, reason, observedAt };
 }
 
 /** How a container came to its end, in a sentence. */

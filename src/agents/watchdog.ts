@@ -78,13 +78,16 @@ export interface WatchdogSettings {
   readonly autoRepair: boolean;
 }
 
-/** The crashes that still count at `now`. One exactly as old as the window does. */
+/**
+ * The crashes that still count at `now`. One exactly as old as the window does, and where the clock
+ * was set back, one that is as far ahead at most.
+ */
 export function crashesWithin(
   crashes: readonly number[],
   now: number,
   windowMs: number,
 ): readonly number[] {
-  return crashes.filter((at) => now - at <= windowMs);
+  return crashes.filter((at) => Math.abs(now - at) <= windowMs);
 }
 
 /** Counts one more crash, and tells whether that makes a loop: at the threshold, not past it. */

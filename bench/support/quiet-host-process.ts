@@ -1,0 +1,48 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { forkUntilMessage } from './child.js';
+import type { QuietAgent, QuietHostCounts, QuietHostOrder } from './quiet-host.js';
+
+/** The program `quiet-host`, from outside. */
+export class QuietHost {
+  private constructor(
+    private readonly child: ChildProcess,
+    private readonly installation: string,
+    /** As in `DOCKER_HOST`. */
+    readonly dockerHost: string,
+    /** Those on which gateways answer. */
+    readonly ports: readonly number[],
+  ) {}
+
+  static async start(gateways: number, installation: string): Promise<QuietHost> {
+    const { child, message } = await forkUntilMessage<Pick<QuietHost, 'dockerHost' | 'ports'>>(
+      'quiet-host',
+      [String(gateways)],
+    );
+    return new QuietHost(child, installation, message.dockerHost, message.ports);
+  }
+
+  /** From now on the containers of these agents run. */
+  async run(agents: readonly QuietAgent[]): Promise<void> {
+    await this.ask({ installation: this.installation, agents });
+  }
+
+  /** What it was asked since its start. */
+  async counts(): Promise<QuietHostCounts> {
+    return (await this.ask('count')) as QuietHostCounts; // its answer to this order
+  }
+
+  async stop(): Promise<void> {
+    if (this.child.exitCode !== null) return;
+    const ended = once(this.child, 'exit');
+    this.child.kill();
+    await ended;
+  }
+
+  private async ask(order: QuietHostOrder | 'count'): Promise<unknown> {
+    const answer = once(this.child, 'message', { signal: AbortSignal.timeout(10_000) });
+    this.child.send(order);
+    const [message] = (await answer) as unknown[]; // what the event carries
+    return message;
+  }
+}

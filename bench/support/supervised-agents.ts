@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
+import { Op } from 'sequelize';
+import { poll } from '../../scripts/poll.js';
+import type { WatchdogMemory } from '../../src/agents/watchdog.js';
+import { Database } from '../../src/database/database.js';
+import type { AgentRow } from '../../src/database/models.js';
+import { inTurns } from '../../worker/in-turns.js';
+import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
+import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../workflows/search-attributes.js';
+import type { superviseAgent } from '../../workflows/supervise-agent-messages.js';
+import type { BenchPlatform } from './platform.js';
+import type { QuietAgent } from './quiet-host.js';
+import { median } from './statistics.js';
+
+const TIMEOUT_MS = 900_000;
+
+/** Supervisors that are asked how long their history is. */
+const SAMPLE = 100;
+
+const HOST = 'local';
+
+const WELL: WatchdogMemory = {
+  ...{ state: 'running', since: Date.now(), crashes: [], repairAttempts: 0, lastRepair: null },
+};
+
+/** Agents that are written down as running, and their supervisors. */
+export class SupervisedAgents {
+  private readonly rows: AgentRow[] = [];
+
+  private constructor(
+    private readonly userId: string,
+    private readonly database: Database,
+    private readonly client: Client,
+    private readonly connection: Connection,
+  ) {}
+
+  static async of(platform: BenchPlatform, userId: string): Promise<SupervisedAgents> {
+    const connection = await Connection.connect({ address: platform.temporalAddress });
+    const database = new Database(platform.databaseUrl, { maxConnections: 2 });
+    return new SupervisedAgents(userId, database, new Client({ connection }), connection);
+  }
+
+  /** Writes agents down that have run and should run, one on each port; watching needs no more. */
+  async insert(ports: readonly number[]): Promise<QuietAgent[]> {
+    const { Agent } = this.database.models;
+    const made: AgentRow[] = [];
+    for (let from = 0; from < ports.length; from += 200) {
+      await this.database.asUser(this.userId).transaction(async (transaction) => {
+        const values = ports.slice(from, from + 200).map((port) => agentOf(this.userId, port));
+        const rows = await Agent.bulkCreate(values, { transaction });
+        made.push(...rows);
+      });
+    }
+    this.rows.push(...made);
+    return made.map(({ id, userId, port }) => ({ id, userId, port: port ?? 0 }));
+  }
+
+  /**
+   * Starts the supervisors of those agents with what each would hand to its next run, after it has
+   * found its agent well.
+   *
+   * @returns seconds until the last of them watches.
+   */
+  async supervise(agents: readonly QuietAgent[]): Promise<number> {
+    const started = performance.now();
+    const start = async ({ id: agentId, userId }: QuietAgent) => {
+      await this.client.workflow.start<typeof superviseAgent>('superviseAgent', {
+        workflowId: superviseAgentId(agentId),
+        // A pass of the reconciliation may have come first.
+        workflowIdConflictPolicy: 'USE_EXISTING',
+        taskQueue: PLATFORM_TASK_QUEUE,
+        args: [
+          {
+            ...{ agentId, userId, host: HOST, desired: 'running', provisioned: true },
+            ...{ observed: 'healthy', watchdog: WELL },
+          },
+        ],
+        typedSearchAttributes: [
+          { key: AGENT_ID, value: agentId },
+          { key: AGENT_OWNER, value: userId },
+          { key: AGENT_PHASE, value: 'running' },
+        ],
+      });
+    };
+    await inTurns(agents, start);
+    const all = await poll(
+      async () => ((await this.countSeen()) === this.rows.length ? true : undefined),
+      { timeoutMs: TIMEOUT_MS, everyMs: 500 },
+    );
+    if (!all) throw new Error('Not every agent is supervised');
+    return (performance.now() - started) / 1_000;
+  }
+
+  /** Events in the histories of a sample of supervisors: the median, and all of them. */
+  async historyEvents(): Promise<{ median: number; sum: number; of: number }> {
+    const every = Math.max(1, Math.floor(this.rows.length / SAMPLE));
+    const sample = this.rows.filter((_, index) => index % every === 0);
+    const lengths: number[] = [];
+    await inTurns(sample, async ({ id }) => {
+      const { historyLength } = await this.client.workflow
+        .getHandle(superviseAgentId(id))
+        .describe();
+      lengths.push(historyLength);
+    });
+    const sum = lengths.reduce((total, length) => total + length, 0);
+    return { median: median(lengths), sum, of: lengths.length };
+  }
+
+  async close(): Promise<void> {
+    await this.database.close();
+    await this.connection.close();
+  }
+
+  /** The first check writes down that the agent was seen. */
+  private async countSeen(): Promise<number> {
+    return this.database.asPlatform().transaction((transaction) =>
+      this.database.models.Agent.count({
+        where: { observedAt: { [Op.ne]: null } },
+        transaction,
+      }),
+    );
+  }
+}
+
+function agentOf(userId: string, port: number) {
+  return {
+    id: randomUUID(),
+    userId,
+    name: `agent ${port}`,
+    subdomain: `agent-${port}`,
+    plan: 'solo' as const,
+    model: 'auto',
+    aiProvider: 'openrouter',
+    desired: 'running' as const,
+    status: 'active' as const,
+    statusReason: null,
+    observedAt: null,
+    startedAt: new Date(),
+    watchdog: WELL,
+    host: HOST,
+    port,
+    image: 'quiet',
+    runtimeVersion: null,
+    containerId: null,
+    parentAgentId: null,
+    verificationType: null,
+    attestationUid: null,
+    verifiedAt: null,
+    deletedAt: null,
+  };
+}

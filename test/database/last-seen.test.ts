@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LastSeen } from '../../src/agents/last-seen.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { queryRows } from './catalog.js';
+import { insertSql, ROWS } from './rows.js';
+
+const EARLIER = '2026-01-01T00:00:00.000Z';
+const LATER = '2026-01-01T00:02:00.000Z';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  for (const user of ['alice', 'bob']) {
+    await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.(user, 1) ?? {}));
+  }
+});
+afterAll(() => database.close());
+
+async function agentOf(userId: string, deletedAt: Date | null = null): Promise<string> {
+  const id = randomUUID();
+  const desired = deletedAt ? 'deleted' : 'running';
+  const kind = { plan: 'solo', model: 'provider/model', aiProvider: 'provider' } as const;
+  const { db } = database;
+  await db
+    .asUser(userId)
+    .transaction((transaction) =>
+      db.models.Agent.create(
+        { id, userId, name: id, subdomain: id, desired, deletedAt, ...kind },
+        { transaction },
+      ),
+    );
+  return id;
+}
+
+async function seenAt(id: string): Promise<string | undefined> {
+  const { db } = database;
+  const row = await db
+    .asPlatform()
+    .transaction((transaction) => db.models.Agent.findByPk(id, { transaction }));
+  return row?.observedAt?.toISOString();
+}
+
+test('every agent is written down with its own time, whoever owns it', async () => {
+  const [first, second] = [await agentOf('alice'), await agentOf('bob')];
+  const lastSeen = new LastSeen(database.db);
+  await Promise.all([lastSeen.record(first, EARLIER), lastSeen.record(second, LATER)]);
+  expect([await seenAt(first), await seenAt(second)]).toEqual([EARLIER, LATER]);
+});
+
+test('one that is seen again is written down again', async () => {
+  const id = await agentOf('alice');
+  const lastSeen = new LastSeen(database.db);
+  await lastSeen.record(id, EARLIER);
+  await lastSeen.record(id, LATER);
+  expect(await seenAt(id)).toBe(LATER);
+});
+
+test('one that was removed stays as it was, and one that is being changed waits for nobody', async () => {
+  const [removed, locked, other] = [
+    await agentOf('alice', new Date()),
+    await agentOf('alice'),
+    await agentOf('bob'),
+  ];
+  const { db } = database;
+  await db.asUser('alice').transaction(async (transaction) => {
+    await db.models.Agent.findByPk(locked, { transaction, lock: true });
+    const lastSeen = new LastSeen(db);
+    await Promise.all([removed, locked, other].map((id) => lastSeen.record(id, LATER)));
+  });
+  expect(await Promise.all([removed, locked, other].map(seenAt))).toEqual([
+    undefined,
+    undefined,
+    LATER,
+  ]);
+});
