@@ -66,28 +66,34 @@ await runBenchmark(async (atEnd) => {
   atEnd(() => listener.end());
 
   const { ids } = await agents.burst(Number(options.agents));
-  const measured = [];
-  for (const { name, deed, isDeath } of DEEDS) {
-    const rounds: Measured[] = [];
-    while (rounds.length < Number(options.rounds)) {
-      const wave = ids.slice(0, Number(options.rounds) - rounds.length);
-      rounds.push(...(await hurt(engine, database, listener, wave, deed)));
-    }
-    measured.push({ name, isDeath, rounds });
+  const times = Number(options.rounds);
+  const harms = DEEDS.flatMap((each) => Array.from({ length: times }, () => each));
+  const rounds: Measured[] = [];
+  while (rounds.length < harms.length) {
+    const wave = harms.slice(rounds.length, rounds.length + ids.length);
+    rounds.push(...(await hurt(engine, database, listener, ids, wave)));
   }
-  print(measured);
+  print(
+    DEEDS.map(({ name, isDeath }, index) => ({
+      name,
+      isDeath,
+      rounds: rounds.slice(index * times, (index + 1) * times),
+    })),
+  );
 });
 
-/** Does it to one after the other, and waits until all of them are well again. */
+/** Does harm to one agent after the other, and waits until all of them are well again. */
 async function hurt(
   { docker }: BenchEngine,
   database: Database,
   listener: DeathListener,
   ids: readonly string[],
-  deed: Deed,
+  harms: readonly { readonly deed: Deed }[],
 ): Promise<Measured[]> {
   const recovering: Promise<Measured>[] = [];
-  for (const id of ids) {
+  for (const [index, { deed }] of harms.entries()) {
+    const id = ids[index];
+    if (id === undefined) throw new RangeError('More harm than agents');
     const deedAt = await deed(docker, id);
     recovering.push(
       recoveryAfter(database, id, deedAt).then((recovery) => ({

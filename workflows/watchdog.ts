@@ -16,6 +16,7 @@ import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
 import {
   countCrash,
+  type DeathCause,
   type WatchdogCause,
   type WatchdogMemory,
   type WatchdogSettings,
@@ -60,6 +61,8 @@ export class Watchdog {
   #observed: ContainerHealth | undefined;
   #looksNow = false;
   #end: ContainerEnd | undefined;
+  /** How the container came to its end that was judged last. */
+  #death: DeathCause | undefined;
   #return: EngineReturn | undefined;
   #repairs = false;
 
@@ -219,6 +222,7 @@ export class Watchdog {
   async #judge(seen: Observation): Promise<void> {
     const { state } = this.#memory;
     this.#observed = seen.health;
+    this.#death = seen.death;
     if (seen.health === 'healthy') {
       if (state !== 'running') await this.#transition('running', 'healthy', null);
     } else if (seen.health === 'stopped') {
@@ -246,7 +250,9 @@ export class Watchdog {
   }
 
   async #repair(settings: WatchdogSettings, seen: Observation): Promise<void> {
-    await this.#transition('repairing', seen.death ?? 'unhealthy', seen.reason);
+    // Only when it was judged may it have been known how it ended.
+    const death = seen.death && (this.#death ?? seen.death);
+    await this.#transition('repairing', death ?? 'unhealthy', seen.reason);
     try {
       const outcome = await interruptible(
         () => this.#isPressed(),

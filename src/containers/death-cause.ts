@@ -13,8 +13,11 @@ export interface ContainerDeath {
   readonly at: number;
 }
 
-/** How long after a death what explains it may come: 50 ms usually, more on a busy machine. */
-const STOP_MS = 500;
+/**
+ * How long after a death what explains it may come: 300 ms usually, and seconds while the engine is
+ * busy. Only a death by somebody's signal, without a stop, is told that much later.
+ */
+const STOP_MS = 5_000;
 const OUT_OF_MEMORY_MS = 100;
 
 /** A signal that was sent longer before the death than this did not cause it. */

@@ -1,40 +1,29 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import {
   type AgentContainerSpec,
-  containerName,
   type ContainerState,
   type ContainerStats,
   type ContainerSummary,
-  LABEL,
   type LogLine,
   type LogOptions,
-  STATE_DIRECTORY,
   volumeName,
 } from './agent-container.js';
+import { AgentContainers } from './agent-containers.js';
 import { AgentNetworks } from './agent-network.js';
 import { AgentVolumes } from './agent-volume.js';
-import {
-  ContainerMissingError,
-  EngineRefusedError,
-  EngineUnavailableError,
-  ForeignContainerError,
-  ImageUnavailableError,
-  PortTakenError,
-} from './container-errors.js';
+import { EngineRefusedError, EngineUnavailableError } from './container-errors.js';
 import { type ContainerNews, followContainers } from './container-events.js';
-import { openLog } from './log-stream.js';
 import { type OpenLog, readLog, resumeLog } from './container-logs.js';
-import { containerOptions, isOurs, ownershipLabels } from './container-profile.js';
-import { containerState, containerStats, containerSummary } from './container-view.js';
-import { asContainerError, callEngine, callEngineUnless, connectEngine } from './engine.js';
+import { containerState, containerStats } from './container-view.js';
+import { asContainerError, callEngine, connectEngine } from './engine.js';
 import { hostAddress } from './host-address.js';
-import { isLoopbackPortFree, saysPortTaken } from './port-check.js';
+import { listContainers, runningAgents } from './list-containers.js';
+import { openLog } from './log-stream.js';
+import { NamedContainers } from './named-containers.js';
 import { resourceOwners } from './resource-owners.js';
-import { findImage, pullImage, type PullOptions, type RuntimeImage } from './runtime-image.js';
-import { copyNames, SpareContainers } from './spare-containers.js';
-import { stateArchive } from './state-archive.js';
-import { copyBind, copyThrough } from './volume-copy.js';
+import { ensureImage, type PullOptions, type RuntimeImage } from './runtime-image.js';
+import { SpareContainers } from './spare-containers.js';
+import { copyThrough } from './volume-copy.js';
 
 export interface DockerContainersOptions {
   /** As in `DOCKER_HOST`; the engine's usual socket when left out. */
@@ -46,8 +35,6 @@ export interface DockerContainersOptions {
 }
 
 const AVAILABLE_TIMEOUT_MS = 2_000;
-const ATTEMPTS = 20;
-const ATTEMPT_PAUSE_MS = 100;
 
 /**
  * The agents' containers, networks and volumes on one Docker engine. Names follow from the agent's
@@ -57,21 +44,31 @@ const ATTEMPT_PAUSE_MS = 100;
  */
 export class DockerContainers {
   private readonly docker: Docker;
+  private readonly named: NamedContainers;
+  private readonly containers: AgentContainers;
   private readonly networks: AgentNetworks;
   private readonly volumes: AgentVolumes;
   private readonly spares: SpareContainers;
   private readonly installation: string;
   private readonly timeoutMs: number;
-  private readonly engineIsLocal: boolean;
 
   constructor(options: DockerContainersOptions = {}) {
-    this.docker = connectEngine(options.dockerHost);
-    this.installation = options.installation ?? 'default';
-    this.timeoutMs = options.timeoutMs ?? 30_000;
-    this.networks = new AgentNetworks(this.docker, this.installation, this.timeoutMs);
-    this.volumes = new AgentVolumes(this.docker, this.installation, this.timeoutMs);
-    this.spares = new SpareContainers(this.docker, this.installation, this.timeoutMs);
-    this.engineIsLocal = !/^(tcp|https?):/.test(options.dockerHost ?? '');
+    const docker = connectEngine(options.dockerHost);
+    const installation = options.installation ?? 'default';
+    const timeoutMs = options.timeoutMs ?? 30_000;
+    const engineIsLocal = !/^(tcp|https?):/.test(options.dockerHost ?? '');
+    this.docker = docker;
+    this.installation = installation;
+    this.timeoutMs = timeoutMs;
+    this.named = new NamedContainers(docker, installation, timeoutMs);
+    this.networks = new AgentNetworks(docker, installation, timeoutMs);
+    this.volumes = new AgentVolumes(docker, installation, timeoutMs);
+    this.spares = new SpareContainers(docker, this.named, installation, timeoutMs);
+    this.containers = new AgentContainers(docker, this.named, this.networks, {
+      installation,
+      timeoutMs,
+      engineIsLocal,
+    });
   }
 
   /** Whether the engine answers, within 2 s. */
@@ -96,13 +93,8 @@ export class DockerContainers {
    *
    * @throws ImageUnavailableError
    */
-  async ensureImage(image: string, options: PullOptions = {}): Promise<RuntimeImage> {
-    const local = await findImage(this.docker, image, this.timeoutMs);
-    if (local) return local;
-    await pullImage(this.docker, image, options);
-    const pulled = await findImage(this.docker, image, this.timeoutMs);
-    if (!pulled) throw new ImageUnavailableError(image);
-    return pulled;
+  ensureImage(image: string, options: PullOptions = {}): Promise<RuntimeImage> {
+    return ensureImage(this.docker, image, this.timeoutMs, options);
   }
 
   /** Adopts or creates the agent's network. @throws SubnetTakenError */
@@ -121,26 +113,8 @@ export class DockerContainers {
    *
    * @throws ImageUnavailableError when the image is not on the engine.
    */
-  async ensureContainer(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
-    const options = containerOptions(spec, this.installation);
-    for (let attempt = 1; ; attempt++) {
-      const existing = await this.find(spec.agentId);
-      if (existing && (await this.fits(existing, options.Labels, spec.agentId))) {
-        if (!existing.State.Running) await this.putFiles(existing.Id, spec.files);
-        return { id: existing.Id, created: false };
-      }
-      if (existing) await this.removeContainer(spec.agentId);
-      try {
-        const id = await this.create(options);
-        await this.putFiles(id, spec.files);
-        return { id, created: true };
-      } catch (error) {
-        // The name is taken: by another call like this, or by one being removed.
-        const isTaken = error instanceof EngineRefusedError && error.statusCode === 409;
-        if (!isTaken || attempt === ATTEMPTS) throw error;
-      }
-      await delay(ATTEMPT_PAUSE_MS);
-    }
+  ensureContainer(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
+    return this.containers.ensure(spec);
   }
 
   /**
@@ -149,70 +123,34 @@ export class DockerContainers {
    * @throws ContainerMissingError, RangeError for a path that leads out of the volume.
    */
   async writeFiles(agentId: string, files: Readonly<Record<string, string>>): Promise<void> {
-    const { Id: id } = await this.get(agentId);
-    await this.putFiles(id, files);
+    const { Id: id } = await this.named.get(agentId);
+    await this.named.putFiles(id, files);
   }
 
   /** Starts the container, or finds it running. @throws PortTakenError, ContainerMissingError */
   async start(agentId: string): Promise<void> {
-    const found = await this.get(agentId);
-    if (found.State.Running) return;
-    const { port } = containerState(found);
-    if (port !== undefined && this.engineIsLocal && !(await isLoopbackPortFree(port))) {
-      throw new PortTakenError(port);
-    }
-    try {
-      await this.callUnless([304], (abortSignal) =>
-        this.docker.getContainer(found.Id).start({ abortSignal }),
-      );
-    } catch (error) {
-      // A start that was not heard of may have happened: what is there now decides.
-      const now = await this.get(agentId);
-      if (now.State.Running) return;
-      if (port !== undefined && (await this.failedForPort(port, error))) {
-        throw new PortTakenError(port, { cause: error });
-      }
-      throw error;
-    }
+    await this.containers.start(agentId);
   }
 
   /** Asks the container to stop and kills it after the grace. Missing or stopped is well. */
   async stop(agentId: string, graceSeconds: number): Promise<void> {
-    const found = await this.find(agentId);
-    if (!found?.State.Running) return;
-    const bound = this.timeoutMs + graceSeconds * 1000;
-    await callEngineUnless([304, 404], bound, (abortSignal) =>
-      this.docker.getContainer(found.Id).stop({ t: graceSeconds, abortSignal }),
-    );
+    await this.containers.stop(agentId, graceSeconds);
   }
 
   /** Kills the container at once. Missing or stopped is well. */
   async kill(agentId: string): Promise<void> {
-    const found = await this.find(agentId);
-    if (!found?.State.Running) return;
-    await this.callUnless([404, 409], (abortSignal) =>
-      this.docker.getContainer(found.Id).kill({ abortSignal }),
-    );
+    await this.containers.kill(agentId);
   }
 
   /** What the agent's container is now, or undefined when there is none. */
   async inspect(agentId: string): Promise<ContainerState | undefined> {
-    const found = await this.find(agentId);
+    const found = await this.named.find(agentId);
     return found && containerState(found);
   }
 
   /** Removes the container, running or not, and waits until it is gone. Missing is well. */
   async removeContainer(agentId: string): Promise<void> {
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const found = await this.find(agentId);
-      if (!found) return;
-      // 409: it is being removed already.
-      await this.callUnless([404, 409], (abortSignal) =>
-        this.docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
-      );
-      if (attempt > 1) await delay(ATTEMPT_PAUSE_MS);
-    }
-    throw new EngineRefusedError(409, `${containerName(agentId)} is still being removed`);
+    await this.containers.remove(agentId);
   }
 
   /** Removes the agent's network. Missing is well; its container goes first. */
@@ -255,20 +193,16 @@ export class DockerContainers {
     await this.volumes.require(from, agentId);
     await this.spares.removeCopiers(agentId);
     await this.volumes.renew(spec);
-    const names = copyNames(agentId);
-    await copyThrough(
-      await this.createCopier(spec, names.from, from),
-      await this.createCopier(spec, names.to, volumeName(spec)),
-      signal,
-    );
+    const copiers = await this.spares.createCopiers(spec, { from, to: volumeName(spec) });
+    await copyThrough(copiers.from, copiers.to, signal);
     await this.spares.removeCopiers(agentId);
   }
 
   /** What the container uses; takes the engine a second or two. @throws ContainerMissingError */
   async stats(agentId: string): Promise<ContainerStats> {
-    const { Id: id } = await this.get(agentId);
+    const { Id: id } = await this.named.get(agentId);
     return containerStats(
-      await this.call(() => this.docker.getContainer(id).stats({ stream: false })),
+      await callEngine(this.timeoutMs, () => this.docker.getContainer(id).stats({ stream: false })),
     );
   }
 
@@ -278,7 +212,7 @@ export class DockerContainers {
    * @throws ContainerMissingError, InvalidCursorError
    */
   async *logs(agentId: string, options: LogOptions = {}): AsyncGenerator<LogLine> {
-    const { Id: id } = await this.get(agentId);
+    const { Id: id } = await this.named.get(agentId);
     const { since, tail, follow = false, signal } = options;
     const open: OpenLog = (range) =>
       openLog(this.docker, id, this.timeoutMs, { ...range, tail, signal });
@@ -292,28 +226,13 @@ export class DockerContainers {
   }
 
   /** The container of every agent of this installation; none of those kept beside it. */
-  async list(): Promise<ContainerSummary[]> {
-    const filters = { label: [`${LABEL.installation}=${this.installation}`] };
-    const containers = await this.call((abortSignal) =>
-      this.docker.listContainers({ all: true, filters, abortSignal }),
-    );
-    return containers
-      .filter(({ Labels, Names }) => Names.includes(`/${containerName(Labels[LABEL.agent] ?? '')}`))
-      .map(containerSummary);
+  list(): Promise<ContainerSummary[]> {
+    return listContainers(this.docker, this.installation, this.timeoutMs);
   }
 
   /** Ids of the agents whose container runs. */
-  async running(): Promise<ReadonlySet<string>> {
-    const filters = { label: [`${LABEL.installation}=${this.installation}`], status: ['running'] };
-    const containers = await this.call((abortSignal) =>
-      this.docker.listContainers({ filters, abortSignal }),
-    );
-    return new Set(
-      containers
-        .map(({ Names: names, Labels: labels }) => ({ names, agentId: labels[LABEL.agent] ?? '' }))
-        .filter(({ names, agentId }) => names.includes(`/${containerName(agentId)}`))
-        .map(({ agentId }) => agentId),
-    );
+  running(): Promise<ReadonlySet<string>> {
+    return runningAgents(this.docker, this.installation, this.timeoutMs);
   }
 
   /** Ids of the agents of which this installation has anything on the engine. */
@@ -324,90 +243,5 @@ export class DockerContainers {
   /** The ends of this installation's containers as they happen, until the signal aborts. */
   news(signal: AbortSignal): AsyncGenerator<ContainerNews> {
     return followContainers(this.docker, this.installation, signal);
-  }
-
-  /** @throws ImageUnavailableError, EngineRefusedError with 409 when the name is taken. */
-  private async create(options: Docker.ContainerCreateOptions): Promise<string> {
-    try {
-      const { id } = await this.call((abortSignal) =>
-        this.docker.createContainer({ ...options, abortSignal }),
-      );
-      return id;
-    } catch (error) {
-      if (error instanceof EngineRefusedError && error.statusCode === 404) {
-        throw new ImageUnavailableError(options.Image ?? '', { cause: error });
-      }
-      throw error;
-    }
-  }
-
-  private async createCopier(
-    spec: AgentContainerSpec,
-    name: string,
-    volume: string,
-  ): Promise<Docker.Container> {
-    const id = await this.create({
-      name,
-      Image: spec.image,
-      Labels: ownershipLabels(spec, this.installation),
-      HostConfig: { NetworkMode: 'none', Binds: [copyBind(volume)] },
-    });
-    return this.docker.getContainer(id);
-  }
-
-  private async putFiles(id: string, files: Readonly<Record<string, string>>): Promise<void> {
-    if (Object.keys(files).length === 0) return;
-    const archive = await stateArchive(files);
-    await this.call((abortSignal) =>
-      this.docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, abortSignal }),
-    );
-  }
-
-  private async find(agentId: string): Promise<Docker.ContainerInspectInfo | undefined> {
-    const name = containerName(agentId);
-    const found = await this.callUnless([404], (abortSignal) =>
-      this.docker.getContainer(name).inspect({ abortSignal }),
-    );
-    if (found && !isOurs(found.Config.Labels, agentId, this.installation)) {
-      throw new ForeignContainerError('container', name);
-    }
-    return found;
-  }
-
-  private async get(agentId: string): Promise<Docker.ContainerInspectInfo> {
-    const found = await this.find(agentId);
-    if (!found) throw new ContainerMissingError(agentId);
-    return found;
-  }
-
-  /** Whether a container was made from these very options and still belongs to its network. */
-  private async fits(
-    container: Docker.ContainerInspectInfo,
-    labels: Readonly<Record<string, string>> | undefined,
-    agentId: string,
-  ): Promise<boolean> {
-    if (container.Config.Labels[LABEL.spec] !== labels?.[LABEL.spec]) return false;
-    if (container.State.Status === 'removing' || container.State.Dead) return false;
-    // One that ran before remembers the network by id, and cannot start on a new one of that name.
-    const attached = container.NetworkSettings.Networks[containerName(agentId)]?.NetworkID;
-    return !attached || attached === (await this.networks.find(agentId))?.Id;
-  }
-
-  private async failedForPort(port: number, error: unknown): Promise<boolean> {
-    if (!(error instanceof EngineRefusedError)) return false;
-    const filters = { publish: [`${port}`], status: ['running'] };
-    const publishing = await this.call((abortSignal) =>
-      this.docker.listContainers({ filters, abortSignal }),
-    );
-    if (publishing.length > 0) return true;
-    return this.engineIsLocal ? !(await isLoopbackPortFree(port)) : saysPortTaken(error);
-  }
-
-  private call<T>(call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return callEngine(this.timeoutMs, call);
-  }
-
-  private callUnless<T>(statuses: readonly number[], call: (signal: AbortSignal) => Promise<T>) {
-    return callEngineUnless(statuses, this.timeoutMs, call);
   }
 }

@@ -9,10 +9,15 @@ import { DockerContainers } from './docker-containers.js';
 export function connectContainers(
   config: Pick<Config, 'dockerHost' | 'encryptionKey'>,
 ): DockerContainers {
-  const installation = createHash('sha256')
+  const installation = installationOf(config.encryptionKey);
+  return new DockerContainers({ dockerHost: config.dockerHost, installation });
+}
+
+/** The name of the installation that holds this key: it does not tell the key. */
+export function installationOf(encryptionKey: Buffer): string {
+  return createHash('sha256')
     .update('installation')
-    .update(config.encryptionKey)
+    .update(encryptionKey)
     .digest('hex')
     .slice(0, 16);
-  return new DockerContainers({ dockerHost: config.dockerHost, installation });
 }

@@ -20,8 +20,27 @@ export interface PullOptions {
   readonly answerMs?: number | undefined;
 }
 
+/**
+ * The image as it is on the engine, or else pulled.
+ *
+ * @throws ImageUnavailableError
+ */
+export async function ensureImage(
+  docker: Docker,
+  image: string,
+  timeoutMs: number,
+  options: PullOptions,
+): Promise<RuntimeImage> {
+  const local = await findImage(docker, image, timeoutMs);
+  if (local) return local;
+  await pullImage(docker, image, options);
+  const pulled = await findImage(docker, image, timeoutMs);
+  if (!pulled) throw new ImageUnavailableError(image);
+  return pulled;
+}
+
 /** The image as it is on the engine, if it is. */
-export async function findImage(
+async function findImage(
   docker: Docker,
   image: string,
   timeoutMs: number,

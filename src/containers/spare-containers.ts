@@ -1,14 +1,15 @@
 import type Docker from 'dockerode';
-import { containerName } from './agent-container.js';
-import { ForeignContainerError } from './container-errors.js';
-import { isOurs } from './container-profile.js';
+import { type AgentContainerSpec, containerName } from './agent-container.js';
+import { ownershipLabels } from './container-profile.js';
 import { callEngine, callEngineUnless } from './engine.js';
+import type { NamedContainers } from './named-containers.js';
+import { copyBind } from './volume-copy.js';
 
 /** Name of the container that an agent goes back to when its new one fails. */
 const previousName = (agentId: string): string => `${containerName(agentId)}-previous`;
 
 /** Names of the containers by which an agent's volume is copied; they never run. */
-export const copyNames = (agentId: string) => ({
+const copyNames = (agentId: string) => ({
   from: `${containerName(agentId)}-copy-from`,
   to: `${containerName(agentId)}-copy-to`,
 });
@@ -17,13 +18,14 @@ export const copyNames = (agentId: string) => ({
 export class SpareContainers {
   constructor(
     private readonly docker: Docker,
+    private readonly named: NamedContainers,
     private readonly installation: string,
     private readonly timeoutMs: number,
   ) {}
 
   /** Frees the name of the agent's stopped container for another one. Missing is well. */
   async setAside(agentId: string): Promise<void> {
-    const current = await this.find(agentId, containerName(agentId));
+    const current = await this.named.find(agentId);
     if (!current) return;
     // One from a replacement that nobody has brought to its end.
     await this.remove(agentId, previousName(agentId));
@@ -32,7 +34,7 @@ export class SpareContainers {
 
   /** Puts the container that was set aside in the place of the present one; none is well. */
   async takeBack(agentId: string): Promise<void> {
-    const previous = await this.find(agentId, previousName(agentId));
+    const previous = await this.named.find(agentId, previousName(agentId));
     if (!previous) return;
     await this.remove(agentId, containerName(agentId));
     await this.rename(previous, containerName(agentId));
@@ -43,14 +45,40 @@ export class SpareContainers {
     await this.remove(agentId, previousName(agentId));
   }
 
+  /** Containers that never run, one on each of the volumes of a copy. */
+  async createCopiers(
+    spec: AgentContainerSpec,
+    volumes: { readonly from: string; readonly to: string },
+  ): Promise<{ from: Docker.Container; to: Docker.Container }> {
+    const names = copyNames(spec.agentId);
+    return {
+      from: await this.createCopier(spec, names.from, volumes.from),
+      to: await this.createCopier(spec, names.to, volumes.to),
+    };
+  }
+
   async removeCopiers(agentId: string): Promise<void> {
     const { from, to } = copyNames(agentId);
     await this.remove(agentId, from);
     await this.remove(agentId, to);
   }
 
+  private async createCopier(
+    spec: AgentContainerSpec,
+    name: string,
+    volume: string,
+  ): Promise<Docker.Container> {
+    const id = await this.named.create({
+      name,
+      Image: spec.image,
+      Labels: ownershipLabels(spec, this.installation),
+      HostConfig: { NetworkMode: 'none', Binds: [copyBind(volume)] },
+    });
+    return this.docker.getContainer(id);
+  }
+
   private async remove(agentId: string, name: string): Promise<void> {
-    const found = await this.find(agentId, name);
+    const found = await this.named.find(agentId, name);
     if (!found) return;
     await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
       this.docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
@@ -61,18 +89,5 @@ export class SpareContainers {
     await callEngine(this.timeoutMs, (abortSignal) =>
       this.docker.getContainer(container.Id).rename({ name, abortSignal }),
     );
-  }
-
-  private async find(
-    agentId: string,
-    name: string,
-  ): Promise<Docker.ContainerInspectInfo | undefined> {
-    const found = await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
-      this.docker.getContainer(name).inspect({ abortSignal }),
-    );
-    if (found && !isOurs(found.Config.Labels, agentId, this.installation)) {
-      throw new ForeignContainerError('container', name);
-    }
-    return found;
   }
 }

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { findProgram } from '../../scripts/engines/find-program.js';
 import { projectRoot } from '../../scripts/root.js';
 
 /** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
@@ -36,6 +37,12 @@ function rowOf(output: string, name: string): string[] {
     .map((cell) => cell.trim());
 }
 
+/** Kills processes inside of containers, from outside. */
+const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
+/** Starts and kills a Docker engine of its own, in a network of its own. */
+const hasOwnEngine =
+  isRoot && (await Promise.all(['dockerd', 'ip', 'unshare'].map(findProgram))).every(Boolean);
+
 describe('each benchmark runs by itself and prints its ratio beside the aim', () => {
   test('provision', async () => {
     const output = await bench('provision', [
@@ -65,5 +72,45 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     const [, megabytes, withAgents, cpu] = rowOf(output, 'all');
     for (const value of [megabytes, withAgents, cpu]) expect(Number(value)).not.toBeNaN();
     expect(rowOf(output, 'aim')).toEqual(['aim, at most', '600', '600', '2', '2']);
+  });
+
+  test('supervise', async () => {
+    const output = await bench('supervise', [
+      '--agents=20',
+      '--interval=2',
+      '--seconds=4',
+      '--settle=1',
+    ]);
+    const [, cores, aim] = rowOf(output, 'worker, cores');
+    expect(Number(cores)).toBeGreaterThan(0);
+    expect(aim).toBe('0.5');
+    expect(Number(rowOf(output, 'probes a second, made')[1])).toBeGreaterThan(0);
+    expect(Number(rowOf(output, 'worker over the bare loop')[1])).toBeGreaterThan(0);
+    expect(rowOf(output, 'history events of an agent an hour')[1]).toBe('0.00');
+  });
+
+  test.runIf(isRoot)('detect', async () => {
+    const output = await bench('detect', ['--rounds=1', '--agents=3', '--interval=1s']);
+    const [detections = '', recoveries = ''] = output.split('From detected to healthy');
+    for (const name of ['docker kill', 'kill -9 of the gateway', 'hang']) {
+      const [, median, p99, aim] = rowOf(detections, name);
+      expect(Number(median)).toBeGreaterThan(0);
+      expect(p99).toBe(median);
+      expect(aim).toBe(name === 'hang' ? '-' : '1000');
+      expect(rowOf(recoveries, name)).toEqual([
+        name,
+        expect.any(String),
+        expect.any(String),
+        '5000',
+      ]);
+    }
+  });
+
+  test.runIf(hasOwnEngine)('reboot', async () => {
+    const output = await bench('reboot', ['--agents=2']);
+    const [, running, ms, , aim] = rowOf(output, 'the platform');
+    expect([running, aim]).toEqual(['2 of 2', '30000']);
+    expect(Number(ms)).toBeGreaterThan(0);
+    expect(rowOf(output, 'dockerode')[1]).toBe('2 of 2');
   });
 });

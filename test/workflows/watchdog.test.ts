@@ -176,7 +176,7 @@ describe('a container that ended', () => {
       });
       await supervisor.containerEnded({ cause });
 
-      await goes(agent, `degraded (${cause})`, 'repairing (exit)', 'running (repaired)');
+      await goes(agent, `degraded (${cause})`, `repairing (${cause})`, 'running (repaired)');
       expect(agent.steps.filter((step) => step === 'recordCrash')).toHaveLength(1);
       expect(agent.memory?.crashes).toHaveLength(1);
     },

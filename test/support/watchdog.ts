@@ -1,0 +1,81 @@
+import { expect } from 'vitest';
+import type { WatchdogState } from '../../src/agents/watchdog.js';
+import { superviseAgentId } from '../../workflows/ids.js';
+import { AGENT_PHASE } from '../../workflows/search-attributes.js';
+import { until } from './docker.js';
+import type { TestPlatform, TestUser } from './platform.js';
+
+/** A change of the watchdog's state as the API shows it. */
+export interface ShownChange {
+  readonly from: string;
+  readonly to: string;
+  readonly cause: string;
+  readonly reason: string | null;
+  readonly at: string;
+  readonly crash: {
+    readonly exitCode: number | null;
+    readonly oomKilled: boolean;
+    readonly lastLines: readonly string[];
+  } | null;
+}
+
+/** What an agent's watchdog does, as its owner sees it. */
+export interface Shown {
+  /** Waits for a change like this. */
+  change(agentId: string, isMeant: (change: ShownChange) => boolean): Promise<ShownChange>;
+  /** Waits until the watchdog is in this state. */
+  becomes(agentId: string, state: WatchdogState): Promise<void>;
+  /** All changes since the agent ran first, oldest first: from, to, cause. */
+  life(agentId: string): Promise<string[][]>;
+}
+
+/** A repair takes 35 s, and more on a busy machine. */
+const TIMEOUT_MS = 120_000;
+
+export function shownBy(platform: TestPlatform, user: TestUser): Shown {
+  const changes = async (listener: 'web' | 'backend', agentId: string): Promise<ShownChange[]> => {
+    const { body } = await platform[listener](user, 'GET', `/api/agents/${agentId}/operations`);
+    return body.transitions.toReversed();
+  };
+  return {
+    change: (agentId, isMeant) =>
+      until(async () => (await changes('backend', agentId)).find(isMeant), TIMEOUT_MS),
+    async becomes(agentId, state) {
+      await until(async () => {
+        const { body } = await platform.backend(user, 'GET', `/api/agents/${agentId}`);
+        return body.watchdog.state === state;
+      }, TIMEOUT_MS);
+    },
+    async life(agentId) {
+      const all = await changes('backend', agentId);
+      expect(await changes('web', agentId)).toEqual(all);
+      return all
+        .slice(all.findIndex(({ to }) => to === 'running') + 1)
+        .map(({ from, to, cause }) => [from, to, cause]);
+    },
+  };
+}
+
+/** Waits until the first check since it ran is made: the next one comes after the interval. */
+export async function firstCheckIsMade(platform: TestPlatform, agentId: string): Promise<void> {
+  const handle = platform.temporal.client.workflow.getHandle(superviseAgentId(agentId));
+  await until(async () => {
+    const { raw } = await handle.describe();
+    return raw.pendingActivities?.some(
+      ({ activityType, attempt }) => activityType?.name === 'watchHealth' && (attempt ?? 0) > 1,
+    );
+  }, 30_000);
+}
+
+/** Waits until operators find the agent's supervisor by this phase. */
+export async function phaseBecomes(
+  platform: TestPlatform,
+  agentId: string,
+  phase: string,
+): Promise<void> {
+  const handle = platform.temporal.client.workflow.getHandle(superviseAgentId(agentId));
+  await until(async () => {
+    const { typedSearchAttributes } = await handle.describe();
+    return typedSearchAttributes.get(AGENT_PHASE) === phase;
+  }, 30_000);
+}
