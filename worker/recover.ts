@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Supervisors } from '../api/temporal/supervisors.js';
 import { supervisedOf } from '../api/temporal/supervised.js';
 import type { Database } from '../src/database/database.js';
-import type { OperationRow } from '../src/database/models.js';
+import type { AgentRow, OperationRow } from '../src/database/models.js';
 import type { HeartbeatScheduler } from '../src/heartbeat/heartbeats.js';
 import { recoverHeartbeats } from './recover-heartbeats.js';
 import { PAGE, inTurns } from './in-turns.js';
@@ -22,8 +22,8 @@ interface RecoverDependencies {
 
 /**
  * What the API has written down and could not hand to the workflow engine, because one of them was
- * killed or out of reach: provisionings and removals are handed over, other requests, whose askers
- * were told that they failed, are taken back.
+ * killed or out of reach: provisionings and removals are handed over, other requests that no
+ * supervisor has, and whose askers were told that they failed, are taken back.
  */
 export async function recoverRequests({
   database,
@@ -44,6 +44,12 @@ export async function recoverRequests({
   );
   await inTurns(abandoned, (operation) => recover(operation));
 
+  /** Its asker may have been told that it is accepted; a supervisor without a worker is late. */
+  async function isTaken({ id, requestedAt }: OperationRow, agent: AgentRow): Promise<boolean> {
+    if (agent.desired === 'deleted') return false;
+    return supervisors.knows(supervisedOf(agent), id, requestedAt);
+  }
+
   async function recover(operation: OperationRow): Promise<void> {
     const tenant = database.asUser(operation.userId);
     const agent = await tenant.transaction((transaction) =>
@@ -54,7 +60,10 @@ export async function recoverRequests({
     if (operation.kind === 'provision') {
       await supervisors.provision(supervisedOf(agent), operation.id);
     } else if (operation.kind === 'delete') {
-      await supervisors.request(supervisedOf(agent), 'delete', operation.id);
+      const { id, requestedAt } = operation;
+      await supervisors.request(supervisedOf(agent), 'delete', id, requestedAt);
+    } else if (await isTaken(operation, agent)) {
+      log.info({ agentId: agent.id, operation: operation.kind }, 'its supervisor has it');
     } else {
       await tenant.transaction((transaction) =>
         database.models.Operation.destroy({

@@ -58,9 +58,9 @@ export async function operate(
   input?: OperationInput,
 ): Promise<RequestedOperation> {
   const { tenant, idempotencyId: id } = context;
-  await requestOperation(tenant, agent, { id, kind, input });
+  const requestedAt = await requestOperation(tenant, agent, { id, kind, input });
   try {
-    const requested = await supervisors.request(supervisedOf(agent), kind, id);
+    const requested = await supervisors.request(supervisedOf(agent), kind, id, requestedAt);
     if (requested.operationId !== id) {
       await withdrawOperation(tenant, id);
       const running = await findOperation(tenant, requested.operationId);

@@ -1,6 +1,7 @@
 import {
   WithStartWorkflowOperation,
   WorkflowUpdateFailedError,
+  isGrpcServiceError,
   type Client,
   type WorkflowStartOptions,
 } from '@temporalio/client';
@@ -18,6 +19,9 @@ import { engineCall } from './engine-call.js';
  * it, and the web API gives the backend 15 s in all.
  */
 const CALL_TIMEOUT_MS = 8_000;
+
+/** As gRPC numbers it. */
+const NOT_FOUND = 5;
 
 /** What the supervisor of an agent has to know when it is not there yet. */
 export interface Supervised extends AgentRef {
@@ -63,6 +67,8 @@ export class Supervisors {
    * Asks for an operation; starts a supervisor where none is. Again with the same id it is the same
    * operation.
    *
+   * @param requestedAt when it was put down: one that was taken back, and is asked for again, is
+   *   another request to the supervisor, which has passed over the first.
    * @throws ConflictError while another operation runs
    * @throws UnavailableError
    */
@@ -70,6 +76,7 @@ export class Supervisors {
     agent: Supervised,
     kind: Exclude<OperationKind, 'provision'>,
     operationId: string,
+    requestedAt?: Date,
   ): Promise<RequestedOperation> {
     const start = new WithStartWorkflowOperation<typeof supervision.superviseAgent>(
       'superviseAgent',
@@ -83,11 +90,34 @@ export class Supervisors {
         supervision.OPERATION_UPDATES[kind],
         {
           args: [{ operationId }],
-          updateId: operationId,
+          updateId: updateIdOf(operationId, requestedAt),
           startWorkflowOperation: start,
         },
       );
       return { ...admitted, run: this.runUrl(agent.agentId) };
+    });
+  }
+
+  /**
+   * Whether the supervisor has this request for an operation, or will get it.
+   *
+   * @throws UnavailableError
+   */
+  async knows({ agentId }: AgentRef, operationId: string, requestedAt: Date): Promise<boolean> {
+    return this.call(async () => {
+      try {
+        await this.client.workflowService.pollWorkflowExecutionUpdate({
+          namespace: this.client.options.namespace,
+          updateRef: {
+            workflowExecution: { workflowId: superviseAgentId(agentId) },
+            updateId: updateIdOf(operationId, requestedAt),
+          },
+        });
+        return true;
+      } catch (error) {
+        if (isGrpcServiceError(error) && Number(error.code) === NOT_FOUND) return false;
+        throw error;
+      }
     });
   }
 
@@ -140,6 +170,10 @@ export class Supervisors {
       throw error;
     }
   }
+}
+
+function updateIdOf(operationId: string, requestedAt: Date | undefined): string {
+  return requestedAt === undefined ? operationId : `${operationId}-${requestedAt.getTime()}`;
 }
 
 function startOptions(

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type DockerDaemon,
   dockerDaemonPlace,
   startDockerDaemon,
 } from '../../scripts/engines/docker-daemon.js';
+import { unmountWithin } from '../../scripts/engines/mounts.js';
 import { poll } from '../../scripts/poll.js';
-import { run } from '../../scripts/run.js';
 import { connectEngine } from '../../src/containers/engine.js';
 import type { BenchEngine } from './engine.js';
 
@@ -40,13 +40,17 @@ export class OwnEngine implements BenchEngine {
 
   async stop(): Promise<void> {
     await this.daemon?.stop();
-    // What an engine that was killed has mounted stays, and would keep its folder from going.
-    const mounts = await readFile('/proc/self/mounts', 'utf8');
-    for (const line of mounts.split('\n').reverse()) {
-      const [, at = ''] = line.split(' ');
-      if (`${at}/`.startsWith(`${this.dataDir}/`)) {
-        await run('umount', ['--lazy', at], { timeout: 10_000 });
-      }
+    await this.endShims();
+    await unmountWithin(this.dataDir);
+  }
+
+  /** Of containers that an engine was just starting when it was killed: no engine knows them. */
+  private async endShims(): Promise<void> {
+    const { execRoot } = dockerDaemonPlace(this.dataDir);
+    for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
+      const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // it has ended
+      const isShim = command.includes('containerd-shim') && command.includes(`${execRoot}/`);
+      if (isShim) process.kill(Number(pid), 'SIGKILL');
     }
   }
 

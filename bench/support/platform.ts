@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { endLeftovers } from '../../scripts/engines/process.js';
+import { endLeftovers, readRecord } from '../../scripts/engines/process.js';
 import { StartFailure } from '../../scripts/failure.js';
 import { poll } from '../../scripts/poll.js';
 import { freePort } from '../../scripts/ports.js';
@@ -86,6 +86,11 @@ export class BenchPlatform {
   pidOf(name: string): number {
     const file = path.join(this.dataDir, 'run', `${name}.process.json`);
     return (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid; // the launcher wrote it
+  }
+
+  /** The same, once it runs: undefined while it is dead. */
+  async livingPidOf(name: string): Promise<number | undefined> {
+    return (await readRecord(path.join(this.dataDir, 'run'), name))?.pid;
   }
 
   /** What each part of it uses. */

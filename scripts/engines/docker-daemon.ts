@@ -8,7 +8,9 @@ import { poll } from '../poll.js';
 import { say, step } from '../report.js';
 import { lastWords, run } from '../run.js';
 import { answers } from './docker-find.js';
+import { cannotReadNetworks, forgetNetworks } from './docker-networks.js';
 import { findProgram } from './find-program.js';
+import { unmountWithin } from './mounts.js';
 import {
   adoptProcess,
   endProcess,
@@ -44,9 +46,28 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
   await refuseNextToAnother();
   const dockerd = (await findProgram('dockerd')) ?? (await installDocker());
   say('Starting a Docker engine of our own: this is root on Linux, and none was found ...');
+  let daemon = await launch(dataDir, runDir, dockerd);
+  let ready = await isReady(daemon, host);
+  if (!ready && cannotReadNetworks(daemon.logFile)) {
+    say('The Docker engine was killed while it changed a network: starting it without them ...');
+    await forgetNetworks(dataDir);
+    daemon = await launch(dataDir, runDir, dockerd);
+    ready = await isReady(daemon, host);
+  }
+  if (!ready) {
+    const why = lastLines(daemon.logFile);
+    // What its containers hold open stays where it is, for the next start to find them.
+    await daemon.stop(STOP_TIMEOUT_MS);
+    throw new StartFailure(`dockerd does not start; the end of ${daemon.logFile}:\n${why}`);
+  }
+  return { host, process: daemon, stop: () => stopDaemon(daemon, execRoot) };
+}
+
+async function launch(dataDir: string, runDir: string, dockerd: string): Promise<EngineProcess> {
+  const { execRoot, host } = dockerDaemonPlace(dataDir);
   await rm(path.join(execRoot, 'docker.pid'), { force: true });
   await mkdir(execRoot, { recursive: true, mode: 0o711 });
-  const daemon = await startProcess({
+  return startProcess({
     name: 'docker',
     command: dockerd,
     args: [
@@ -60,17 +81,14 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
     env: withoutDockerVariables(),
     runDir,
   });
-  const stop = () => stopDaemon(daemon, execRoot);
-  const ready = await poll(
+}
+
+async function isReady(daemon: EngineProcess, host: string): Promise<boolean> {
+  const outcome = await poll(
     async () => (daemon.hasEnded() ? 'ended' : (await answers(host)) ? 'ready' : undefined),
     { timeoutMs: READY_TIMEOUT_MS },
   );
-  if (ready !== 'ready') {
-    const why = lastLines(daemon.logFile);
-    await stop();
-    throw new StartFailure(`dockerd does not start; the end of ${daemon.logFile}:\n${why}`);
-  }
-  return { host, process: daemon, stop };
+  return outcome === 'ready';
 }
 
 /** Where the engine of this data folder keeps what lives as long as it runs, and its address. */
@@ -83,6 +101,7 @@ export function dockerDaemonPlace(dataDir: string): { execRoot: string; host: st
 
 async function stopDaemon(daemon: EngineProcess, execRoot: string): Promise<void> {
   await daemon.stop(STOP_TIMEOUT_MS);
+  await unmountWithin(execRoot);
   await rm(execRoot, { recursive: true, force: true });
 }
 

@@ -186,6 +186,7 @@ export async function readRecord(runDir: string, name: string): Promise<ProcessR
     return (await isAlive(recorded)) ? recorded : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined; // a record cut short by a power failure
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // it ends just now
     throw error;
   }
 }

@@ -27,6 +27,8 @@ export async function listOperations(
 /**
  * Puts down that an operation was asked for, before its supervisor is told: what is written here is
  * carried out, also when whoever wrote it dies right after. Again with the same id it is the same.
+ *
+ * @returns when it was put down: another time when it was taken back meanwhile.
  */
 export async function requestOperation(
   tenant: TenantDatabase,
@@ -36,9 +38,9 @@ export async function requestOperation(
     readonly kind: OperationKind;
     readonly input?: OperationInput | undefined;
   },
-): Promise<void> {
+): Promise<Date> {
   const { Agent, Operation } = tenant.models;
-  await tenant.transaction(async (transaction) => {
+  return tenant.transaction(async (transaction) => {
     await Operation.bulkCreate(
       [
         {
@@ -63,6 +65,7 @@ export async function requestOperation(
     if (operation.kind === 'delete') {
       await Agent.update({ desired: 'deleted' }, { where: { id: agent.id }, transaction });
     }
+    return row.requestedAt;
   });
 }
 

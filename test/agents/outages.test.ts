@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
+import { supervisedOf } from '../../api/temporal/supervised.js';
+import { getAgent } from '../../src/agents/agents.js';
 import { createAgent } from '../../src/agents/create-agent.js';
+import { findOperation, requestOperation } from '../../src/agents/operations.js';
+import { UnavailableError } from '../../src/errors.js';
 import { recoverRequests } from '../../worker/recover.js';
 import { call } from '../support/http.js';
 import { testPlatform, type PlatformOptions, type TestPlatform } from '../support/platform.js';
@@ -103,6 +107,48 @@ test('without Docker, /health says so, what needs containers is a 500, deleting 
   const deleted = await on.web(user, 'DELETE', `/api/agents/${id}`);
   expect(deleted.body).toEqual({ id, deleted: true });
   expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(0);
+});
+
+describe('without a worker', () => {
+  test('what was taken back is carried out when it is asked for again', async () => {
+    const on = await start({});
+    const user = await on.signUp('solo');
+    const id = await on.runningAgent(user);
+    const agent = await getAgent(on.db.asUser(user.id), id);
+    const operationId = randomUUID();
+    // As when the worker was away: given up and taken back, and then it came to the supervisor.
+    await on.supervisors.request(supervisedOf(agent), 'stop', operationId, new Date(0));
+    await requestOperation(on.db.asUser(user.id), agent, { id: operationId, kind: 'stop' }).then(
+      (requestedAt) =>
+        on.supervisors.request(supervisedOf(agent), 'stop', operationId, requestedAt),
+    );
+    await on.becomes(id, 'stopped');
+  });
+
+  test('a request that its supervisor has is not taken back, another one is', async () => {
+    const on = await start({ workers: false });
+    const user = await on.signUp('solo');
+    const tenant = on.db.asUser(user.id);
+    const agent = await getAgent(tenant, await agentOf(on, user.id));
+    const [given, other] = [randomUUID(), randomUUID()];
+    const stop = { kind: 'stop' } as const;
+    const before = new Date(Date.now() - 60_000);
+    for (const operationId of [given, other]) {
+      await requestOperation(tenant, agent, { id: operationId, ...stop });
+      await tenant.transaction((transaction) =>
+        on.db.models.Operation.update(
+          { requestedAt: before },
+          { where: { id: operationId }, transaction },
+        ),
+      );
+    }
+    await expect(
+      on.supervisors.request(supervisedOf(agent), 'stop', given, before),
+    ).rejects.toThrow(UnavailableError);
+    await recoverRequests({ database: on.db, supervisors: on.supervisors, log: on.log });
+    expect(await findOperation(tenant, given)).toMatchObject({ status: 'requested' });
+    expect(await findOperation(tenant, other)).toBeNull();
+  });
 });
 
 describe('without Temporal', () => {

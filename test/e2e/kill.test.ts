@@ -7,7 +7,7 @@ import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { connectEngine } from '../../src/containers/engine.js';
 import { ContainerWatch } from './container-watch.js';
 import { RealPlatform } from './platform.js';
-import { Random } from './random.js';
+import { Random } from '../../bench/support/random.js';
 
 const VICTIMS = ['worker', 'api', 'temporal', 'postgres'] as const;
 type Victim = (typeof VICTIMS)[number];

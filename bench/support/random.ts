@@ -19,6 +19,15 @@ export class Random {
     return Math.floor(this.next() * limit);
   }
 
+  /** @param items at least one. */
+  pick<T>(items: readonly T[]): T {
+    return items[this.below(items.length)] as T; // below() stays within them
+  }
+
+  isOneIn(number: number): boolean {
+    return this.below(number) === 0;
+  }
+
   shuffled<T>(items: readonly T[]): T[] {
     const keyed = items.map((item) => ({ item, key: this.next() }));
     return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);
