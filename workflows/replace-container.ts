@@ -79,16 +79,20 @@ export async function replaceContainer(
     log.warn('rolling back', { kind, reason });
     // First: whatever brings the agent up from here on brings up what it was before.
     await record.rollBackRelease(agent, operationId);
+    let failure: string | undefined;
     try {
       await engine.stopContainer(agent);
       await engine.takeBack(agent);
       if (isUp) await bringUp(agent);
     } catch (error) {
       if (isCancelled(error)) throw error;
-      const also = `${reason}; what ran before did not come back: ${failureReason(error)}`;
-      throw ApplicationFailure.nonRetryable(also, 'RollbackFailed');
+      failure = failureReason(error);
     }
     await removeLeftovers();
+    if (failure !== undefined) {
+      const both = `${reason}; what ran before did not come back: ${failure}`;
+      throw ApplicationFailure.nonRetryable(both, 'RollbackFailed');
+    }
     throw unharmed(`${reason}; the agent was rolled back to what it was before`);
   }
 

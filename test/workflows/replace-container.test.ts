@@ -176,6 +176,8 @@ describe('a replacement', () => {
     expect(agent.finished[0]?.error).toContain('AgentNotReadyError');
     expect(agent.finished[0]?.error).toContain('ForeignContainerError');
     expect(summary(agent)).toContain('rollBackRelease');
+    // What was new is of no use to anybody.
+    expect(agent.steps).toContain('removeLeftovers');
   });
 
   test('goes on where it was when the worker ends while its health gate fails', async () => {
