@@ -16,7 +16,7 @@ const STARTING_DELAY_MS = 2_000;
 const ENGINE_DELAY_MS = 10_000;
 
 /** A gateway that has just failed its health check gets this long to answer a second look. */
-const SECOND_LOOK_MS = 3_000;
+const SECOND_LOOK_MS = 2_000;
 
 /** Lines of its log that are kept with a crash, and characters of each. */
 const LAST_LINES = 20;
