@@ -18,6 +18,8 @@ export default defineConfig({
   test: {
     pool: 'forks',
     retry,
+    // Also on two cores: most of the time tests wait. Skipped time is that of a file's own server.
+    maxWorkers: 2,
     projects: [
       {
         extends: true,
@@ -35,8 +37,6 @@ export default defineConfig({
         test: {
           name: 'workflows',
           include: WORKFLOWS,
-          // Skipped time is global to one test server.
-          fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },

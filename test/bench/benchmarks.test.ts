@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../scripts/engines/find-program.js';
 import { projectRoot } from '../../scripts/root.js';
 
 /** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
-async function bench(name: string, args: readonly string[]): Promise<string> {
-  await run([path.join('scripts', 'build.mjs')]);
+function bench(name: string, args: readonly string[]): Promise<string> {
   return run([path.join('dist', 'bench', `${name}.js`), ...args]);
 }
 
@@ -43,7 +42,9 @@ const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
 const hasOwnEngine =
   isRoot && (await Promise.all(['dockerd', 'ip', 'unshare'].map(findProgram))).every(Boolean);
 
-describe('each benchmark runs by itself and prints its ratio beside the aim', () => {
+beforeAll(() => run([path.join('scripts', 'build.mjs')]));
+
+describe.concurrent('each benchmark runs by itself and prints its ratio beside the aim', () => {
   test('provision', async () => {
     const output = await bench('provision', [
       '--image=small',

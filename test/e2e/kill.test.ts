@@ -22,7 +22,7 @@ const REMOVAL_MS = 1_500;
 /** For the victim to come back and the work to be carried on. */
 const SETTLE_MS = 90_000;
 /** No further round begins after this time. */
-const BUDGET_MS = 100_000;
+const BUDGET_MS = 40_000;
 
 let platform: RealPlatform;
 let watch: ContainerWatch;
