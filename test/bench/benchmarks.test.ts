@@ -44,7 +44,7 @@ const hasOwnEngine =
 
 beforeAll(() => run([path.join('scripts', 'build.mjs')]));
 
-describe.concurrent('each benchmark runs by itself and prints its ratio beside the aim', () => {
+describe('each benchmark runs by itself and prints its ratio beside the aim', () => {
   test('provision', async () => {
     const output = await bench('provision', [
       '--image=small',

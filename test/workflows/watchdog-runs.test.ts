@@ -66,6 +66,19 @@ describe('the watchdog', () => {
 });
 
 describe('a repair', () => {
+  test('is made on demand where repairs by themselves are switched off', async () => {
+    lab.settings = { ...lab.settings, autoRepair: false };
+    const agent = lab.agent();
+    agent.health = 'unhealthy';
+    const supervisor = await watched(agent, { state: 'degraded' });
+    await agent.reached('watchDegraded');
+    expect(agent.containerSteps).toEqual([]);
+
+    await supervisor.request('repair', 'repair');
+    await agent.reached('killGateway');
+    expect(agent.states.at(-1)).toBe('repairing (operation)');
+  });
+
   test.each(['killGateway', 'startContainer'] as const)(
     'is given up in %s for a stop',
     async (step) => {

@@ -309,20 +309,6 @@ describe('a crash loop', () => {
 });
 
 describe('a repair', () => {
-  test('on demand mends an agent where repairs by itself are switched off', async () => {
-    lab.settings = { ...lab.settings, autoRepair: false };
-    const agent = lab.agent();
-    agent.health = 'unhealthy';
-    agent.on('startContainer', () => {
-      agent.health = 'healthy';
-    });
-    const supervisor = await watched(agent, { state: 'degraded' });
-    await agent.reached('watchDegraded');
-    await supervisor.request('repair', 'op');
-    expect(await ends(agent, 'op')).toBe('succeeded');
-    expect(agent.containerSteps).toEqual(ATTEMPT);
-  });
-
   test('goes on when a step fails for good: that attempt has failed', async () => {
     const agent = lab.agent();
     const supervisor = await watched(agent);
