@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Supervisors } from '../api/temporal/supervisors.js';
 import { supervisedOf } from '../api/temporal/supervised.js';
+import { findAgent } from '../src/agents/agents.js';
 import { agentsToRun } from '../src/agents/host-agents.js';
 import type { ContainerDeath } from '../src/containers/death-cause.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
@@ -106,11 +107,7 @@ async function tellDeath(
   { database, supervisors, host, log }: FollowDependencies,
   { agentId, userId, containerId, cause, exitCode, at }: ContainerDeath,
 ): Promise<void> {
-  const agent = await database
-    .asUser(userId)
-    .transaction((transaction) =>
-      database.models.Agent.findByPk(agentId, { raw: true, transaction }),
-    );
+  const agent = await findAgent(database.asUser(userId), agentId);
   if (agent?.host !== host || agent.desired !== 'running' || agent.startedAt === null) return;
   log.info({ agentId, cause, exitCode }, 'a container has ended');
   await supervisors.containerEnded(supervisedOf(agent), { containerId, cause, exitCode, at });

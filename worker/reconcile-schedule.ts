@@ -1,11 +1,10 @@
 import {
-  ScheduleAlreadyRunning,
   ScheduleOverlapPolicy,
   type Client,
-  type ScheduleOptions,
   type ScheduleOptionsStartWorkflowAction,
 } from '@temporalio/client';
 import { engineCall } from '../api/temporal/engine-call.js';
+import { putSchedule } from '../api/temporal/put-schedule.js';
 import { PLATFORM_TASK_QUEUE, reconcileHostId } from '../workflows/ids.js';
 import type { reconcileHost } from '../workflows/reconcile-host.js';
 
@@ -27,7 +26,7 @@ export async function scheduleReconciliation(client: Client, host: string): Prom
   await engineCall(client, CALL_TIMEOUT_MS, () => setSchedule(client, host));
 }
 
-async function setSchedule({ schedule }: Client, host: string): Promise<void> {
+async function setSchedule(client: Client, host: string): Promise<void> {
   const scheduleId = reconcileHostId(host);
   const action: PassAction = {
     type: 'startWorkflow',
@@ -38,17 +37,10 @@ async function setSchedule({ schedule }: Client, host: string): Promise<void> {
     // A host whose worker is gone has its passes ended before the next one.
     workflowExecutionTimeout: '4 minutes',
   };
-  const options: Pick<ScheduleOptions<PassAction>, 'spec' | 'action' | 'policies'> = {
+  await putSchedule(client, scheduleId, {
     spec: { intervals: [{ every: EVERY_MS }] },
     action,
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: CATCHUP_WINDOW },
-  };
-  const handle = schedule.getHandle(scheduleId);
-  try {
-    await schedule.create({ scheduleId, ...options });
-  } catch (error) {
-    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    await handle.update(() => ({ ...options, state: {} }));
-  }
-  await handle.trigger(ScheduleOverlapPolicy.SKIP);
+  });
+  await client.schedule.getHandle(scheduleId).trigger(ScheduleOverlapPolicy.SKIP);
 }

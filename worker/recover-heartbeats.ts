@@ -1,11 +1,10 @@
 import { Op } from 'sequelize';
 import type { Database } from '../src/database/database.js';
 import { scheduleHeartbeat, type HeartbeatScheduler } from '../src/heartbeat/heartbeats.js';
+import { PAGE } from './in-turns.js';
 
 /** Longer than whoever has changed a setting takes to let its schedule follow. */
 const ABANDONED_MS = 15_000;
-
-const PAGE = 200;
 
 /** Lets the schedules follow those settings of which nobody knows whether they do. */
 export async function recoverHeartbeats(

@@ -2,6 +2,7 @@ import { Op } from 'sequelize';
 import type { Logger } from 'pino';
 import type { Supervisors } from '../api/temporal/supervisors.js';
 import { supervisedOf } from '../api/temporal/supervised.js';
+import { withdrawOperation } from '../src/agents/operations.js';
 import type { Database } from '../src/database/database.js';
 import type { AgentRow, OperationRow } from '../src/database/models.js';
 import type { HeartbeatScheduler } from '../src/heartbeat/heartbeats.js';
@@ -65,12 +66,7 @@ export async function recoverRequests({
     } else if (await isTaken(operation, agent)) {
       log.info({ agentId: agent.id, operation: operation.kind }, 'its supervisor has it');
     } else {
-      await tenant.transaction((transaction) =>
-        database.models.Operation.destroy({
-          where: { id: operation.id, status: 'requested' },
-          transaction,
-        }),
-      );
+      await withdrawOperation(tenant, operation.id);
     }
   }
 }

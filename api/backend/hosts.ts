@@ -29,8 +29,7 @@ export function hostEndpoints({ database }: Pick<BackendDependencies, 'database'
       responses: { 200: z.array(hostItem) },
       async handler({ caller }) {
         if (caller.user) throw new ForbiddenError('Hosts are shown to the operator alone');
-        const platform = database.asPlatform();
-        const hosts = await platform.transaction((transaction) => hostLoads(platform, transaction));
+        const hosts = await database.asPlatform().transaction(hostLoads);
         return reply(
           200,
           hosts.map((host) => ({

@@ -1,9 +1,7 @@
 import {
-  ScheduleAlreadyRunning,
   ScheduleNotFoundError,
   ScheduleOverlapPolicy,
   type Client,
-  type ScheduleOptions,
   type ScheduleOptionsStartWorkflowAction,
 } from '@temporalio/client';
 import { frequencyMs } from '../../src/heartbeat/frequency.js';
@@ -16,6 +14,7 @@ import type { beatAgents } from '../../workflows/beat-agents.js';
 import { PLATFORM_TASK_QUEUE, beatAgentsId, heartbeatScheduleId } from '../../workflows/ids.js';
 import { AGENT_OWNER } from '../../workflows/search-attributes.js';
 import { engineCall } from './engine-call.js';
+import { putSchedule, type ScheduleContent } from './put-schedule.js';
 
 /** Less than others wait for the row of the setting, which is held meanwhile. */
 const CALL_TIMEOUT_MS = 4_000;
@@ -36,20 +35,10 @@ export class HeartbeatSchedules implements HeartbeatScheduler {
    */
   async apply(heartbeat: SetHeartbeat): Promise<void> {
     await engineCall(this.client, CALL_TIMEOUT_MS, () =>
-      heartbeat.enabled ? this.set(heartbeat) : this.remove(heartbeat.userId),
+      heartbeat.enabled
+        ? putSchedule(this.client, heartbeatScheduleId(heartbeat.userId), scheduleOf(heartbeat))
+        : this.remove(heartbeat.userId),
     );
-  }
-
-  private async set(heartbeat: SetHeartbeat): Promise<void> {
-    const { schedule } = this.client;
-    const scheduleId = heartbeatScheduleId(heartbeat.userId);
-    const options = scheduleOptions(heartbeat);
-    try {
-      await schedule.create({ scheduleId, ...options });
-    } catch (error) {
-      if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-      await schedule.getHandle(scheduleId).update(() => ({ ...options, state: {} }));
-    }
   }
 
   private async remove(userId: string): Promise<void> {
@@ -61,9 +50,7 @@ export class HeartbeatSchedules implements HeartbeatScheduler {
   }
 }
 
-function scheduleOptions(
-  heartbeat: SetHeartbeat,
-): Omit<ScheduleOptions<BeatAction>, 'scheduleId' | 'memo' | 'state'> {
+function scheduleOf(heartbeat: SetHeartbeat): ScheduleContent {
   const { userId } = heartbeat;
   const every = frequencyMs(heartbeat.frequency);
   const action: BeatAction = {

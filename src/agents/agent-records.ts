@@ -1,6 +1,7 @@
 import { Op, QueryTypes, type Transaction } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { AgentRow, AgentStatus, OperationInput } from '../database/models.js';
+import { lockUntilEnd } from '../database/transaction-sql.js';
 import { NotFoundError } from '../errors.js';
 import type { AgentRef } from './agent-ref.js';
 import type { Observation } from './observation.js';
@@ -77,17 +78,13 @@ export class AgentRecords {
     // Other tenants' ports count too, so this looks across tenants.
     return this.database.asPlatform().transaction(async (transaction) => {
       const { Agent, Host } = this.database.models;
-      const { sequelize } = this.database;
-      await sequelize.query('SELECT pg_advisory_xact_lock(hashtext($host))', {
-        bind: { host: `agent-ports:${agent.host}` },
-        transaction,
-      });
+      await lockUntilEnd(transaction, `agent-ports:${agent.host}`);
       const row = await Agent.findByPk(agent.agentId, { transaction });
       if (!row) throw new NotFoundError();
       if (row.port !== null && row.port > above) return row.port;
       const host = await Host.findByPk(agent.host, { transaction });
       if (!host) throw new NotFoundError(`No worker of host ${agent.host} has come up yet`);
-      const [free] = await sequelize.query<{ port: number }>(
+      const [free] = await this.database.sequelize.query<{ port: number }>(
         `SELECT port FROM generate_series($first::int, $last::int) AS candidate(port)
          WHERE port > $above AND NOT EXISTS
            (SELECT FROM agents WHERE agents.host = $host AND agents.port = candidate.port)

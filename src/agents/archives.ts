@@ -1,5 +1,6 @@
+import type { Transaction } from 'sequelize';
 import type { TenantDatabase } from '../database/database.js';
-import type { AgentArchiveRow } from '../database/models.js';
+import type { AgentArchiveRow, Models } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
 
 /** An agent's archived memories, newest first; as many as are kept. */
@@ -7,17 +8,24 @@ export async function listArchives(
   tenant: TenantDatabase,
   agentId: string,
 ): Promise<AgentArchiveRow[]> {
-  return tenant.transaction((transaction) =>
-    tenant.models.AgentArchive.findAll({
-      where: { agentId },
-      order: [
-        ['createdAt', 'DESC'],
-        ['id', 'DESC'],
-      ],
-      raw: true,
-      transaction,
-    }),
-  );
+  return tenant.transaction((transaction) => archivesOf(tenant.models, agentId, transaction));
+}
+
+/** The same in a transaction that is under way. */
+export function archivesOf(
+  { AgentArchive }: Models,
+  agentId: string,
+  transaction: Transaction,
+): Promise<AgentArchiveRow[]> {
+  return AgentArchive.findAll({
+    where: { agentId },
+    order: [
+      ['createdAt', 'DESC'],
+      ['id', 'DESC'],
+    ],
+    raw: true,
+    transaction,
+  });
 }
 
 /** @throws NotFoundError also when it is another agent's. */

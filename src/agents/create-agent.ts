@@ -4,6 +4,7 @@ import type { Plan } from '../accounts/plans.js';
 import { violates } from '../database/constraints.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationRow } from '../database/models.js';
+import { lockUntilEnd } from '../database/transaction-sql.js';
 import { ConflictError, PaymentRequiredError } from '../errors.js';
 import { placeAgent } from '../hosts/place-agent.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -38,7 +39,8 @@ export async function createAgent(
   const { Agent, Operation } = tenant.models;
   try {
     return await tenant.transaction(async (transaction) => {
-      await takeTurn(tenant, agent.userId, transaction);
+      // One creation for an owner after the other, so that two at the cap admit one.
+      await lockUntilEnd(transaction, `agents-of:${agent.userId}`);
       const earlier = await Agent.findOne({
         where: { id: agent.id, userId: agent.userId },
         transaction,
@@ -53,7 +55,7 @@ export async function createAgent(
         return { agent: earlier, operation };
       }
       await checkLimit(tenant, agent, transaction);
-      const host = await placeAgent(tenant, transaction);
+      const host = await placeAgent(transaction);
       const { limit: _limit, ...values } = agent;
       const row = await Agent.create(
         { ...EMPTY, ...values, host, subdomain: subdomainOf(agent) },
@@ -82,18 +84,6 @@ export async function createAgent(
     }
     throw error;
   }
-}
-
-/** Lets one creation for an owner after the other, so that two at the cap admit one. */
-async function takeTurn(
-  tenant: TenantDatabase,
-  userId: string,
-  transaction: Transaction,
-): Promise<void> {
-  await tenant.models.Agent.sequelize?.query('SELECT pg_advisory_xact_lock(hashtext($key))', {
-    bind: { key: `agents-of:${userId}` },
-    transaction,
-  });
 }
 
 async function checkLimit(

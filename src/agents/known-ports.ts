@@ -1,3 +1,4 @@
+import { setBounded } from '../bounded-map.js';
 import type { AgentRef } from './agent-ref.js';
 import type { AgentSpecs } from './agent-specs.js';
 
@@ -21,10 +22,7 @@ export class KnownPorts {
     const known = this.#known.get(agent.agentId);
     if (known?.watch === watch) return known.port;
     const port = await this.specs.portOf(agent);
-    this.#known.delete(agent.agentId);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size >= MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
-    this.#known.set(agent.agentId, { watch, port });
+    setBounded(this.#known, agent.agentId, { watch, port }, MAX_KNOWN);
     return port;
   }
 }

@@ -4,6 +4,7 @@ import type { Database } from '../database/database.js';
 import type { AgentArchiveRow, AgentRow, OperationRow } from '../database/models.js';
 import type { AgentRef } from './agent-ref.js';
 import { AgentGoneError } from './agent-specs.js';
+import { archivesOf } from './archives.js';
 import { releaseOf } from './previous-release.js';
 
 /** Archived memories of one agent; the oldest goes for a newer one. */
@@ -106,7 +107,7 @@ export class ReleaseRecords {
     return this.as(agent, async (transaction) => {
       const row = await this.find(agent, transaction);
       if (!row) throw new AgentGoneError(agent.agentId);
-      const archives = await this.archives(agent.agentId, transaction);
+      const archives = await archivesOf(this.database.models, agent.agentId, transaction);
       return [
         volumeOf(row),
         ...(row.previousRelease ? [volumeOf({ ...row, volume: row.previousRelease.volume })] : []),
@@ -147,22 +148,9 @@ export class ReleaseRecords {
       },
       { transaction },
     );
-    const kept = await this.archives(row.id, transaction);
+    const kept = await archivesOf(this.database.models, row.id, transaction);
     const tooOld = kept.slice(MAX_ARCHIVES).map(({ id }) => id);
     await AgentArchive.destroy({ where: { id: tooOld }, transaction });
-  }
-
-  /** Newest first. */
-  private archives(agentId: string, transaction: Transaction): Promise<AgentArchiveRow[]> {
-    return this.database.models.AgentArchive.findAll({
-      where: { agentId },
-      order: [
-        ['createdAt', 'DESC'],
-        ['id', 'DESC'],
-      ],
-      raw: true,
-      transaction,
-    });
   }
 
   private find({ agentId }: AgentRef, transaction: Transaction): Promise<AgentRow | null> {

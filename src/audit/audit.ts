@@ -1,5 +1,6 @@
-import { QueryTypes, Transaction, type Sequelize } from 'sequelize';
+import { QueryTypes, Transaction } from 'sequelize';
 import type { TenantDatabase } from '../database/database.js';
+import { sequelizeOf } from '../database/transaction-sql.js';
 
 /** One thing that somebody did. Never holds a secret. */
 export interface AuditRecord {
@@ -28,9 +29,7 @@ export async function recordAudit(
 }
 
 async function insert(transaction: Transaction, record: AuditRecord): Promise<void> {
-  // A transaction has its Sequelize; the library's types leave it out.
-  const { sequelize } = transaction as Transaction & { readonly sequelize: Sequelize };
-  await sequelize.query(
+  await sequelizeOf(transaction).query(
     `INSERT INTO audit_log (actor, user_id, action, subject, detail, request_id)
      VALUES ($1, $2, $3, $4, $5, $6)`,
     {

@@ -2,6 +2,7 @@ import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { setBounded } from '../bounded-map.js';
 import { EngineRefusedError, EngineUnavailableError } from './container-errors.js';
 import { type ContainerDeath, DeathCauses } from './death-cause.js';
 import { asContainerError, callEngine } from './engine.js';
@@ -120,7 +121,7 @@ function watchConnection(docker: Docker, stream: Readable, signal: AbortSignal):
 
 /** Up to where the events were heard. */
 class Position {
-  private readonly heard = new Set<string>();
+  private readonly heard = new Map<string, true>();
   private readonly begin = BigInt(Date.now()) * 1_000_000n;
   /** The latest event's time: by the engine's clock, which may be another one than this. */
   private at: bigint | undefined;
@@ -134,9 +135,7 @@ class Position {
   isNew({ containerId, action, at }: EngineEvent): boolean {
     const key = `${at} ${action} ${containerId}`;
     if (this.heard.has(key)) return false;
-    this.heard.add(key);
-    const [oldest] = this.heard;
-    if (this.heard.size > MAX_HEARD && oldest !== undefined) this.heard.delete(oldest);
+    setBounded(this.heard, key, true, MAX_HEARD);
     if (this.at === undefined || at > this.at) this.at = at;
     return true;
   }

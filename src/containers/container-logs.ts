@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { setBounded } from '../bounded-map.js';
 import type { LogLine } from './agent-container.js';
 import { ContainerError, InvalidCursorError } from './container-errors.js';
 
@@ -109,10 +110,7 @@ async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
     const space = payload.indexOf(' ');
     const timestamp = payload.slice(0, space);
     const ordinal = (counts.get(timestamp) ?? 0) + 1;
-    counts.delete(timestamp);
-    counts.set(timestamp, ordinal);
-    const oldest = counts.keys().next().value;
-    if (counts.size > 1_000 && oldest !== undefined) counts.delete(oldest);
+    setBounded(counts, timestamp, ordinal, 1_000);
     yield {
       timestamp,
       stream: source,

@@ -1,4 +1,5 @@
 import type { DeathCause } from '../agents/watchdog.js';
+import { setBounded } from '../bounded-map.js';
 import type { EngineEvent } from './engine-events.js';
 
 /** The end of an agent's container, as the engine told it. */
@@ -60,14 +61,13 @@ export class DeathCauses {
         this.signalled.delete(containerId);
         return this.settle(containerId);
       case 'kill':
-        remember(this.signalled, containerId, {
-          at: event.at,
-          wasAsked: event.signal !== SIGKILL || this.signalled.get(containerId)?.wasAsked === true,
-        });
+        const wasAsked =
+          event.signal !== SIGKILL || this.signalled.get(containerId)?.wasAsked === true;
+        setBounded(this.signalled, containerId, { at: event.at, wasAsked }, MAX_REMEMBERED);
         return undefined;
       case 'oom':
         if (this.unexplained.has(containerId)) return this.settle(containerId, 'oom');
-        remember(this.outOfMemory, containerId, true);
+        setBounded(this.outOfMemory, containerId, true, MAX_REMEMBERED);
         return undefined;
       case 'stop':
         return this.settle(containerId, 'stop');
@@ -126,11 +126,4 @@ function causeOf({ exitCode }: EngineEvent, wasSignalled: boolean): DeathCause {
 function toDeath(event: EngineEvent, cause: DeathCause): ContainerDeath {
   const { agentId, userId, containerId, exitCode, at } = event;
   return { agentId, userId, containerId, cause, exitCode, at: Number(at / 1_000_000n) };
-}
-
-function remember<T>(all: Map<string, T>, containerId: string, what: T): void {
-  all.delete(containerId);
-  all.set(containerId, what);
-  const [oldest] = all.keys();
-  if (all.size > MAX_REMEMBERED && oldest !== undefined) all.delete(oldest);
 }

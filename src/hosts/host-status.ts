@@ -28,12 +28,7 @@ export function freePlaces({ capacity, agents }: Pick<HostLoad, 'capacity' | 'ag
 
 /** The host for the next agent: the ready one with most places left, the first by id of several. */
 export function roomiest(hosts: readonly HostLoad[]): HostLoad | undefined {
-  let best: HostLoad | undefined;
-  for (const host of hosts) {
-    if (statusOf(host) !== 'ready' || freePlaces(host) === 0) continue;
-    const ahead = best && freePlaces(best) - freePlaces(host);
-    if (best === undefined || ahead === undefined) best = host;
-    else if (ahead < 0 || (ahead === 0 && host.id < best.id)) best = host;
-  }
-  return best;
+  return hosts
+    .filter((host) => statusOf(host) === 'ready' && freePlaces(host) > 0)
+    .toSorted((a, b) => freePlaces(b) - freePlaces(a) || (a.id < b.id ? -1 : 1))[0];
 }

@@ -1,5 +1,6 @@
 import { QueryTypes, type Transaction } from 'sequelize';
-import type { Database, TenantDatabase } from '../database/database.js';
+import type { Database } from '../database/database.js';
+import { sequelizeOf } from '../database/transaction-sql.js';
 import type { HostLoad } from './host-status.js';
 
 /** What a worker says of the host that it stands beside. */
@@ -33,13 +34,8 @@ export async function reportHost(database: Database, report: HostReport): Promis
 }
 
 /** Every host with what is on it, by id; in any tenant's transaction. */
-export async function hostLoads(
-  { models }: Pick<TenantDatabase, 'models'>,
-  transaction: Transaction,
-): Promise<HostLoad[]> {
-  const { sequelize } = models.Host;
-  if (!sequelize) throw new TypeError('a model is defined on a database');
-  return sequelize.query<HostLoad>(
+export function hostLoads(transaction: Transaction): Promise<HostLoad[]> {
+  return sequelizeOf(transaction).query<HostLoad>(
     `SELECT id, capacity, agents, engine_available AS "engineAvailable", seen_at AS "seenAt",
             unseen_seconds AS "unseenSeconds" FROM host_loads()`,
     { type: QueryTypes.SELECT, transaction },

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import type { TenantDatabase } from '../database/database.js';
+import { lockUntilEnd } from '../database/transaction-sql.js';
 import { UnavailableError } from '../errors.js';
 import { roomiest, type HostLoad } from './host-status.js';
 import { hostLoads } from './hosts.js';
@@ -11,14 +11,9 @@ import { hostLoads } from './hosts.js';
  * @returns the host's id.
  * @throws UnavailableError when no host can take an agent.
  */
-export async function placeAgent(
-  tenant: TenantDatabase,
-  transaction: Transaction,
-): Promise<string> {
-  await tenant.models.Host.sequelize?.query("SELECT pg_advisory_xact_lock(hashtext('hosts'))", {
-    transaction,
-  });
-  const hosts = await hostLoads(tenant, transaction);
+export async function placeAgent(transaction: Transaction): Promise<string> {
+  await lockUntilEnd(transaction, 'hosts');
+  const hosts = await hostLoads(transaction);
   const host = roomiest(hosts);
   if (!host) throw new UnavailableError(whyNone(hosts));
   return host.id;

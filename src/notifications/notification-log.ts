@@ -1,6 +1,7 @@
 import { Op, type Transaction } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { NotificationChannelName, NotificationRow } from '../database/models.js';
+import { lockUntilEnd } from '../database/transaction-sql.js';
 import type { Notification } from './notification.js';
 
 /** Messages of one channel within a minute, over all workers. */
@@ -104,10 +105,7 @@ export class NotificationLog {
   ): Promise<T> {
     // Operators hear of all tenants' agents through the same channel.
     return this.database.asPlatform().transaction(async (transaction) => {
-      await this.database.sequelize.query('SELECT pg_advisory_xact_lock(hashtext($key))', {
-        bind: { key: `notifications:${channel}` },
-        transaction,
-      });
+      await lockUntilEnd(transaction, `notifications:${channel}`);
       return work(transaction);
     });
   }
