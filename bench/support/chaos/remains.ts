@@ -1,6 +1,10 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { LABEL } from '../../../src/containers/agent-container.js';
 import { isPortFree } from '../../../scripts/ports.js';
 import type { Site } from './site.js';
+
+const run = promisify(execFile);
 
 /** What is left of agents when all of them were removed. */
 export async function remainsOf(
@@ -20,8 +24,10 @@ export async function remainsOf(
   });
   const query = `WorkflowType = "superviseAgent" AND ExecutionStatus = "Running"`;
   const { count: supervisors } = await temporal.workflow.count(query);
-  let taken = 0;
-  for (let port = ports.first; port <= ports.last; port++) if (!(await isPortFree(port))) taken++;
+  const taken: number[] = [];
+  for (let port = ports.first; port <= ports.last; port++) {
+    if (!(await isPortFree(port))) taken.push(port);
+  }
   const counts = {
     containers: containers.length,
     networks: networks.length,
@@ -29,9 +35,17 @@ export async function remainsOf(
     'agents in the database': open.agents,
     'open operations': open.operations,
     supervisors,
-    'ports in use': taken,
   };
-  return Object.entries(counts).flatMap(([what, count]) =>
-    count === 0 ? [] : [`left over: ${count} ${what}`],
-  );
+  return [
+    ...Object.entries(counts).flatMap(([what, count]) =>
+      count === 0 ? [] : [`left over: ${count} ${what}`],
+    ),
+    ...(await Promise.all(taken.map(holderOf))),
+  ];
+}
+
+/** Who has the port, and what stands on it: one line for the report. */
+async function holderOf(port: number): Promise<string> {
+  const { stdout } = await run('ss', ['-tnpaH', `sport = :${port}`], { timeout: 5_000 });
+  return `left over: port ${port} in use by ${stdout.trim() || 'nobody that ss knows'}`;
 }
