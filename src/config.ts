@@ -3,6 +3,12 @@ import { homedir, platform } from 'node:os';
 import path from 'node:path';
 import { BlockList, isIP } from 'node:net';
 import type { WatchdogSettings } from './agents/watchdog.js';
+import {
+  PROVIDER_BASE_URLS,
+  isProviderName,
+  type ProviderConfig,
+  type ProviderName,
+} from './ai/provider-names.js';
 import type { TelegramSettings } from './notifications/telegram.js';
 
 /** Every problem with the environment, told in one report. Never holds a secret's value. */
@@ -13,27 +19,6 @@ export class ConfigError extends Error {
     );
     this.name = 'ConfigError';
   }
-}
-
-/** The AI providers by name, with the address of their OpenAI-compatible API. */
-export const PROVIDER_BASE_URLS = {
-  openrouter: 'https://openrouter.ai/api/v1',
-  gemini: 'https://generativelanguage.googleapis.com/v1beta/openai',
-  groq: 'https://api.groq.com/openai/v1',
-  anthropic: 'https://api.anthropic.com/v1',
-  openai: 'https://api.openai.com/v1',
-  minimax: 'https://api.minimax.io/v1',
-} as const;
-
-export type ProviderName = keyof typeof PROVIDER_BASE_URLS;
-
-const isProviderName = (name: string): name is ProviderName =>
-  Object.hasOwn(PROVIDER_BASE_URLS, name);
-
-/** Where a provider's OpenAI-compatible API is, and the key to it. */
-export interface ProviderConfig {
-  readonly baseUrl: string;
-  readonly apiKey: string | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,4 +1,4 @@
-import { PROVIDER_BASE_URLS, type ProviderName } from '../config.js';
+import { PROVIDER_BASE_URLS, type ProviderName } from '../ai/provider-names.js';
 import { BadRequestError } from '../errors.js';
 
 /** The models that provisioning offers (spec 4.7). `custom` is whatever `config.model` names. */

@@ -1,5 +1,6 @@
 import type { AgentModel } from '../agents/models.js';
-import type { Config, ProviderConfig, ProviderName } from '../config.js';
+import type { Config } from '../config.js';
+import type { ProviderConfig, ProviderName } from './provider-names.js';
 import { UnavailableError } from '../errors.js';
 
 /** The provider that serves agents' calls, and how to reach it. */

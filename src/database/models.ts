@@ -12,6 +12,7 @@ import { defineHeartbeat } from './models/heartbeats.js';
 import { defineNotification } from './models/notifications.js';
 import { defineAgentArchive } from './models/releases.js';
 import { defineWatchdogTransition } from './models/watchdog.js';
+import { defineQuotaReservation, defineTokenQuota, defineUsageLog } from './models/usage.js';
 import { defineAuditEntry, defineIdempotencyKey } from './models/records.js';
 
 export type * from './models/accounts.js';
@@ -21,6 +22,7 @@ export type * from './models/heartbeats.js';
 export type * from './models/notifications.js';
 export type * from './models/records.js';
 export type * from './models/releases.js';
+export type * from './models/usage.js';
 export type * from './models/watchdog.js';
 
 /** Defines every model on one Sequelize instance: a process may hold several databases. */
@@ -41,6 +43,9 @@ export function defineModels(sequelize: Sequelize) {
     Notification: defineNotification(sequelize),
     IdempotencyKey: defineIdempotencyKey(sequelize),
     AuditEntry: defineAuditEntry(sequelize),
+    UsageLog: defineUsageLog(sequelize),
+    TokenQuota: defineTokenQuota(sequelize),
+    QuotaReservation: defineQuotaReservation(sequelize),
     Installation: defineInstallation(sequelize),
   } as const;
 }

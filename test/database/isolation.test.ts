@@ -229,7 +229,15 @@ describe('the serving role', () => {
     );
     const expected = { proconfig: ['search_path=pg_catalog, pg_temp'], serving: true };
     expect(functions).toEqual(
-      ['find_account', 'find_session', 'host_loads'].map((proname) => ({
+      [
+        'find_account',
+        'find_session',
+        'host_loads',
+        'keep_reservations',
+        'reserve_tokens',
+        'settle_abandoned',
+        'settle_calls',
+      ].map((proname) => ({
         proname,
         ...expected,
         everybody: false,

@@ -1,7 +1,11 @@
+import { createHash } from 'node:crypto';
+
 /** A user's row number `n` in every table: what an INSERT of it takes. */
 export type RowOf = (user: string, n: number) => Record<string, string | number>;
 
 const now = '2026-01-01T00:00:00Z';
+const uuidOf = (user: string, n: number) =>
+  createHash('sha256').update(`${user} ${n}`).digest('hex').slice(0, 32);
 const agentOf = (user: string) => `${user}-agent-1`;
 
 /** One for each table, in an order in which they can be filled. */
@@ -118,6 +122,23 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
     seen_at: now,
     created_at: now,
     updated_at: now,
+  }),
+  usage_logs: (user, n) => ({
+    call_id: uuidOf(user, n),
+    user_id: user,
+    provider: 'openai',
+    model: 'gpt-4',
+    endpoint: '/api/ai/chat',
+    created_at: now,
+  }),
+  token_quotas: (user, n) => ({ user_id: user, month: `2026-0${n}-01`, used: 1, held: 0 }),
+  quota_reservations: (user, n) => ({
+    call_id: uuidOf(user, n),
+    user_id: user,
+    month: '2026-01-01',
+    tokens: 1,
+    holder: '00000000-0000-4000-8000-000000000000',
+    expires_at: now,
   }),
   audit_log: (user) => ({ actor: user, user_id: user, action: 'test', subject: 'test' }),
   idempotency_keys: (user, n) => ({

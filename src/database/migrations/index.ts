@@ -6,6 +6,7 @@ import { migration as releases } from './0005-releases.js';
 import { migration as notifications } from './0006-notifications.js';
 import { migration as hosts } from './0007-hosts.js';
 import { migration as heartbeats } from './0008-heartbeats.js';
+import { migration as usage } from './0009-usage.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -18,4 +19,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '0006-notifications', migration: notifications },
   { name: '0007-hosts', migration: hosts },
   { name: '0008-heartbeats', migration: heartbeats },
+  { name: '0009-usage', migration: usage },
 ];
