@@ -12,6 +12,7 @@ import { BeatLab } from '../test/workflows/support/beat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
+import { usagePass } from '../test/workflows/support/usage-pass.js';
 import { WorkflowLab, bundleWorkflows } from '../test/workflows/support/workflow-lab.js';
 import { repairAgentId, superviseAgentId } from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
@@ -30,6 +31,7 @@ try {
   for (const [name, play] of Object.entries(SCENARIOS)) await step(name, () => record(name, play));
   await step('beat', recordBeat);
   await step('reconciliation', recordReconciliation);
+  await step('usage', recordUsage);
 } finally {
   await lab.close();
 }
@@ -70,6 +72,14 @@ async function recordReconciliation(): Promise<void> {
     removeOrphans: () => Promise.resolve(['left-over']),
   });
   await keep('reconcile-host', 'pass', await historyOf(workflowId));
+}
+
+async function recordUsage(): Promise<void> {
+  const { workflowId } = await usagePass(lab.environment, await bundleWorkflows(), {
+    settleAbandoned: () => Promise.resolve(1),
+    rollUpUsage: () => Promise.resolve(2),
+  });
+  await keep('keep-usage', 'pass', await historyOf(workflowId));
 }
 
 function historyOf(workflowId: string, runId?: string): Promise<History> {

@@ -186,6 +186,7 @@ export function loadConfig(env: Environment = process.env) {
 
     aiProvider: readAiProvider(read),
     providers: readProviders(read),
+    aiModelTimeoutMs: read.count('AI_MODEL_TIMEOUT_MS', 30_000, { most: 600_000 }),
 
     watchdogCheckIntervalMs: read.duration('WATCHDOG_CHECK_INTERVAL', 120_000),
     watchdog: {
@@ -200,6 +201,7 @@ export function loadConfig(env: Environment = process.env) {
     telegram: readTelegram(read),
     discordWebhookUrl: read.secretUrl('DISCORD_WEBHOOK_URL', ['http', 'https']),
 
+    dataDir: read.text('DATA_DIR', '.data'),
     cacheDir: read.text('CACHE_DIR', defaultCacheDir(env)),
     logLevel: read.choice('LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
   } as const;

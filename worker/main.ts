@@ -22,6 +22,7 @@ import { keepRecovering } from './recover.js';
 import { scheduleReconciliation } from './reconcile-schedule.js';
 import { keepReporting } from './report-host.js';
 import { temporalLogger } from './temporal-logger.js';
+import { scheduleUsage } from './usage-schedule.js';
 import { builtWorkflows } from './workflow-code.js';
 
 try {
@@ -71,6 +72,7 @@ async function main(): Promise<void> {
   };
   await keepReporting({ database, containers, host, log }, recovering.signal);
   await scheduleReconciliation(client, config.agentHost);
+  await scheduleUsage(client);
   tellReady();
   void ended.then(() => {
     recovering.abort();

@@ -7,6 +7,7 @@ import { createNotificationActivities } from '../activities/notifications.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
+import { createUsageActivities } from '../activities/usage.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import { supervisedOf } from '../api/temporal/supervised.js';
 import { Supervisors } from '../api/temporal/supervisors.js';
@@ -99,6 +100,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
         ...createReleaseRecordActivities(releases),
         ...createBeatRecordActivities(beats),
         ...createNotificationActivities(new Notifier(database, configuredChannels(config))),
+        ...createUsageActivities(database),
       },
     }),
     Worker.create({

@@ -27,3 +27,6 @@ export const heartbeatScheduleId = (userId: string): string => `heartbeat-${user
 
 /** One heartbeat of a user's agents; the schedule adds the time to it. */
 export const beatAgentsId = (userId: string): string => `beat-agents-${userId}`;
+
+/** The schedule that keeps usage and quotas, and its runs, which have the time added to it. */
+export const KEEP_USAGE_ID = 'keep-usage';

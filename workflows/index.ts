@@ -1,4 +1,5 @@
 export { beatAgents } from './beat-agents.js';
+export { keepUsage } from './keep-usage.js';
 export { provisionAgent } from './provision-agent.js';
 export { reconcileHost } from './reconcile-host.js';
 export { repairAgent } from './repair-agent.js';

@@ -1,3 +1,5 @@
+import { ApiKeyUses } from '../../src/accounts/api-key-uses.js';
+import { findApiKey } from '../../src/accounts/find-api-key.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
@@ -6,11 +8,13 @@ import { deploymentEndpoints } from './deployments.js';
 import { healthEndpoints } from './health.js';
 import { hostEndpoints } from './hosts.js';
 import { heartbeatEndpoints } from './heartbeat.js';
+import { keyEndpoints } from './keys.js';
 import { BACKEND_LIMITS } from './limits.js';
 import { logEndpoints } from './logs.js';
 import { operationEndpoints } from './operations.js';
 import { releaseEndpoints } from './releases.js';
 import { runtimeEndpoints } from './runtime.js';
+import { usageEndpoints } from './usage.js';
 
 /** Every endpoint of the backend API. */
 export function backendEndpoints(dependencies: BackendDependencies) {
@@ -24,20 +28,31 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...logEndpoints(dependencies),
     ...hostEndpoints(dependencies),
     ...heartbeatEndpoints(dependencies),
+    ...usageEndpoints(),
+    ...keyEndpoints(),
     ...healthEndpoints(dependencies),
   ];
 }
 
-/** The backend API: bearer key. */
+/** The backend API: the internal key, or a user's API key where an endpoint takes one. */
 export function createBackend(dependencies: BackendDependencies): Listener {
-  const { config, database, log } = dependencies;
+  const { config, database, log, secrets } = dependencies;
+  const uses = new ApiKeyUses(database, log);
   return createListener({
     name: 'backend',
     title: 'Agent Platform Service: backend API',
     endpoints: backendEndpoints(dependencies),
     limits: BACKEND_LIMITS,
-    authenticate: { internalApiKey: config.internalApiKey },
+    authenticate: {
+      internalApiKey: config.internalApiKey,
+      async apiKey(key) {
+        const holder = await findApiKey(database, key, config);
+        if (holder) uses.note(holder);
+        return holder;
+      },
+    },
     database,
+    secrets,
     log,
     config,
     publicUrl: config.backendUrl,

@@ -1,40 +1,52 @@
-import { Readable } from 'node:stream';
-import { z } from 'zod';
+import { entitlementOf } from '../../src/accounts/entitlement.js';
 import { AGENT_MODEL } from '../../src/agents/agent-specs.js';
 import { getAgent } from '../../src/agents/agents.js';
-import { forwardCompletion } from '../../src/ai/forward.js';
-import { configuredProvider, providerModel } from '../../src/ai/provider.js';
+import type { Completions } from '../../src/ai/completions.js';
+import type { Router } from '../../src/ai/route.js';
 import type { Config } from '../../src/config.js';
+import type { Database } from '../../src/database/database.js';
 import { endpoint } from '../http/endpoint.js';
-import { reply, streamReply } from '../http/reply.js';
+import { reply } from '../http/reply.js';
+import { complete, requestOf } from '../openai/complete.js';
+import { completionBody, modelList, presentModel } from '../openai/completion-schemas.js';
 
-const completion = z.looseObject({
-  model: z.string().max(200).optional(),
-  messages: z.array(z.unknown()).min(1),
-});
+/** What the agents' AI endpoints work with. */
+export interface AgentAiDependencies {
+  readonly config: Config;
+  readonly database: Database;
+  readonly completions: Completions;
+  readonly router: Router;
+}
 
-/** The OpenAI-compatible endpoints for agents (decision 22): they hold no provider key. */
-export function agentAiEndpoints(config: Config) {
+const PATH = '/v1/chat/completions';
+
+/**
+ * The OpenAI-compatible endpoints for agents (decision 22): they hold no provider key. What they
+ * use is their owner's.
+ */
+export function agentAiEndpoints(dependencies: AgentAiDependencies) {
+  const { completions, config, database, router } = dependencies;
   return [
     endpoint({
       method: 'POST',
-      path: '/v1/chat/completions',
-      summary: 'Chat completion by the configured provider',
+      path: PATH,
+      summary: "Chat completion by the agent's model",
       tag: 'AI',
       auth: 'agent',
-      body: completion,
+      body: completionBody,
       responses: { 200: 'stream' },
-      errors: [404, 429, 502, 503],
+      errors: [402, 404, 429, 502, 503],
       async handler({ body, caller, signal, tenant }) {
         const agent = await getAgent(tenant, caller.agentId);
-        const provider = configuredProvider(config);
-        const answer = await forwardCompletion(
-          provider,
-          { ...body, model: providerModel(provider.name, agent) },
+        const entitlement = await entitlementOf(database, caller.userId, config);
+        return complete(completions, {
+          entitlement,
+          agentId: agent.id,
+          endpoint: PATH,
+          route: router.forAgent(agent, entitlement.plan),
+          request: requestOf(body),
           signal,
-        );
-        const type = answer.headers.get('content-type') ?? 'application/json';
-        return streamReply(200, Readable.fromWeb(bodyOf(answer)), type);
+        });
       },
     }),
     endpoint({
@@ -43,29 +55,9 @@ export function agentAiEndpoints(config: Config) {
       summary: 'The one model that agents name',
       tag: 'AI',
       auth: 'agent',
-      responses: {
-        200: z.strictObject({
-          object: z.literal('list'),
-          data: z.array(
-            z.strictObject({
-              id: z.string(),
-              object: z.literal('model'),
-              created: z.number(),
-              owned_by: z.string(),
-            }),
-          ),
-        }),
-      },
+      responses: { 200: modelList },
       handler: () =>
-        reply(200, {
-          object: 'list' as const,
-          data: [{ id: AGENT_MODEL, object: 'model' as const, created: 0, owned_by: 'platform' }],
-        }),
+        reply(200, { object: 'list' as const, data: [presentModel(AGENT_MODEL, 'platform')] }),
     }),
   ];
-}
-
-function bodyOf(response: Response) {
-  if (!response.body) throw new TypeError('a forwarded answer always has a body');
-  return response.body;
 }

@@ -1,9 +1,8 @@
 import type { Logger } from 'pino';
-import type { Config } from '../../src/config.js';
 import { ContainerError, EngineUnavailableError } from '../../src/containers/container-errors.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
-import type { Database } from '../../src/database/database.js';
 import { ListenError, type Listening } from '../http/server.js';
+import type { AgentAiDependencies } from './ai.js';
 import { createContainersListener } from './containers.js';
 
 /** Between two attempts to listen where containers can reach us, while the engine is out. */
@@ -25,12 +24,12 @@ export class AgentsNotServedError extends Error {
  *
  * @throws AgentsNotServedError when the address is taken.
  */
-export async function serveAgents(dependencies: {
-  readonly config: Config;
-  readonly containers: DockerContainers;
-  readonly database: Database;
-  readonly log: Logger;
-}): Promise<Pick<Listening, 'close'>> {
+export async function serveAgents(
+  dependencies: AgentAiDependencies & {
+    readonly containers: DockerContainers;
+    readonly log: Logger;
+  },
+): Promise<Pick<Listening, 'close'>> {
   const { config, containers, log } = dependencies;
   let listening: Listening | undefined;
   let timer: NodeJS.Timeout | undefined;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ForbiddenError, ServiceError, UnauthorizedError } from '../../src/errors.js';
 import { bearerOf, keyMatcher } from './bearer.js';
 import { ANONYMOUS, type AgentCaller, type Auth, type Caller } from './caller.js';
-import type { CallerUser, InternalCaller, SessionCaller } from './caller.js';
+import type { ApiKeyCaller, CallerUser, InternalCaller, SessionCaller } from './caller.js';
 import { csrfGuard } from './csrf.js';
 import { readSessionCookie } from './session-cookie.js';
 
@@ -17,6 +17,8 @@ export interface Authenticators {
   readonly agent?: (
     token: string,
   ) => Promise<{ readonly agentId: string; readonly userId: string } | undefined>;
+  /** Finds the owner of a user's API key, with the plan that counts now. */
+  readonly apiKey?: (key: string) => Promise<Omit<ApiKeyCaller, 'kind'> | undefined>;
 }
 
 export type CallerReader = (auth: Auth, request: IncomingMessage) => Caller | Promise<Caller>;
@@ -45,6 +47,14 @@ export function authentication(
     return { kind: 'agent', agentId: found.agentId, userId: found.userId };
   }
 
+  async function apiKey(request: IncomingMessage): Promise<ApiKeyCaller> {
+    const key = bearerOf(request);
+    const found = key === undefined ? undefined : await authenticators.apiKey?.(key);
+    if (found === undefined) throw new UnauthorizedError();
+    const { keyId, userId, email, isAdmin, plan, subscription } = found;
+    return { kind: 'api-key', keyId, userId, email, isAdmin, plan, subscription };
+  }
+
   return (auth, request) => {
     switch (auth) {
       case 'none':
@@ -60,6 +70,8 @@ export function authentication(
         return internal(request);
       case 'agent':
         return agent(request);
+      case 'api-key':
+        return apiKey(request);
     }
   };
 }

@@ -1,3 +1,5 @@
+import type { Plan } from '../../src/accounts/plans.js';
+
 /** A person as the endpoints see one; never with anything secret. */
 export interface CallerUser {
   readonly id: string;
@@ -37,7 +39,21 @@ export interface AgentCaller {
   readonly userId: string;
 }
 
-export type Caller = AnonymousCaller | SessionCaller | InternalCaller | AgentCaller;
+/** A user's program, by one of the user's API keys. What its headers say of a user never counts. */
+export interface ApiKeyCaller {
+  readonly kind: 'api-key';
+  readonly keyId: string;
+  /** The key's owner. */
+  readonly userId: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+  /** The plan that the owner is on now; none without an active subscription. */
+  readonly plan: Plan | undefined;
+  /** `ended`: there was one, which is cancelled or whose period is over. */
+  readonly subscription: 'none' | 'active' | 'ended';
+}
+
+export type Caller = AnonymousCaller | SessionCaller | InternalCaller | AgentCaller | ApiKeyCaller;
 
 /** Which caller a handler can meet under each authentication class. */
 export interface CallerByAuth {
@@ -46,6 +62,7 @@ export interface CallerByAuth {
   'optional-session': SessionCaller | AnonymousCaller;
   internal: InternalCaller;
   agent: AgentCaller;
+  'api-key': ApiKeyCaller;
 }
 
 export type Auth = keyof CallerByAuth;

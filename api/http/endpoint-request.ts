@@ -75,6 +75,8 @@ export function callerScope(caller: Caller, clientAddress: string): string {
       return caller.user === undefined ? 'internal' : `internal:${caller.user.id}`;
     case 'agent':
       return `agent:${caller.agentId}`;
+    case 'api-key':
+      return `api-key:${caller.keyId}`;
     case 'anonymous':
       return `anonymous:${clientAddress}`;
   }
@@ -87,6 +89,7 @@ function tenantOf(caller: Caller, database: Database): TenantDatabase {
     case 'internal':
       return caller.user === undefined ? database.asPlatform() : database.asUser(caller.user.id);
     case 'agent':
+    case 'api-key':
       return database.asUser(caller.userId);
     case 'anonymous':
       // No user has the empty id, so this tenant sees nothing.

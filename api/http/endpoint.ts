@@ -65,8 +65,8 @@ interface Declaration {
   /** The area it belongs to: groups endpoints in the reference page. */
   readonly tag: string;
   readonly auth: Auth;
-  /** Takes `Idempotency-Key`. */
-  readonly idempotent?: boolean;
+  /** Takes `Idempotency-Key`. `sealed`: its answers hold a secret, and are kept encrypted. */
+  readonly idempotent?: boolean | 'sealed';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
   /** Lower-case names; not strict, because every request carries other headers too. */

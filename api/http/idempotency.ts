@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { QueryTypes } from 'sequelize';
 import type { Database } from '../../src/database/database.js';
 import { BadRequestError, ConflictError, UnprocessableError } from '../../src/errors.js';
+import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { JSON_TYPE, type Answer } from './presenter.js';
 import type { ReplyHeaders } from './reply.js';
 
@@ -12,6 +13,8 @@ export interface RequestIdentity {
   readonly key: string;
   /** Tells another request with the same key from a repetition. */
   readonly requestHash: string;
+  /** The answer's body holds a secret: it is kept encrypted. Its headers are not. */
+  readonly sealed: boolean;
 }
 
 /** Runs `work` once for each identity, and gives its answer to every repetition. */
@@ -81,14 +84,18 @@ interface StoredRow {
   readonly request_hash: string;
   readonly state: 'running' | 'done';
   readonly status: number | null;
-  /** The JSON text as it was sent, kept as a JSON string so that a replay is the same bytes. */
+  /** The text as it was sent, or sealed, kept as a JSON string so that a replay is the same bytes. */
   readonly body: string | null;
   readonly headers: ReplyHeaders | null;
   readonly wait: number;
 }
 
-/** Keeps first answers in the table `idempotency_keys`, whose primary key decides who is first. */
-export function idempotency(database: Database): OncePerKey {
+/**
+ * Keeps first answers in the table `idempotency_keys`, whose primary key decides who is first.
+ *
+ * @param secrets what seals and opens answers that are secret; without it they are refused.
+ */
+export function idempotency(database: Database, secrets?: SecretBox): OncePerKey {
   function query<Row extends object>(sql: string, bind: readonly unknown[]): Promise<Row[]> {
     return database.asPlatform().transaction((transaction) =>
       database.sequelize.query<Row>(sql, {
@@ -101,10 +108,11 @@ export function idempotency(database: Database): OncePerKey {
 
   return async (identity, work) => {
     const { caller, route, key, requestHash } = identity;
+    const vault = identity.sealed ? vaultOf(identity, secrets) : CLEAR;
     const [claim] = await query<{ lock: string }>(CLAIM, [caller, route, key, requestHash]);
     if (claim === undefined) {
       const [stored] = await query<StoredRow>(READ, [caller, route, key]);
-      return replay(stored, requestHash);
+      return replay(stored, requestHash, vault);
     }
 
     const owned = [caller, route, key, claim.lock];
@@ -113,15 +121,33 @@ export function idempotency(database: Database): OncePerKey {
       await query(RELEASE, owned);
       return answer;
     }
-    const body = answer.body === undefined ? null : JSON.stringify(answer.body);
+    const body = answer.body === undefined ? null : JSON.stringify(vault.put(answer.body));
     const headers = JSON.stringify(keptHeaders(answer.headers));
     await query(FINISH, [...owned, answer.status, body, headers]);
     return answer;
   };
 }
 
+/** How the text of an answer lies in the table. */
+interface Vault {
+  put(text: string): string;
+  take(stored: string): string;
+}
+
+const CLEAR: Vault = { put: (text) => text, take: (stored) => stored };
+
+/** Sealed for this one request: the answer to another, put in its place, does not open. */
+function vaultOf({ caller, route, key }: RequestIdentity, secrets: SecretBox | undefined): Vault {
+  if (secrets === undefined) throw new TypeError('a listener with sealed answers needs secrets');
+  const context = `idempotency/${JSON.stringify([caller, route, key])}`;
+  return {
+    put: (text) => secrets.seal(text, context),
+    take: (stored) => secrets.open(stored, context),
+  };
+}
+
 /** @param stored undefined when the first request failed and gave the key back just now. */
-function replay(stored: StoredRow | undefined, requestHash: string): Answer {
+function replay(stored: StoredRow | undefined, requestHash: string, vault: Vault): Answer {
   if (stored !== undefined && stored.request_hash !== requestHash) {
     throw new UnprocessableError('Idempotency-Key was used with a different request');
   }
@@ -130,7 +156,7 @@ function replay(stored: StoredRow | undefined, requestHash: string): Answer {
     status: stored.status,
     headers: { ...stored.headers, 'Idempotent-Replayed': 'true' },
     contentType: stored.body === null ? undefined : JSON_TYPE,
-    body: stored.body ?? undefined,
+    body: stored.body === null ? undefined : vault.take(stored.body),
   };
 }
 

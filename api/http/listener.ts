@@ -3,6 +3,7 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import type { Config } from '../../src/config.js';
 import type { Database } from '../../src/database/database.js';
+import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { authentication, type Authenticators } from './authentication.js';
 import { addressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
@@ -23,6 +24,8 @@ export interface ListenerOptions {
   readonly limits: readonly RateLimit[];
   readonly authenticate: Authenticators;
   readonly database: Database;
+  /** Seals the kept answers of endpoints that ask for it. */
+  readonly secrets?: SecretBox;
   readonly log: Logger;
   readonly config: Pick<Config, 'production' | 'trustedProxies' | 'redisUrl'>;
   /** Where people reach this listener: its origin counts as our own site. */
@@ -65,7 +68,7 @@ export function createListener(options: ListenerOptions): Listener {
     limiter,
     addressOf: addressReader(config.trustedProxies, options.authenticate.internalApiKey),
     callerOf: authentication(options.authenticate, options.publicUrl),
-    idempotency: idempotency(database),
+    idempotency: idempotency(database, options.secrets),
     database,
     log,
     production: config.production,

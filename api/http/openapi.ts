@@ -20,6 +20,7 @@ const SECURITY_SCHEMES: Json = {
   session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE },
   internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' },
   agentToken: { type: 'http', scheme: 'bearer', description: "The agent's own token" },
+  apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of a user' },
 };
 
 const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
@@ -28,6 +29,7 @@ const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
   'optional-session': [{}, { session: [] }],
   internal: [{ internalKey: [] }],
   agent: [{ agentToken: [] }],
+  'api-key': [{ apiKey: [] }],
 };
 
 const seconds = (description: string): Json => ({ description, schema: { type: 'integer' } });
@@ -119,7 +121,7 @@ function parametersOf({ path, params, query, headers, idempotent }: Endpoint): J
     ...inPath,
     ...namedParameters(query, 'query'),
     ...namedParameters(headers, 'header'),
-    ...(idempotent === true ? [key] : []),
+    ...(idempotent ? [key] : []),
   ];
 }
 

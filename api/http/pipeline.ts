@@ -118,7 +118,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     });
 
     const work = () => handle(plan, request);
-    if (endpoint.idempotent !== true) return work();
+    if (!endpoint.idempotent) return work();
     const key = readIdempotencyKey(incoming.headers['idempotency-key']);
     if (key === undefined) return work();
     return options.idempotency(
@@ -127,6 +127,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
         route: routeOf(endpoint),
         key,
         requestHash: hashRequest(params, query, body),
+        sealed: endpoint.idempotent === 'sealed',
       },
       work,
     );

@@ -67,7 +67,8 @@ export function presenter(
       if (reply.kind === 'stream') {
         if (!mayStream(endpoint.responses[status])) undeclared([`status ${status} as a stream`]);
         const { source, contentType } = reply;
-        const body = source instanceof Readable ? source : Readable.from(source);
+        const isBody = source instanceof Readable || typeof source === 'string';
+        const body = isBody ? source : Readable.from(source);
         return { status, headers, contentType, body };
       }
       checkJson(status, reply.body);

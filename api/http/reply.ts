@@ -14,7 +14,8 @@ export interface Reply<Status extends number = number, Body = unknown> {
 export interface StreamReply<Status extends number = number> {
   readonly kind: 'stream';
   readonly status: Status;
-  readonly source: Readable | AsyncIterable<string | Uint8Array>;
+  /** Text is all of it: it goes out as it is. */
+  readonly source: Readable | AsyncIterable<string | Uint8Array> | string;
   readonly contentType: string;
   readonly headers: ReplyHeaders | undefined;
 }
@@ -32,7 +33,7 @@ export function reply(status: number, body?: unknown, headers?: ReplyHeaders): R
 /** Answers with a body that is read as fast as the client takes it, and left when it goes. */
 export function streamReply<const Status extends number>(
   status: Status,
-  source: Readable | AsyncIterable<string | Uint8Array>,
+  source: StreamReply['source'],
   contentType: string,
   headers?: ReplyHeaders,
 ): StreamReply<Status> {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { readGatewayToken } from '../../src/agents/agent-secrets.js';
 import { getAgent } from '../../src/agents/agents.js';
-import { configuredProvider } from '../../src/ai/provider.js';
+import { requireProvider } from '../../src/ai/route.js';
 import { listMessages } from '../../src/chat/messages.js';
 import { chatTurn, portOf, type TurnEvent } from '../../src/chat/turn.js';
 import type { MessageRow } from '../../src/database/models.js';
@@ -67,7 +67,7 @@ export function chatEndpoints({ config, secrets }: WebDependencies) {
         const agent = await getAgent(tenant, body.agentId);
         const port = portOf(agent, config.agentHost);
         // Asked for its error alone: without a provider the agent could only fail.
-        configuredProvider(config);
+        requireProvider(config.providers, config.aiProvider);
         const token = await readGatewayToken(tenant, secrets, agent.id);
         const conversation = body.conversation ?? randomUUID();
         const question = { message: body.message, conversation };

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import type { Config } from '../../src/config.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
@@ -9,4 +10,5 @@ export interface WebDependencies {
   readonly database: Database;
   readonly secrets: SecretBox;
   readonly backend: BackendClient;
+  readonly log: Logger;
 }

@@ -12,7 +12,13 @@ export const WEB_LIMITS: readonly RateLimit[] = [
   under('chat', '/api/chat', 60),
   under('instance', '/api/instance', 30),
   under('register', '/api/register', UNSTATED),
+  // To hash a key by bcrypt keeps the process for some 70 ms.
+  { ...under('keys', '/api/keys', UNSTATED), applies: isKeyCreation },
 ];
+
+function isKeyCreation(method: string, path: string): boolean {
+  return method === 'POST' && path === '/api/keys';
+}
 
 /** Everything at a path and below it. */
 function under(name: string, prefix: string, max: number): RateLimit {

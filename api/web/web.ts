@@ -1,13 +1,14 @@
-import type { Logger } from 'pino';
 import { findSession } from '../../src/accounts/sessions.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { accountEndpoints } from './accounts.js';
 import { agentEndpoints } from './agents.js';
 import { chatEndpoints } from './chat.js';
+import { costEndpoints } from './cost.js';
 import type { WebDependencies } from './dependencies.js';
 import { healthEndpoints } from './health.js';
 import { heartbeatEndpoints } from './heartbeat.js';
 import { instanceEndpoints } from './instance.js';
+import { keyEndpoints } from './keys.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { WEB_LIMITS } from './limits.js';
 import { provisionEndpoints } from './provision.js';
@@ -16,19 +17,21 @@ import { provisionEndpoints } from './provision.js';
 export function webEndpoints(dependencies: WebDependencies) {
   return [
     ...accountEndpoints(dependencies),
+    ...keyEndpoints(),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),
     ...provisionEndpoints(dependencies),
     ...chatEndpoints(dependencies),
     ...heartbeatEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
+    ...costEndpoints(dependencies),
     ...healthEndpoints(),
   ];
 }
 
 /** The web API: session cookie. */
-export function createWeb(dependencies: WebDependencies, log: Logger): Listener {
-  const { config, database } = dependencies;
+export function createWeb(dependencies: WebDependencies): Listener {
+  const { config, database, log, secrets } = dependencies;
   return createListener({
     name: 'web',
     title: 'Agent Platform Service: web API',
@@ -36,6 +39,7 @@ export function createWeb(dependencies: WebDependencies, log: Logger): Listener 
     limits: WEB_LIMITS,
     authenticate: { session: (token) => findSession(database, token, config) },
     database,
+    secrets,
     log,
     config,
     publicUrl: config.webUrl,

@@ -10,13 +10,17 @@ export interface ChatMessage {
  * A chat completion as OpenAI's API takes it: the form in which every request comes here, and which
  * each provider's adapter turns into the provider's own. What is not named here is passed on.
  */
-export interface ChatRequest {
-  readonly model: string;
+export interface ChatBody {
   readonly messages: readonly ChatMessage[];
   readonly stream?: boolean | undefined;
   readonly max_tokens?: number | undefined;
   readonly max_completion_tokens?: number | undefined;
   readonly [field: string]: unknown;
+}
+
+/** A chat completion for one model. */
+export interface ChatRequest extends ChatBody {
+  readonly model: string;
 }
 
 /** What a provider says that a call used. */

@@ -68,6 +68,24 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     }
   });
 
+  test('usage', async () => {
+    const output = await bench('usage', [
+      '--rows=1000',
+      '--batches=2',
+      '--runs=2',
+      '--bare-runs=1',
+    ]);
+    for (const name of ['dashboard, 7d', 'summary, a year, a user', 'daily, 30 days, all users']) {
+      const [, median, , aim, bare, ratio] = rowOf(output, `${name} `);
+      expect(aim).toBe('50');
+      for (const value of [median, bare, ratio]) expect(Number(value)).toBeGreaterThan(0);
+    }
+    const [, rate, , , share, aim] = rowOf(output, 'settle_calls');
+    expect(Number(rate)).toBeGreaterThan(0);
+    expect(Number(share)).toBeGreaterThan(0);
+    expect(aim).toBe('5000');
+  });
+
   test('footprint', async () => {
     const output = await bench('footprint', ['--agents=1', '--seconds=1', '--settle=0']);
     const [, megabytes, withAgents, cpu] = rowOf(output, 'all');

@@ -8,6 +8,18 @@ const uuidOf = (user: string, n: number) =>
   createHash('sha256').update(`${user} ${n}`).digest('hex').slice(0, 32);
 const agentOf = (user: string) => `${user}-agent-1`;
 
+const usageSums: RowOf = (user, n) => ({
+  user_id: user,
+  day: `2026-01-0${n}`,
+  agent_id: '',
+  provider: 'openai',
+  model: 'gpt-4',
+  input_tokens: 1,
+  output_tokens: 1,
+  cost_usd: 1,
+  calls: 1,
+});
+
 /** One for each table, in an order in which they can be filled. */
 export const ROWS: Readonly<Record<string, RowOf>> = {
   users: (user, n) => ({
@@ -139,6 +151,17 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
     tokens: 1,
     holder: '00000000-0000-4000-8000-000000000000',
     expires_at: now,
+  }),
+  usage_daily: (user, n) => usageSums(user, n),
+  usage_pending: (user, n) => usageSums(user, n),
+  api_keys: (user, n) => ({
+    id: `${user}-key-${n}`,
+    user_id: user,
+    name: `key ${n}`,
+    key_preview: 'sk_abcd...wxyz',
+    key_hash: 'hash',
+    lookup_hash: `${user}-${n}`,
+    created_at: now,
   }),
   audit_log: (user) => ({ actor: user, user_id: user, action: 'test', subject: 'test' }),
   idempotency_keys: (user, n) => ({

@@ -1,10 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import type { Worker } from '@temporalio/worker';
 import type Docker from 'dockerode';
 import type { Logger } from 'pino';
 import { createBackend } from '../../api/backend/backend.js';
 import type { BackendDependencies } from '../../api/backend/dependencies.js';
+import type { AgentAiDependencies } from '../../api/containers/ai.js';
 import { createContainersListener } from '../../api/containers/containers.js';
 import { HeartbeatSchedules } from '../../api/temporal/heartbeat-schedules.js';
 import { Supervisors } from '../../api/temporal/supervisors.js';
@@ -12,10 +16,13 @@ import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
 import type { Plan } from '../../src/accounts/plans.js';
+import { Completions } from '../../src/ai/completions.js';
+import { Router } from '../../src/ai/route.js';
 import { loadConfig, type Config } from '../../src/config.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import { Database } from '../../src/database/database.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
+import { Meter } from '../../src/usage/meter.js';
 import { followEngine } from '../../worker/follow-engine.js';
 import { createWorkers } from '../../worker/platform-worker.js';
 import { keepReporting } from '../../worker/report-host.js';
@@ -64,6 +71,7 @@ export interface TestPlatform {
   /** The way to the workflow engine, also when it is out of reach for the API. */
   readonly supervisors: Supervisors;
   readonly provider: ProviderStub;
+  readonly meter: Meter;
   readonly secrets: SecretBox;
   readonly log: Logger;
   /** All that the listeners have logged, a JSON object a line. */
@@ -74,7 +82,11 @@ export interface TestPlatform {
   readonly backendUrl: string;
   readonly agentsUrl: string;
   /** What endpoints are declared with, for tests that walk them. */
-  readonly dependencies: { readonly web: WebDependencies; readonly backend: BackendDependencies };
+  readonly dependencies: {
+    readonly web: WebDependencies;
+    readonly backend: BackendDependencies;
+    readonly agents: AgentAiDependencies;
+  };
 
   /** Registers somebody new and signs them in. */
   signUp(plan?: Plan, email?: string): Promise<TestUser>;
@@ -183,11 +195,22 @@ async function build(
       isDead('backend') ? 'http://127.0.0.1:1' : backendListening.url,
       config.internalApiKey,
     ),
+    log,
   };
-  const webListening = await createWeb(webParts, log).listen('127.0.0.1', 0);
+  const webListening = await createWeb(webParts).listen('127.0.0.1', 0);
   cleanups.push(webListening.close);
   const bridge = isDead('docker') ? '127.0.0.1' : await containers.hostAddress();
-  const forAgents = createContainersListener({ config, database: db, log });
+  const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
+  cleanups.push(() => rm(folder, { recursive: true }));
+  const meter = new Meter({ database: db, folder, log });
+  cleanups.push(() => meter.close());
+  const { providers, aiProvider, aiModelTimeoutMs: timeoutMs } = config;
+  const ai = {
+    completions: new Completions({ providers, timeoutMs, meter, log }),
+    router: new Router(providers, aiProvider),
+  };
+  const agentParts = { ...ai, config, database: db };
+  const forAgents = createContainersListener({ ...agentParts, log });
   const agentsListening = await forAgents.listen(bridge, 0);
   cleanups.push(agentsListening.close);
 
@@ -270,6 +293,7 @@ async function build(
     temporal,
     supervisors,
     provider,
+    meter,
     secrets,
     log,
     logged: lines,
@@ -277,7 +301,7 @@ async function build(
     webUrl: webListening.url,
     backendUrl: backendListening.url,
     agentsUrl: agentsListening.url,
-    dependencies: { web: webParts, backend: backendParts },
+    dependencies: { web: webParts, backend: backendParts, agents: agentParts },
     web,
     backend,
     becomes,

@@ -27,6 +27,8 @@ export interface StreamReader {
   readonly usage: TokenUsage | undefined;
   /** Whether the provider has said that the answer is whole. */
   readonly ended: boolean;
+  /** Whether nothing comes any more, and the connection need not be waited for. */
+  readonly over: boolean;
 }
 
 /** Speaks one provider's own format; the conversation itself is in OpenAI's everywhere else. */

@@ -7,6 +7,8 @@ import { migration as notifications } from './0006-notifications.js';
 import { migration as hosts } from './0007-hosts.js';
 import { migration as heartbeats } from './0008-heartbeats.js';
 import { migration as usage } from './0009-usage.js';
+import { migration as apiKeys } from './0010-api-keys.js';
+import { migration as usageRollups } from './0011-usage-rollups.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -20,4 +22,6 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '0007-hosts', migration: hosts },
   { name: '0008-heartbeats', migration: heartbeats },
   { name: '0009-usage', migration: usage },
+  { name: '0010-api-keys', migration: apiKeys },
+  { name: '0011-usage-rollups', migration: usageRollups },
 ];

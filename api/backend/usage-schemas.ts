@@ -1,0 +1,40 @@
+import { z } from 'zod';
+
+const sums = {
+  input_tokens: z.number(),
+  output_tokens: z.number(),
+  total_tokens: z.number(),
+  cost_usd: z.number().describe('US dollars, at most six decimals'),
+};
+
+const model = { model: z.string(), provider: z.string() };
+
+export const summaryRow = z.strictObject({
+  date: z.iso.date(),
+  agent_id: z.string().nullable().describe('null for calls without an agent'),
+  ...model,
+  ...sums,
+  turn_count: z.number().describe('Calls'),
+});
+
+export const perModelOfAgent = z.strictObject({
+  ...model,
+  ...sums,
+  events: z.number().describe('Calls'),
+});
+
+export const perModel = z.strictObject({ ...model, ...sums, turns: z.number().describe('Calls') });
+
+export const perDay = z.strictObject({
+  date: z.iso.date(),
+  total_tokens: sums.total_tokens,
+  cost_usd: sums.cost_usd,
+  turns: z.number().describe('Calls'),
+});
+
+export const ofTool = z.strictObject({
+  tool_name: z.string(),
+  calls: z.number(),
+  successes: z.number(),
+  avg_ms: z.number(),
+});

@@ -1,0 +1,75 @@
+import { randomUUID } from 'node:crypto';
+import type { Entitlement } from '../../src/accounts/entitlement.js';
+import type { ChatBody } from '../../src/ai/completion.js';
+import type { Call, Completions } from '../../src/ai/completions.js';
+import { NoAnswerError } from '../../src/ai/no-answer-error.js';
+import { ProviderError } from '../../src/ai/provider-error.js';
+import type { Route } from '../../src/ai/route.js';
+import { streamReply, type StreamReply } from '../http/reply.js';
+import { eventStream, type ServerEvent } from '../http/sse.js';
+import type { CompletionBody } from './completion-schemas.js';
+
+/** Who completes what, and on whose account. */
+export interface CompletionOrder {
+  readonly entitlement: Entitlement;
+  readonly agentId: string | null;
+  readonly endpoint: string;
+  readonly route: Route;
+  readonly request: ChatBody;
+  readonly signal: AbortSignal;
+}
+
+export function callOf({ entitlement, ...order }: CompletionOrder): Call {
+  const { userId, plan, isAdmin } = entitlement;
+  return { ...order, callId: randomUUID(), userId, plan: isAdmin ? undefined : plan };
+}
+
+/** A body's fields that say nothing when they are null are left out. */
+export function requestOf(body: CompletionBody): ChatBody {
+  const {
+    model: _model,
+    stream,
+    max_tokens: most,
+    max_completion_tokens: mostCompletion,
+    ...rest
+  } = body;
+  return {
+    ...rest,
+    ...(stream === true && { stream }),
+    ...(typeof most === 'number' && { max_tokens: most }),
+    ...(typeof mostCompletion === 'number' && { max_completion_tokens: mostCompletion }),
+  };
+}
+
+/**
+ * Answers as OpenAI's API does: the provider's answer as it came, or its chunks as they come.
+ *
+ * @throws ServiceError when nobody answers.
+ */
+export async function complete(
+  completions: Completions,
+  order: CompletionOrder,
+): Promise<StreamReply<200>> {
+  const call = callOf(order);
+  try {
+    if (call.request.stream === true) {
+      const { chunks } = await completions.stream(call);
+      return eventStream(openAiEvents(chunks));
+    }
+    const { completion } = await completions.answer(call);
+    return streamReply(200, completion.json, 'application/json; charset=utf-8');
+  } catch (error) {
+    throw error instanceof NoAnswerError ? error.refusal : error;
+  }
+}
+
+async function* openAiEvents(chunks: AsyncGenerator<string>): AsyncGenerator<ServerEvent> {
+  try {
+    for await (const data of chunks) yield { data };
+    yield { data: '[DONE]' };
+  } catch (error) {
+    // The status has been sent: what went wrong can only be told as an event.
+    if (!(error instanceof ProviderError)) throw error;
+    yield { data: { error: { message: 'The answer broke off', type: error.failure } } };
+  }
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+
+const MAX_MODEL_LENGTH = 200;
+/** Answers to one request, each of which is paid for. */
+const MAX_ANSWERS = 8;
+/** No model gives more in one answer. */
+const MAX_OUTPUT_TOKENS = 1_000_000;
+
+const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
+
+export const maxTokens = z.number().int().min(1).max(MAX_OUTPUT_TOKENS);
+
+/** A message of OpenAI's chat completions; what it has beside these goes on as it came. */
+const message = z.looseObject({
+  role: z.enum(ROLES),
+  content: z.union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()]).optional(),
+});
+
+/** The body of `POST /v1/chat/completions`: only what we act on is looked at. */
+export const completionBody = z.looseObject({
+  model: z.string().min(1).max(MAX_MODEL_LENGTH).optional(),
+  messages: z.array(message).min(1),
+  stream: z.boolean().nullish(),
+  max_tokens: maxTokens.nullish(),
+  max_completion_tokens: maxTokens.nullish(),
+  n: z.number().int().min(1).max(MAX_ANSWERS).nullish(),
+});
+
+export type CompletionBody = z.output<typeof completionBody>;
+
+/** OpenAI's list of models. */
+export const modelList = z.strictObject({
+  object: z.literal('list'),
+  data: z.array(
+    z.strictObject({
+      id: z.string(),
+      object: z.literal('model'),
+      created: z.number(),
+      owned_by: z.string(),
+    }),
+  ),
+});
+
+export const presentModel = (id: string, owner: string) => ({
+  id,
+  object: 'model' as const,
+  created: 0,
+  owned_by: owner,
+});

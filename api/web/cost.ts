@@ -1,0 +1,95 @@
+import type { Logger } from 'pino';
+import { BaseError } from 'sequelize';
+import { z } from 'zod';
+import { costDashboard } from '../../src/usage/cost-dashboard.js';
+import { lastDays, monthToDate } from '../../src/usage/period.js';
+import { sampleCosts } from '../../src/usage/sample-costs.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+
+const PERIODS = {
+  '7d': (now: Date) => lastDays(7, now),
+  '30d': (now: Date) => lastDays(30, now),
+  mtd: monthToDate,
+};
+
+const SAMPLE_MESSAGE = 'No usage yet: these are sample figures. Yours show once a call was made.';
+
+const cost = z.number().describe('US dollars, at most six decimals');
+
+const dashboard = z.strictObject({
+  period: z.string(),
+  summary: z.strictObject({
+    totalCost: cost,
+    totalTokens: z.number(),
+    totalCalls: z.number(),
+    avgCostPerCall: cost,
+  }),
+  agents: z
+    .array(
+      z.strictObject({
+        name: z.string().describe('`API` for calls without an agent'),
+        tokens: z.number(),
+        cost,
+        calls: z.number(),
+        avgCostPerCall: cost,
+        model: z.string().describe('The one that most of it was paid for'),
+      }),
+    )
+    .describe('What cost most first'),
+  daily: z
+    .array(z.strictObject({ date: z.iso.date(), cost, tokens: z.number() }))
+    .describe('Every day of the period (UTC), the first one first'),
+  modelBreakdown: z
+    .array(
+      z.strictObject({
+        model: z.string(),
+        percent: z.number().describe('Of the whole cost; together 100, or 0 where that is 0'),
+        cost,
+      }),
+    )
+    .describe('What cost most first'),
+  isMockData: z.boolean().describe('Sample figures, for one who has never made a call'),
+  message: z.string().optional(),
+});
+
+/** `GET /api/dashboard/cost` (spec 4.13). */
+export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/dashboard/cost',
+      summary: 'What your AI calls cost, by agent, day and model',
+      tag: 'Usage',
+      auth: 'session',
+      query: z.object({
+        period: z
+          .enum(['7d', '30d', 'mtd'])
+          .default('7d')
+          .describe('The last 7 or 30 days with today, or this month until today (UTC)'),
+      }),
+      responses: { 200: dashboard },
+      async handler({ query: { period }, tenant }) {
+        const days = PERIODS[period](new Date());
+        const costs = await telling(log, () => costDashboard(tenant, days));
+        log.info(`[Cost API] Found ${costs?.summary.totalCalls ?? 0} usage logs`);
+        if (costs) return reply(200, { period, ...costs, isMockData: false });
+        const samples = sampleCosts(days);
+        return reply(200, { period, ...samples, isMockData: true, message: SAMPLE_MESSAGE });
+      },
+    }),
+  ];
+}
+
+/** Its failures have lines of their own in the log, fixed by the contract with the tools they name. */
+async function telling<T>(log: Logger, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const ofDatabase = error instanceof BaseError;
+    log.error(ofDatabase ? `[Cost API] Prisma error: ${message}` : `[Cost API] Error: ${message}`);
+    throw error;
+  }
+}

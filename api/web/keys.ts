@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import {
+  createApiKey,
+  deleteApiKey,
+  getApiKey,
+  listApiKeys,
+  MAX_API_KEY_NAME,
+  type ApiKey,
+} from '../../src/accounts/api-keys.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+
+const PATH = '/api/keys';
+const TAG = 'API keys';
+
+const keyParams = z.object({ id: z.string().max(64) });
+
+const keyItem = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  keyPreview: z.string(),
+  createdAt: z.iso.datetime(),
+  lastUsed: z.iso.datetime().nullable().describe('To the minute; null until the key is used'),
+});
+
+function presentKey({ id, name, keyPreview, createdAt, lastUsed }: ApiKey) {
+  return {
+    id,
+    name,
+    keyPreview,
+    createdAt: createdAt.toISOString(),
+    lastUsed: lastUsed?.toISOString() ?? null,
+  };
+}
+
+/** `/api/keys` (spec 4.5): the keys by which the caller's programs call the backend. */
+export function keyEndpoints() {
+  return [
+    endpoint({
+      method: 'GET',
+      path: PATH,
+      summary: 'List your API keys, oldest first',
+      tag: TAG,
+      auth: 'session',
+      responses: { 200: z.strictObject({ keys: z.array(keyItem) }) },
+      async handler({ caller, tenant }) {
+        const keys = await listApiKeys(tenant, caller.user.id);
+        return reply(200, { keys: keys.map(presentKey) });
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: PATH,
+      summary: 'Make an API key; this answer alone shows it',
+      tag: TAG,
+      auth: 'session',
+      // The answer has the key, which is nowhere else.
+      idempotent: 'sealed',
+      body: z.object({ name: z.string().trim().min(1).max(MAX_API_KEY_NAME) }),
+      responses: {
+        201: z.strictObject({
+          id: z.string(),
+          name: z.string(),
+          key: z.string().describe('For `Authorization: Bearer`'),
+          createdAt: z.iso.datetime(),
+        }),
+      },
+      errors: [409],
+      async handler({ body, caller, requestId, tenant }) {
+        const owner = { userId: caller.user.id, requestId };
+        const { createdAt, ...made } = await createApiKey(tenant, owner, body.name);
+        return reply(
+          201,
+          { ...made, createdAt: createdAt.toISOString() },
+          { 'Cache-Control': 'no-store' },
+        );
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: `${PATH}/:id`,
+      summary: 'One of your API keys',
+      tag: TAG,
+      auth: 'session',
+      params: keyParams,
+      responses: { 200: keyItem },
+      errors: [404],
+      async handler({ params, tenant }) {
+        return reply(200, presentKey(await getApiKey(tenant, params.id)));
+      },
+    }),
+    endpoint({
+      method: 'DELETE',
+      path: `${PATH}/:id`,
+      summary: 'Delete an API key, which opens nothing from then on',
+      tag: TAG,
+      auth: 'session',
+      params: keyParams,
+      responses: { 200: z.strictObject({ success: z.literal(true) }) },
+      errors: [404],
+      async handler({ caller, params, requestId, tenant }) {
+        await deleteApiKey(tenant, { userId: caller.user.id, requestId }, params.id);
+        return reply(200, { success: true as const });
+      },
+    }),
+  ];
+}

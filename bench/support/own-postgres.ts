@@ -1,0 +1,31 @@
+import path from 'node:path';
+import { startPostgres } from '../../scripts/engines/postgres.js';
+import { freePort } from '../../scripts/ports.js';
+import { migrate } from '../../src/database/migrate.js';
+import { ensureRolesAndDatabase } from '../../src/database/roles.js';
+
+const SERVING_ROLE = 'agent_platform_api';
+const PASSWORD = 'of-a-benchmark';
+
+/** A migrated database on a server of its own, set up as `npm start` does: what it says is durable. */
+export async function startOwnPostgres(
+  folder: string,
+  atEnd: (cleanup: () => Promise<void>) => void,
+): Promise<{ ownerUrl: string; servingUrl: string }> {
+  const postgres = await startPostgres({
+    dataDir: path.join(folder, 'postgres'),
+    runDir: path.join(folder, 'run'),
+    port: await freePort(),
+    password: PASSWORD,
+  });
+  atEnd(() => postgres.stop());
+  const urls = await ensureRolesAndDatabase(postgres.superuserUrl, {
+    database: 'agent_platform',
+    ownerRole: 'agent_platform_owner',
+    ownerPassword: PASSWORD,
+    servingRole: SERVING_ROLE,
+    servingPassword: PASSWORD,
+  });
+  await migrate(urls.ownerUrl, SERVING_ROLE);
+  return urls;
+}

@@ -1,0 +1,126 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import bcrypt from 'bcryptjs';
+import { recordAudit } from '../audit/audit.js';
+import type { TenantDatabase } from '../database/database.js';
+import type { ApiKeyRow } from '../database/models.js';
+import { lockUntilEnd } from '../database/transaction-sql.js';
+import { ConflictError, NotFoundError } from '../errors.js';
+import { apiKeyHash } from './find-api-key.js';
+
+/** The longest name of a key, in characters. */
+export const MAX_API_KEY_NAME = 64;
+
+/** Keys that one user can have: all of them fit into one list. */
+export const MAX_API_KEYS = 50;
+
+const PREFIX = 'sk_';
+const RANDOM_BYTES = 32;
+/** bcrypt reads 72 bytes and no more; a key has 46. */
+const BCRYPT_COST = 10;
+/** Letters of the random part that the preview shows, of 43: 48 bits of 256. */
+const SHOWN_AT_EACH_END = 4;
+
+/** A key as its owner sees it. */
+export type ApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'keyPreview' | 'createdAt' | 'lastUsed'>;
+
+/** A key at the one moment when it is known. */
+export type NewApiKey = Pick<ApiKeyRow, 'id' | 'name' | 'createdAt'> & { readonly key: string };
+
+/** Who does something to a user's keys: the user, in a request. */
+export interface ApiKeyOwner {
+  readonly userId: string;
+  readonly requestId: string;
+}
+
+const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'];
+
+/**
+ * Makes a key: `sk_` and 256 random bits in base64url. Only hashes of it are stored. When an answer
+ * is lost, a key stays that nobody knows; its owner finds it in the list as never used.
+ *
+ * @throws ConflictError with `current` and `limit` when the user has as many as there may be.
+ */
+export async function createApiKey(
+  tenant: TenantDatabase,
+  { userId, requestId }: ApiKeyOwner,
+  name: string,
+): Promise<NewApiKey> {
+  const random = randomBytes(RANDOM_BYTES).toString('base64url');
+  const key = PREFIX + random;
+  // Before the transaction: a connection is not held while the processor is busy.
+  const keyHash = await bcrypt.hash(key, BCRYPT_COST);
+  const { ApiKey } = tenant.models;
+  return tenant.transaction(async (transaction) => {
+    // One creation for a user after the other, so that two at the cap admit one.
+    await lockUntilEnd(transaction, `api-keys-of:${userId}`);
+    const current = await ApiKey.count({ where: { userId }, transaction });
+    if (current >= MAX_API_KEYS) {
+      const facts = { current, limit: MAX_API_KEYS };
+      throw new ConflictError('API key limit reached: delete one first', facts);
+    }
+    const row = await ApiKey.create(
+      {
+        id: randomUUID(),
+        userId,
+        name,
+        keyPreview: preview(random),
+        keyHash,
+        lookupHash: apiKeyHash(key),
+        lastUsed: null,
+      },
+      { transaction },
+    );
+    const audit = { actor: userId, userId, requestId, detail: { name } };
+    await recordAudit(transaction, { ...audit, action: 'api-key.create', subject: row.id });
+    return { id: row.id, name, key, createdAt: row.createdAt };
+  });
+}
+
+/** All of a user's keys, oldest first. */
+export async function listApiKeys(tenant: TenantDatabase, userId: string): Promise<ApiKey[]> {
+  return tenant.transaction((transaction) =>
+    tenant.models.ApiKey.findAll({
+      attributes: SHOWN,
+      where: { userId },
+      order: [
+        ['createdAt', 'ASC'],
+        ['id', 'ASC'],
+      ],
+      limit: MAX_API_KEYS,
+      raw: true,
+      transaction,
+    }),
+  );
+}
+
+/** @throws NotFoundError also when it is another user's. */
+export async function getApiKey(tenant: TenantDatabase, id: string): Promise<ApiKey> {
+  const key = await tenant.transaction((transaction) =>
+    tenant.models.ApiKey.findByPk(id, { attributes: SHOWN, raw: true, transaction }),
+  );
+  if (!key) throw new NotFoundError('API key not found');
+  return key;
+}
+
+/**
+ * Deletes a key, which opens nothing from then on.
+ *
+ * @throws NotFoundError also when it is another user's.
+ */
+export async function deleteApiKey(
+  tenant: TenantDatabase,
+  { userId, requestId }: ApiKeyOwner,
+  id: string,
+): Promise<void> {
+  await tenant.transaction(async (transaction) => {
+    const deleted = await tenant.models.ApiKey.destroy({ where: { id, userId }, transaction });
+    if (deleted === 0) throw new NotFoundError('API key not found');
+    const audit = { actor: userId, userId, requestId };
+    await recordAudit(transaction, { ...audit, action: 'api-key.delete', subject: id });
+  });
+}
+
+function preview(random: string): string {
+  const [start, end] = [random.slice(0, SHOWN_AT_EACH_END), random.slice(-SHOWN_AT_EACH_END)];
+  return `${PREFIX}${start}...${end}`;
+}

@@ -1,0 +1,196 @@
+import type { Logger } from 'pino';
+import type { Plan } from '../accounts/plans.js';
+import type { Meter } from '../usage/meter.js';
+import { hasQuota } from '../usage/quota.js';
+import {
+  askForAnswer,
+  askForStream,
+  begun,
+  type Ask,
+  type CompletionStream,
+} from './ask-provider.js';
+import { Circuit } from './circuit.js';
+import type { ChatBody, Completion, TokenUsage } from './completion.js';
+import { costOf } from './cost.js';
+import { NoAnswerError, type Tried } from './no-answer-error.js';
+import { ProviderError } from './provider-error.js';
+import type { Attempt, Providers, Route } from './route.js';
+import { tokenBound, usageEstimate, withOutputBound } from './token-bound.js';
+
+/** One call by somebody who was let in. */
+export interface Call {
+  readonly callId: string;
+  readonly userId: string;
+  readonly agentId: string | null;
+  /** Whose quota binds; undefined for administrators. */
+  readonly plan: Plan | undefined;
+  /** The path that was called. */
+  readonly endpoint: string;
+  readonly route: Route;
+  readonly request: ChatBody;
+  /** Aborted when the caller goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** Who served a call, and who was tried. */
+export interface Served {
+  /** `<provider>/<model>`. */
+  readonly model: string;
+  readonly provider: string;
+  readonly tried: readonly Tried[];
+}
+
+export interface Answered extends Served {
+  readonly completion: Completion;
+  readonly usage: TokenUsage;
+}
+
+export interface Streaming extends Served {
+  /** OpenAI `chat.completion.chunk`s as JSON. To be returned if it is not read to its end. */
+  readonly chunks: AsyncGenerator<string>;
+}
+
+/** Failures of which another model is no cure. */
+const FINAL: ReadonlySet<string> = new Set(['refused', 'bad_request']);
+
+const MAX_TOKENS = 2 ** 31 - 1;
+
+/** Answers chat completions: holds the quota, asks who is on the route, and records the usage. */
+export class Completions {
+  readonly #circuit = new Circuit();
+
+  constructor(
+    private readonly options: {
+      readonly providers: Providers;
+      /** `AI_MODEL_TIMEOUT_MS`: for each attempt. */
+      readonly timeoutMs: number;
+      readonly meter: Meter;
+      readonly log: Logger;
+      /** Counts attempts. */
+      readonly onTried?: (tried: Tried) => void;
+    },
+  ) {}
+
+  /** @throws QuotaExceededError; NoAnswerError when nobody answers. */
+  async answer(call: Call): Promise<Answered> {
+    const { result, attempt, tried } = await this.#begin(call, askForAnswer);
+    const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.content.length / 4));
+    this.#record(call, attempt, usage);
+    return { completion: result, usage, ...servedBy(attempt), tried };
+  }
+
+  /** Comes back when the answer has begun. @throws QuotaExceededError; NoAnswerError. */
+  async stream(call: Call): Promise<Streaming> {
+    const { result, attempt, tried } = await this.#begin(call, askForStream);
+    const chunks = await begun(this.#metered(call, attempt, result));
+    return { chunks, ...servedBy(attempt), tried };
+  }
+
+  async #begin<T>(
+    call: Call,
+    ask: (ask: Ask) => Promise<T>,
+  ): Promise<{ result: T; attempt: Attempt; tried: readonly Tried[] }> {
+    const { callId, userId, plan, request } = call;
+    const { meter } = this.options;
+    await meter.reserve({ callId, userId, plan, tokens: tokenBound(request) });
+    try {
+      return await this.#askInTurn(call, ask);
+    } catch (error) {
+      meter.giveBack(callId);
+      throw error;
+    }
+  }
+
+  /** Those who keep failing come last: better asked than nobody. */
+  async #askInTurn<T>(call: Call, ask: (ask: Ask) => Promise<T>) {
+    const tried: Tried[] = [];
+    const skipped = call.route.filter((attempt) => this.#circuit.skips(attempt));
+    const inTurn = [...call.route.filter((attempt) => !skipped.includes(attempt)), ...skipped];
+    let last: ProviderError | undefined;
+    for (const attempt of inTurn) {
+      const began = performance.now();
+      const done = (outcome: Tried['outcome']) =>
+        tried.push(this.#tried(attempt, outcome, performance.now() - began));
+      this.#circuit.trying(attempt);
+      try {
+        const result = await ask(this.#askOf(call, attempt));
+        this.#circuit.succeeded(attempt);
+        done('ok');
+        if (tried.length > 1) this.#logTried(call, tried);
+        return { result, attempt, tried };
+      } catch (error) {
+        if (!(error instanceof ProviderError)) throw error;
+        this.#circuit.failed(attempt, error);
+        done(error.failure);
+        last = error;
+        if (FINAL.has(error.failure)) break;
+      }
+    }
+    this.#logTried(call, tried);
+    if (last === undefined) throw new TypeError('a route has somebody on it');
+    throw new NoAnswerError(last, tried);
+  }
+
+  #askOf(call: Call, { provider: name, model, entry }: Attempt): Ask {
+    const provider = this.options.providers[name];
+    if (!provider) throw new TypeError(`${name} is not configured`);
+    const { plan, signal } = call;
+    const request = { ...call.request, model };
+    return {
+      name,
+      provider,
+      // Where nothing is held there is nothing to bound.
+      request: hasQuota(plan) ? withOutputBound(request, entry?.maxOutput) : request,
+      timeoutMs: this.options.timeoutMs,
+      signal,
+    };
+  }
+
+  #tried({ provider, model }: Attempt, outcome: Tried['outcome'], ms: number): Tried {
+    const tried = { provider, model, outcome, ms: Math.round(ms) };
+    this.options.onTried?.(tried);
+    return tried;
+  }
+
+  #logTried({ callId, userId, agentId }: Call, tried: readonly Tried[]): void {
+    this.options.log.warn({ callId, userId, agentId, tried }, 'AI providers failed');
+  }
+
+  /** Records before the last piece is out, and also when nobody takes the rest. */
+  async *#metered(call: Call, attempt: Attempt, stream: CompletionStream): AsyncGenerator<string> {
+    let pieces = 0;
+    try {
+      yield ''; // where `begun` leaves it
+      for await (const chunk of stream.chunks) {
+        pieces++;
+        yield chunk;
+      }
+    } finally {
+      await stream.chunks.return(undefined);
+      // About a token a piece, where the provider has not come to say it.
+      this.#record(call, attempt, stream.usage() ?? usageEstimate(call.request, pieces));
+    }
+  }
+
+  #record(call: Call, attempt: Attempt, usage: TokenUsage): void {
+    const { callId, userId, agentId, endpoint } = call;
+    const { provider, model } = servedBy(attempt);
+    const counted = {
+      inputTokens: Math.min(usage.inputTokens, MAX_TOKENS),
+      outputTokens: Math.min(usage.outputTokens, MAX_TOKENS),
+    };
+    this.options.meter.record({
+      callId,
+      userId,
+      agentId,
+      provider,
+      model: model.slice(0, 100),
+      ...counted,
+      costUsd: costOf(attempt.entry, counted),
+      endpoint,
+      at: new Date().toISOString(),
+    });
+  }
+}
+
+const servedBy = ({ provider, model }: Attempt) => ({ provider, model: `${provider}/${model}` });

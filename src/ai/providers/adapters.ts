@@ -1,0 +1,19 @@
+import type { ProviderName } from '../provider-names.js';
+import type { ProviderAdapter } from './adapter.js';
+import { anthropic } from './anthropic.js';
+import { gemini } from './gemini.js';
+import { openAiCompatible } from './openai-compatible.js';
+
+const ADAPTERS: Readonly<Record<ProviderName, ProviderAdapter>> = {
+  openrouter: openAiCompatible('openrouter'),
+  gemini,
+  groq: openAiCompatible('groq'),
+  anthropic,
+  openai: openAiCompatible('openai'),
+  minimax: openAiCompatible('minimax'),
+};
+
+/** Who speaks this provider's format. */
+export function adapterOf(name: ProviderName): ProviderAdapter {
+  return ADAPTERS[name];
+}

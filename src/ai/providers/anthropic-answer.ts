@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import type { Completion, TokenUsage } from '../completion.js';
+import { errorInside } from './anthropic-errors.js';
+import { tryParse } from './json.js';
+
+const count = z.number().int().min(0);
+
+export const wireUsage = z.object({
+  input_tokens: count.nullish(),
+  cache_creation_input_tokens: count.nullish(),
+  cache_read_input_tokens: count.nullish(),
+  output_tokens: count.nullish(),
+});
+export type WireUsage = z.output<typeof wireUsage>;
+
+const block = z.union([
+  z.object({ type: z.literal('text'), text: z.string() }),
+  z.object({
+    type: z.literal('tool_use'),
+    id: z.string(),
+    name: z.string(),
+    input: z.unknown().optional(),
+  }),
+  // Thinking, the provider's own tools, and what comes to be.
+  z
+    .object({ type: z.string() })
+    .refine(({ type }) => type !== 'text' && type !== 'tool_use')
+    .transform(() => ({ type: 'other' as const })),
+]);
+
+const answer = z.object({
+  type: z.literal('message'),
+  id: z.string(),
+  model: z.string(),
+  content: z.array(block),
+  stop_reason: z.string().nullish(),
+  usage: wireUsage,
+});
+
+/** @throws ProviderError for an error inside, and for what is not a message. */
+export function readMessage(text: string): Completion {
+  const body = tryParse(text);
+  const read = answer.safeParse(body);
+  if (!read.success) throw errorInside(body);
+  const { id, model, content: blocks, stop_reason: reason } = read.data;
+  let content = '';
+  const calls: unknown[] = [];
+  for (const piece of blocks) {
+    if (piece.type === 'text') content += piece.text;
+    if (piece.type === 'tool_use') {
+      const { name, input } = piece;
+      calls.push({
+        id: piece.id,
+        type: 'function',
+        function: { name, arguments: JSON.stringify(input ?? {}) },
+      });
+    }
+  }
+  const message = {
+    role: 'assistant',
+    content: content === '' && calls.length > 0 ? null : content,
+    refusal: null,
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  const json = JSON.stringify({
+    id,
+    object: 'chat.completion',
+    created: Math.floor(Date.now() / 1000),
+    model,
+    choices: [{ index: 0, message, logprobs: null, finish_reason: toFinishReason(reason) }],
+    usage: toOpenAiUsage(read.data.usage),
+  });
+  return { json, content, usage: toTokenUsage(read.data.usage) };
+}
+
+/** Anthropic's `input_tokens` are only those that its prompt cache neither took in nor gave. */
+export function toTokenUsage(usage: WireUsage): TokenUsage {
+  return {
+    inputTokens:
+      (usage.input_tokens ?? 0) +
+      (usage.cache_creation_input_tokens ?? 0) +
+      (usage.cache_read_input_tokens ?? 0),
+    outputTokens: usage.output_tokens ?? 0,
+  };
+}
+
+export function toOpenAiUsage(usage: WireUsage) {
+  const { inputTokens, outputTokens } = toTokenUsage(usage);
+  return {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: usage.cache_read_input_tokens ?? 0 },
+  };
+}
+
+/** Whatever ends an answer in its own way, known or not, is a `stop`. */
+export function toFinishReason(stopReason: string | null | undefined): string {
+  switch (stopReason) {
+    case 'max_tokens':
+    case 'model_context_window_exceeded':
+      return 'length';
+    case 'tool_use':
+      return 'tool_calls';
+    case 'refusal':
+      return 'content_filter';
+    default:
+      return 'stop';
+  }
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { ProviderError, type ProviderFailure } from '../provider-error.js';
+import { tryParse } from './json.js';
+import { retryAfterMs } from './retry-after.js';
+
+/**
+ * What each `error.type` means. A conversation that does not fit the model has no type of its own:
+ * it is an `invalid_request_error`, told apart only by words that may change.
+ */
+const FAILURE_OF_TYPE: ReadonlyMap<string, ProviderFailure> = new Map([
+  ['invalid_request_error', 'bad_request'],
+  ['authentication_error', 'bad_key'],
+  ['billing_error', 'bad_key'],
+  ['permission_error', 'bad_key'],
+  ['not_found_error', 'unknown_model'],
+  ['request_too_large', 'too_long'],
+  ['rate_limit_error', 'rate_limited'],
+  ['timeout_error', 'timeout'],
+  ['api_error', 'overloaded'],
+  ['overloaded_error', 'overloaded'],
+]);
+
+/** Codes of an account that is blocked or out of money, under a type that says otherwise. */
+const ACCOUNT_CODES: ReadonlySet<string> = new Set([
+  'contract_spend_limit_reached',
+  'enforced_spend_limit_reached',
+  'organization_on_hold',
+]);
+
+const errorBody = z.object({
+  type: z.literal('error'),
+  error: z.object({
+    type: z.string(),
+    details: z.object({ error_code: z.string().nullish() }).nullish(),
+  }),
+});
+
+/** An answer other than 2xx; by its status where the body does not say, or is cut off. */
+export function httpError(status: number, headers: Headers, text: string): ProviderError {
+  const failure = saidFailure(tryParse(text)) ?? failureOfStatus(status);
+  return new ProviderError('anthropic', failure, status, retryAfterMs(headers));
+}
+
+/** What came under a 200 and is not what it should be: an error of theirs, or garbage. */
+export function errorInside(body: unknown): ProviderError {
+  return new ProviderError('anthropic', saidFailure(body) ?? 'garbage');
+}
+
+/** A request that cannot be said in Anthropic's format. */
+export function unsayable(): ProviderError {
+  return new ProviderError('anthropic', 'bad_request');
+}
+
+function saidFailure(body: unknown): ProviderFailure | undefined {
+  const read = errorBody.safeParse(body);
+  if (!read.success) return undefined;
+  const { type, details } = read.data.error;
+  if (ACCOUNT_CODES.has(details?.error_code ?? '')) return 'bad_key';
+  return FAILURE_OF_TYPE.get(type);
+}
+
+function failureOfStatus(status: number): ProviderFailure {
+  switch (status) {
+    case 401:
+    case 402:
+    case 403:
+      return 'bad_key';
+    case 404:
+      return 'unknown_model';
+    case 408:
+    case 504:
+      return 'timeout';
+    case 413:
+      return 'too_long';
+    case 429:
+      return 'rate_limited';
+    default:
+      if (status >= 500) return 'overloaded';
+      return status >= 400 ? 'bad_request' : 'garbage';
+  }
+}

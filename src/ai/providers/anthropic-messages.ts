@@ -1,0 +1,114 @@
+import type { ChatMessage } from '../completion.js';
+import { unsayable } from './anthropic-errors.js';
+import { imageSource } from './anthropic-image.js';
+import { isObject, tryParse, type JsonObject } from './json.js';
+
+type Block = JsonObject;
+
+interface Turn {
+  readonly role: 'user' | 'assistant';
+  readonly content: string | Block[];
+}
+
+export interface Conversation {
+  /** Empty without a system message. */
+  readonly system: readonly Block[];
+  readonly messages: readonly Turn[];
+}
+
+/**
+ * A conversation of OpenAI's format in Anthropic's, where system messages stand apart and the
+ * results of tools are the user's. Only the role and the content of a message exist there.
+ *
+ * @throws ProviderError `bad_request` for what cannot be said there.
+ */
+export function toConversation(messages: readonly ChatMessage[]): Conversation {
+  const system: Block[] = [];
+  const turns: Turn[] = [];
+  /** Results of one round of tools have to stand in one turn. */
+  let results: Block[] | undefined;
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      if (!results) turns.push({ role: 'user', content: (results = []) });
+      results.push(toolResult(message));
+      continue;
+    }
+    results = undefined;
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+        system.push(...blocks(message.content));
+        break;
+      case 'user':
+        turns.push({ role: 'user', content: textOrBlocks(message.content) });
+        break;
+      case 'assistant': {
+        const content = [...blocks(message.content), ...toolUses(message.tool_calls)];
+        // An answer may have been empty; sent back, an empty turn is refused.
+        if (content.length > 0) turns.push({ role: 'assistant', content });
+        break;
+      }
+      default:
+        throw unsayable();
+    }
+  }
+  return { system, messages: turns };
+}
+
+function textOrBlocks(content: unknown): string | Block[] {
+  return typeof content === 'string' ? content : blocks(content);
+}
+
+function blocks(content: unknown): Block[] {
+  if (content === undefined || content === null || content === '') return [];
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  if (!Array.isArray(content)) throw unsayable();
+  // An empty text is refused there.
+  return content.filter((part: unknown) => !isEmptyText(part)).map(toBlock);
+}
+
+const isEmptyText = (part: unknown): boolean =>
+  isObject(part) && part.type === 'text' && part.text === '';
+
+/** Parts that OpenAI does not know are Anthropic's own, and go on as they are. */
+function toBlock(part: unknown): Block {
+  if (!isObject(part)) throw unsayable();
+  switch (part.type) {
+    case 'image_url': {
+      const { image_url: image, ...others } = part;
+      return { ...others, type: 'image', source: imageSource(image) };
+    }
+    case 'refusal':
+      return { type: 'text', text: part.refusal };
+    default:
+      return part;
+  }
+}
+
+function toolUses(calls: unknown): Block[] {
+  if (calls === undefined || calls === null) return [];
+  if (!Array.isArray(calls)) throw unsayable();
+  return calls.map((call: unknown) => {
+    if (!isObject(call) || !isObject(call.function)) throw unsayable();
+    const { name, arguments: input } = call.function;
+    return { type: 'tool_use', id: toolUseId(call.id), name, input: toInput(input) };
+  });
+}
+
+/** Tools without arguments are called with an empty text by some. */
+function toInput(argumentsText: unknown): JsonObject {
+  if (argumentsText === '') return {};
+  const input = typeof argumentsText === 'string' ? tryParse(argumentsText) : undefined;
+  if (!isObject(input)) throw unsayable();
+  return input;
+}
+
+function toolResult({ tool_call_id: id, content }: ChatMessage): Block {
+  return { type: 'tool_result', tool_use_id: toolUseId(id), content: textOrBlocks(content) };
+}
+
+/** Calls that another provider's model made can have ids with characters that are refused there. */
+function toolUseId(id: unknown): string {
+  if (typeof id !== 'string' || id === '') throw unsayable();
+  return id.replace(/[^a-zA-Z0-9_-]/g, '_');
+}

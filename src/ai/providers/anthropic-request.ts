@@ -1,0 +1,114 @@
+import type { ChatRequest } from '../completion.js';
+import { toConversation } from './anthropic-messages.js';
+import { takesSampling } from './anthropic-models.js';
+import { toToolChoice, toTools } from './anthropic-tools.js';
+import { isObject, type JsonObject } from './json.js';
+
+/** Anthropic wants a limit where OpenAI has none. */
+const DEFAULT_MAX_TOKENS = 4096;
+
+/** The highest there; 2 in OpenAI's format. */
+const MAX_TEMPERATURE = 1;
+
+/**
+ * Fields of OpenAI's API that Anthropic would refuse: what is translated below, and what has no
+ * counterpart. Everything else is meant for Anthropic and passed on.
+ */
+const OPENAI_ONLY: ReadonlySet<string> = new Set([
+  'audio',
+  'frequency_penalty',
+  'function_call',
+  'functions',
+  'logit_bias',
+  'logprobs',
+  'max_completion_tokens',
+  'metadata',
+  'modalities',
+  'n',
+  'parallel_tool_calls',
+  'prediction',
+  'presence_penalty',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'reasoning_effort',
+  'response_format',
+  'safety_identifier',
+  'seed',
+  'service_tier',
+  'stop',
+  'store',
+  'stream',
+  'stream_options',
+  'temperature',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'top_p',
+  'user',
+  'verbosity',
+  'web_search_options',
+]);
+
+/**
+ * A chat completion as the body of Anthropic's Messages API.
+ *
+ * @throws ProviderError `bad_request` for what cannot be said there.
+ */
+export function toMessagesRequest(request: ChatRequest): JsonObject {
+  const { system, messages } = toConversation(request.messages);
+  const tools = toTools(request.tools);
+  const body: Record<string, unknown> = {};
+  for (const field of Object.keys(request)) {
+    if (!OPENAI_ONLY.has(field)) body[field] = request[field];
+  }
+  return Object.assign(body, {
+    max_tokens: request.max_completion_tokens ?? request.max_tokens ?? DEFAULT_MAX_TOKENS,
+    messages,
+    ...(system.length > 0 && { system }),
+    ...(request.stream === true && { stream: true }),
+    ...(tools.length > 0 && { tools, ...toToolChoice(request) }),
+    ...sampling(request),
+    ...stopSequences(request.stop),
+    ...metadata(request),
+    ...serviceTier(request.service_tier),
+    ...outputFormat(request),
+  });
+}
+
+function sampling({ model, temperature, top_p: topP }: ChatRequest): JsonObject {
+  if (!takesSampling(model)) return {};
+  // Since 4.1 only one of the two is taken, and many clients send both.
+  if (typeof temperature === 'number') {
+    return { temperature: Math.min(temperature, MAX_TEMPERATURE) };
+  }
+  return typeof topP === 'number' ? { top_p: topP } : {};
+}
+
+/** What consists of white space alone is refused there. */
+function stopSequences(stop: unknown): JsonObject {
+  const sequences = (Array.isArray(stop) ? stop : [stop]).filter(
+    (sequence: unknown) => typeof sequence === 'string' && sequence.trim() !== '',
+  );
+  return sequences.length > 0 ? { stop_sequences: sequences } : {};
+}
+
+/** With a `user_id` it is Anthropic's; otherwise OpenAI's labels, which are refused there. */
+function metadata({ metadata: given, user }: ChatRequest): JsonObject {
+  if (isObject(given) && 'user_id' in given) return { metadata: given };
+  return typeof user === 'string' ? { metadata: { user_id: user } } : {};
+}
+
+/** Both have the field; of OpenAI's values only `auto` means something there. */
+function serviceTier(tier: unknown): JsonObject {
+  return tier === 'auto' || tier === 'standard_only' ? { service_tier: tier } : {};
+}
+
+/** A schema is held there too; "any JSON" has no counterpart. */
+function outputFormat({ response_format: format, output_config: config }: ChatRequest): JsonObject {
+  if (!isObject(format) || format.type !== 'json_schema') return {};
+  const schema = isObject(format.json_schema) ? format.json_schema.schema : undefined;
+  if (!isObject(schema)) return {};
+  return {
+    output_config: { ...(isObject(config) && config), format: { type: 'json_schema', schema } },
+  };
+}

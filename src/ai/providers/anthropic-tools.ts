@@ -1,0 +1,53 @@
+import type { ChatRequest } from '../completion.js';
+import { unsayable } from './anthropic-errors.js';
+import { isObject, type JsonObject } from './json.js';
+
+const NO_PARAMETERS = { type: 'object', properties: {} };
+
+/** Functions of OpenAI's format; tools of another type are Anthropic's own, and go on as they are. */
+export function toTools(tools: unknown): JsonObject[] {
+  if (tools === undefined || tools === null) return [];
+  if (!Array.isArray(tools)) throw unsayable();
+  return tools.map((tool: unknown) => {
+    if (!isObject(tool)) throw unsayable();
+    if (tool.type !== 'function') return tool;
+    const { type: _type, function: declared, ...others } = tool;
+    if (!isObject(declared)) throw unsayable();
+    const { parameters, strict, ...rest } = declared;
+    return {
+      ...others,
+      ...rest,
+      input_schema: parameters ?? NO_PARAMETERS,
+      // OpenAI takes null for "not said".
+      ...(typeof strict === 'boolean' && { strict }),
+    };
+  });
+}
+
+/** The field `tool_choice`, which holds there also whether several tools may be called at once. */
+export function toToolChoice({
+  tool_choice: wanted,
+  parallel_tool_calls: parallel,
+}: ChatRequest): JsonObject {
+  const choice = toChoice(wanted);
+  if (parallel !== false || choice?.type === 'none') return choice ? { tool_choice: choice } : {};
+  return { tool_choice: { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true } };
+}
+
+function toChoice(wanted: unknown): JsonObject | undefined {
+  switch (wanted) {
+    case undefined:
+    case null:
+      return undefined;
+    case 'auto':
+    case 'none':
+      return { type: wanted };
+    case 'required':
+      return { type: 'any' };
+    default:
+      if (!isObject(wanted)) throw unsayable();
+      if (wanted.type !== 'function') return wanted;
+      if (!isObject(wanted.function)) throw unsayable();
+      return { type: 'tool', name: wanted.function.name };
+  }
+}

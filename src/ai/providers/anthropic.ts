@@ -1,0 +1,25 @@
+import type { ProviderAdapter } from './adapter.js';
+import { readMessage } from './anthropic-answer.js';
+import { httpError } from './anthropic-errors.js';
+import { toMessagesRequest } from './anthropic-request.js';
+import { AnthropicStream } from './anthropic-stream.js';
+
+const API_VERSION = '2023-06-01';
+
+/** Anthropic's own Messages API. */
+export const anthropic: ProviderAdapter = {
+  request({ baseUrl, apiKey }, request) {
+    return {
+      url: `${baseUrl}/messages`,
+      headers: {
+        'content-type': 'application/json',
+        'anthropic-version': API_VERSION,
+        ...(apiKey !== undefined && { 'x-api-key': apiKey }),
+      },
+      body: JSON.stringify(toMessagesRequest(request)),
+    };
+  },
+  readAnswer: readMessage,
+  openStream: (request) => new AnthropicStream(request),
+  readError: httpError,
+};

@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import { ProviderError, type ProviderFailure } from '../provider-error.js';
+import { isObject } from './json.js';
+import { retryAfterMs } from './retry-after.js';
+
+/** Google's common form of an error (google.rpc.Status with its details). */
+const details = z
+  .array(z.object({ reason: z.string().optional(), retryDelay: z.string().optional() }).catch({}))
+  .catch([]);
+
+const status = z.object({
+  code: z.number().optional().catch(undefined),
+  status: z.string().optional().catch(undefined),
+  details,
+});
+
+const BY_STATUS: ReadonlyMap<string, ProviderFailure> = new Map([
+  ['UNAUTHENTICATED', 'bad_key'],
+  ['PERMISSION_DENIED', 'bad_key'],
+  ['RESOURCE_EXHAUSTED', 'rate_limited'],
+  ['UNAVAILABLE', 'overloaded'],
+  ['INTERNAL', 'overloaded'],
+  ['UNKNOWN', 'overloaded'],
+  ['ABORTED', 'overloaded'],
+  ['CANCELLED', 'overloaded'],
+  ['DEADLINE_EXCEEDED', 'overloaded'],
+  ['NOT_FOUND', 'unknown_model'],
+  ['INVALID_ARGUMENT', 'bad_request'],
+  ['FAILED_PRECONDITION', 'bad_request'],
+  ['OUT_OF_RANGE', 'bad_request'],
+  ['UNIMPLEMENTED', 'bad_request'],
+]);
+
+/**
+ * What Gemini says of a failure, in the body of an answer or in an event of a stream.
+ *
+ * @param httpStatus without it, the code in the body.
+ * @returns undefined for a body that is no error, where there is no HTTP status that says so.
+ */
+export function geminiError(body: unknown): ProviderError | undefined;
+export function geminiError(body: unknown, httpStatus: number, headers: Headers): ProviderError;
+export function geminiError(
+  body: unknown,
+  httpStatus?: number,
+  headers?: Headers,
+): ProviderError | undefined {
+  // Asked without `alt=sse`, a stream is an array, and so is its error.
+  const answer: unknown = Array.isArray(body) ? body[0] : body;
+  const said = isObject(answer) && isObject(answer.error) ? answer.error : undefined;
+  if (!said && httpStatus === undefined) return undefined;
+  const error = status.safeParse(said).data;
+  const code = httpStatus ?? error?.code;
+  let failure = BY_STATUS.get(error?.status ?? '') ?? byHttpStatus(code);
+  let waitMs = headers && retryAfterMs(headers);
+  for (const { reason, retryDelay } of error?.details ?? []) {
+    // A wrong or expired key comes as an invalid argument.
+    if (reason === 'API_KEY_INVALID') failure = 'bad_key';
+    waitMs = delayMs(retryDelay) ?? waitMs;
+  }
+  return new ProviderError('gemini', failure, code, waitMs);
+}
+
+/** A duration of Google's is a number of seconds and an `s`: in bounds as a header's would be. */
+function delayMs(delay: string | undefined): number | undefined {
+  if (delay === undefined || !/^\d+(\.\d+)?s$/.test(delay)) return undefined;
+  return retryAfterMs(new Headers({ 'retry-after': delay.slice(0, -1) }));
+}
+
+/** For what stands in front of Gemini and speaks otherwise. */
+function byHttpStatus(code: number | undefined): ProviderFailure {
+  if (code === undefined || code < 400) return 'garbage';
+  if (code >= 500) return 'overloaded';
+  switch (code) {
+    case 401:
+    case 402:
+    case 403:
+      return 'bad_key';
+    case 404:
+      return 'unknown_model';
+    case 408:
+      return 'timeout';
+    case 413:
+      return 'too_long';
+    case 429:
+      return 'rate_limited';
+    default:
+      return 'bad_request';
+  }
+}

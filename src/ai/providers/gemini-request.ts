@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import type { ChatRequest } from '../completion.js';
+import { badRequest, parsed } from './gemini-input.js';
+import { toJson } from './gemini-json.js';
+import { toContents } from './gemini-messages.js';
+
+const functionTools = z
+  .array(
+    z.object({
+      type: z.literal('function'),
+      function: z.object({
+        name: z.string(),
+        description: z.string().nullish(),
+        parameters: z.unknown().optional(),
+      }),
+    }),
+  )
+  .nullish();
+
+const toolChoice = z
+  .union([
+    z.enum(['auto', 'none', 'required']),
+    z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) }),
+  ])
+  .nullish();
+
+const responseFormat = z
+  .discriminatedUnion('type', [
+    z.object({ type: z.literal('text') }),
+    z.object({ type: z.literal('json_object') }),
+    z.object({
+      type: z.literal('json_schema'),
+      json_schema: z.object({ schema: z.unknown().optional() }),
+    }),
+  ])
+  .nullish();
+
+const generationConfig = z.record(z.string(), z.unknown()).nullish();
+
+/**
+ * A `GenerateContentRequest`: what the chat completion asks for, with the fields that are meant for
+ * Gemini as they are, and without those that only OpenAI knows.
+ *
+ * @throws ProviderError `bad_request` for what cannot be said in that form.
+ */
+export function geminiBody(request: ChatRequest): string {
+  const tools = functionDeclarations(request.tools);
+  const body = {
+    ...toContents(request),
+    tools: tools && [{ functionDeclarations: tools }],
+    toolConfig: toolConfig(request.tool_choice, tools !== undefined),
+    generationConfig: {
+      ...parsed(generationConfig, request.generationConfig),
+      // One candidate is read, so that one is asked for.
+      candidateCount: undefined,
+      ...given({
+        maxOutputTokens: request.max_completion_tokens ?? request.max_tokens,
+        temperature: request.temperature,
+        topP: request.top_p,
+        stopSequences: typeof request.stop === 'string' ? [request.stop] : request.stop,
+        seed: request.seed,
+        presencePenalty: request.presence_penalty,
+        frequencyPenalty: request.frequency_penalty,
+        ...responseFields(request.response_format),
+      }),
+    },
+    safetySettings: request.safetySettings,
+    cachedContent: request.cachedContent,
+  };
+  return toJson(body, 'bad_request');
+}
+
+/** Without what is not there, so that it hides nothing beneath it. */
+function given(fields: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
+  );
+}
+
+function functionDeclarations(tools: unknown): readonly object[] | undefined {
+  const declared = parsed(functionTools, tools);
+  if (!declared?.length) return undefined;
+  return declared.map(({ function: { name, description, parameters } }) => ({
+    name,
+    description: description ?? undefined,
+    // Takes any JSON Schema; `parameters` would take Google's own subset.
+    parametersJsonSchema: parameters ?? undefined,
+  }));
+}
+
+function toolConfig(choice: unknown, hasTools: boolean): object | undefined {
+  const chosen = parsed(toolChoice, choice) ?? undefined;
+  if (chosen === undefined) return undefined;
+  if (!hasTools) {
+    // Gemini refuses a choice among none.
+    if (chosen === 'auto' || chosen === 'none') return undefined;
+    throw badRequest();
+  }
+  if (typeof chosen === 'object') {
+    const { name } = chosen.function;
+    return { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: [name] } };
+  }
+  const mode = { auto: 'AUTO', none: 'NONE', required: 'ANY' }[chosen];
+  return { functionCallingConfig: { mode } };
+}
+
+function responseFields(format: unknown): Readonly<Record<string, unknown>> {
+  const asked = parsed(responseFormat, format);
+  if (!asked || asked.type === 'text') return {};
+  return {
+    responseMimeType: 'application/json',
+    responseJsonSchema: asked.type === 'json_schema' ? asked.json_schema.schema : undefined,
+  };
+}

@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import type { ProviderAdapter } from './adapter.js';
+import { ProviderError } from '../provider-error.js';
+import { finishReason, readGemini, readParts, readUsage } from './gemini-answer.js';
+import { geminiError } from './gemini-error.js';
+import { geminiBody } from './gemini-request.js';
+import { GeminiStream } from './gemini-stream.js';
+import { tryParse } from './json.js';
+
+/** Speaks the Gemini API of Google AI (`generateContent`). */
+export const gemini: ProviderAdapter = {
+  request({ baseUrl, apiKey }, request) {
+    const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent';
+    return {
+      url: `${baseUrl}/models/${pathSegment(request.model)}:${method}`,
+      headers: {
+        'content-type': 'application/json',
+        ...(apiKey !== undefined && { 'x-goog-api-key': apiKey }),
+      },
+      body: geminiBody(request),
+    };
+  },
+
+  readAnswer(text, request) {
+    const { candidates, usageMetadata } = readGemini(text);
+    const { text: content, calls } = readParts(candidates?.[0]);
+    const reason = finishReason(candidates?.[0]?.finishReason, {
+      said: content !== '',
+      called: calls.length > 0,
+    });
+    const used = readUsage(usageMetadata);
+    const json = JSON.stringify({
+      id: `chatcmpl-${randomUUID()}`,
+      object: 'chat.completion',
+      created: Math.floor(Date.now() / 1000),
+      model: request.model,
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: 'assistant',
+            content: content === '' && calls.length > 0 ? null : content,
+            refusal: null,
+            ...(calls.length > 0 && { tool_calls: calls }),
+          },
+          logprobs: null,
+          finish_reason: reason,
+        },
+      ],
+      usage: used?.openAi,
+    });
+    return { json, content, usage: used?.usage };
+  },
+
+  openStream: (request) => new GeminiStream(request),
+
+  // A body that is cut off, or not Gemini's own, leaves the status to tell.
+  readError(status, headers, text) {
+    return geminiError(tryParse(text), status, headers);
+  },
+};
+
+/** @throws ProviderError `unknown_model` for a name that no address can hold (broken UTF-16). */
+function pathSegment(model: string): string {
+  try {
+    return encodeURIComponent(model);
+  } catch (cause) {
+    throw new ProviderError('gemini', 'unknown_model', undefined, undefined, { cause });
+  }
+}

@@ -1,0 +1,209 @@
+import { z } from 'zod';
+import type { ChatRequest, Completion, TokenUsage } from '../completion.js';
+import { ProviderError, type ProviderFailure } from '../provider-error.js';
+import type { ProviderName } from '../provider-names.js';
+import type { ProviderAdapter, StreamReader } from './adapter.js';
+import { isObject, tryParse } from './json.js';
+import { retryAfterMs } from './retry-after.js';
+
+const usage = z
+  .object({ prompt_tokens: z.number().int().min(0), completion_tokens: z.number().int().min(0) })
+  .nullish();
+
+/** OpenRouter's `code` is a status, OpenAI's and Groq's a word. */
+const failure = z.object({
+  code: z.union([z.string(), z.number()]).nullish(),
+  type: z.string().nullish(),
+});
+
+/** MiniMax says in here what went wrong, under 200; 0 is well. */
+const baseResponse = z.object({ status_code: z.number() }).nullish();
+
+const answer = z.object({
+  choices: z
+    .array(
+      z.object({
+        message: z.object({ content: z.string().nullish() }),
+        finish_reason: z.unknown().optional(),
+      }),
+    )
+    .min(1),
+  usage,
+  error: z.undefined().nullish(),
+});
+
+const chunk = z.object({
+  choices: z.array(z.object({ finish_reason: z.string().nullish() })).nullish(),
+  usage,
+  /** Groq's place for it. */
+  x_groq: z.object({ usage }).nullish(),
+});
+
+const withError = z.object({ error: failure });
+const withBase = z.object({ base_resp: baseResponse });
+
+/** Those who speak OpenAI's chat completions themselves: the conversation goes on as it came. */
+export function openAiCompatible(name: ProviderName): ProviderAdapter {
+  return {
+    request({ baseUrl, apiKey }, request) {
+      return {
+        url: `${baseUrl}/chat/completions`,
+        headers: {
+          'content-type': 'application/json',
+          ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+        },
+        body: JSON.stringify(
+          request.stream === true
+            ? { ...request, stream_options: withUsage(request.stream_options) }
+            : request,
+        ),
+      };
+    },
+
+    readAnswer(text) {
+      const body = parse(name, text);
+      const read = answer.safeParse(body);
+      if (!read.success) throw failureInside(name, body);
+      refuseBaseResponse(name, body);
+      return {
+        json: text,
+        content: read.data.choices[0]?.message.content ?? '',
+        usage: toUsage(read.data.usage),
+      } satisfies Completion;
+    },
+
+    openStream: (request) => new ChunkReader(name, wantsUsage(request)),
+
+    readError(status, headers, text) {
+      const said = withError.safeParse(tryParse(text));
+      const code = said.success ? said.data.error.code : undefined;
+      const type = said.success ? said.data.error.type : undefined;
+      return new ProviderError(
+        name,
+        failureOf(name, status, [code, type]),
+        status,
+        retryAfterMs(headers),
+      );
+    },
+  };
+}
+
+class ChunkReader implements StreamReader {
+  usage: TokenUsage | undefined;
+  ended = false;
+  over = false;
+
+  constructor(
+    private readonly name: ProviderName,
+    /** Whether the client asked for the chunk that tells what was used. */
+    private readonly tellUsage: boolean,
+  ) {}
+
+  read({ data }: { readonly data: string }): readonly string[] {
+    if (data === '[DONE]') {
+      this.ended = true;
+      this.over = true;
+      return [];
+    }
+    const body = parse(this.name, data);
+    const read = chunk.safeParse(body);
+    const inside = withError.safeParse(body);
+    if (!read.success || inside.success) throw failureInside(this.name, body);
+    refuseBaseResponse(this.name, body);
+    const { choices, usage: said, x_groq: groq } = read.data;
+    this.usage = toUsage(said ?? groq?.usage) ?? this.usage;
+    // Some end with the connection instead of with [DONE].
+    if (choices?.some(({ finish_reason: reason }) => reason)) this.ended = true;
+    return (choices?.length ?? 0) === 0 && said && !this.tellUsage ? [] : [data];
+  }
+}
+
+const wantsUsage = ({ stream_options: options }: ChatRequest): boolean =>
+  isObject(options) && options.include_usage === true;
+
+const withUsage = (options: unknown) => ({
+  ...(isObject(options) ? options : {}),
+  include_usage: true,
+});
+
+function toUsage(said: z.output<typeof usage>): TokenUsage | undefined {
+  if (!said) return undefined;
+  return { inputTokens: said.prompt_tokens, outputTokens: said.completion_tokens };
+}
+
+function failureInside(name: ProviderName, body: unknown): ProviderError {
+  refuseBaseResponse(name, body);
+  const said = withError.safeParse(body);
+  if (!said.success) return new ProviderError(name, 'garbage');
+  const { code, type } = said.data.error;
+  const status = Number(code);
+  return status >= 400 && status < 600
+    ? new ProviderError(name, failureOf(name, status, [type]), status)
+    : new ProviderError(name, failureOf(name, 500, [code, type]));
+}
+
+/** MiniMax's own numbers, as far as they tell something apart. */
+const BASE_FAILURES: Readonly<Record<number, ProviderFailure>> = {
+  1001: 'overloaded',
+  1002: 'rate_limited',
+  1004: 'bad_key',
+  1008: 'bad_key',
+  1026: 'refused',
+  1027: 'refused',
+  1039: 'too_long',
+  2013: 'bad_request',
+  2049: 'bad_key',
+};
+
+/** @throws ProviderError for an error under a 200. */
+function refuseBaseResponse(name: ProviderName, body: unknown): void {
+  const code = withBase.safeParse(body).data?.base_resp?.status_code ?? 0;
+  if (code !== 0) throw new ProviderError(name, BASE_FAILURES[code] ?? 'overloaded');
+}
+
+/** What the codes and types of the OpenAI format mean, whatever the status. */
+const NAMED_FAILURES = new Map<string, ProviderFailure>(
+  Object.entries({
+    context_length_exceeded: 'too_long',
+    request_too_large: 'too_long',
+    model_not_found: 'unknown_model',
+    content_filter: 'refused',
+    content_policy_violation: 'refused',
+    insufficient_quota: 'bad_key',
+    invalid_api_key: 'bad_key',
+    rate_limit_exceeded: 'rate_limited',
+  } as const),
+);
+
+function failureOf(name: ProviderName, status: number, words: readonly unknown[]): ProviderFailure {
+  for (const word of words) {
+    const known = typeof word === 'string' ? NAMED_FAILURES.get(word) : undefined;
+    if (known) return known;
+  }
+  switch (status) {
+    case 401:
+    case 402:
+      return 'bad_key';
+    case 403:
+      return name === 'openrouter' ? 'refused' : 'bad_key'; // there it is their moderation
+    case 404:
+      return 'unknown_model';
+    case 408:
+      return 'timeout';
+    case 413:
+      return 'too_long';
+    case 429:
+      return 'rate_limited';
+    default:
+      return status >= 500 ? 'overloaded' : 'bad_request';
+  }
+}
+
+function parse(name: ProviderName, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own words quote the text.
+    throw new ProviderError(name, 'garbage');
+  }
+}

@@ -1,0 +1,56 @@
+import type { ChatBody, ChatMessage, ChatRequest, TokenUsage } from './completion.js';
+
+/** What an answer may be long where the request does not say, in tokens. */
+export const DEFAULT_MAX_OUTPUT = 16_384;
+
+/** No provider counts more for one image. */
+const IMAGE_TOKENS = 8_000;
+
+/** What surrounds each message in a model's own format. */
+const MESSAGE_TOKENS = 16;
+
+/**
+ * What a call may use at most. A token is at least one byte of UTF-8, so that text never has more
+ * tokens than bytes; in fact it has about a fourth.
+ */
+export function tokenBound(request: ChatBody): number {
+  return inputBound(request) + outputBound(request) * answersOf(request);
+}
+
+/** What to reckon with where a provider does not say what was used. */
+export function usageEstimate(request: ChatBody, outputTokens: number): TokenUsage {
+  return { inputTokens: Math.ceil(inputBound(request) / 4), outputTokens };
+}
+
+/** The request with the bound that was held for it, where it has none of its own. */
+export function withOutputBound(request: ChatRequest, maxOutput = DEFAULT_MAX_OUTPUT): ChatRequest {
+  if (ownBound(request) !== undefined) return request;
+  return { ...request, max_tokens: Math.min(DEFAULT_MAX_OUTPUT, maxOutput) };
+}
+
+const ownBound = (request: ChatBody): number | undefined =>
+  request.max_completion_tokens ?? request.max_tokens;
+
+const outputBound = (request: ChatBody): number => ownBound(request) ?? DEFAULT_MAX_OUTPUT;
+
+const answersOf = ({ n }: ChatBody): number => (typeof n === 'number' && n > 1 ? n : 1);
+
+function inputBound({ messages, ...rest }: ChatBody): number {
+  let tokens = Buffer.byteLength(JSON.stringify(rest));
+  for (const message of messages) tokens += MESSAGE_TOKENS + messageBound(message);
+  return tokens;
+}
+
+function messageBound({ role: _role, content, ...rest }: ChatMessage): number {
+  let tokens = Buffer.byteLength(JSON.stringify(rest));
+  if (typeof content === 'string') return tokens + Buffer.byteLength(content);
+  if (!Array.isArray(content)) return tokens;
+  for (const part of content as readonly unknown[]) {
+    tokens += isImage(part) ? IMAGE_TOKENS : Buffer.byteLength(JSON.stringify(part) ?? '');
+  }
+  return tokens;
+}
+
+function isImage(part: unknown): boolean {
+  return typeof part === 'object' && part !== null && 'type' in part && part.type === 'image_url';
+}

@@ -1,0 +1,174 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Database } from '../database/database.js';
+import { UnavailableError } from '../errors.js';
+import { Quota, SIGN_OF_LIFE_MS, type Reservation } from './quota.js';
+import { UsageJournal } from './usage-journal.js';
+import type { UsageRecord } from './usage-record.js';
+
+/** Milliseconds in which records gather before they are written together. */
+const GATHER_MS = 20;
+/** Between two attempts while the database is out. */
+const RETRY_MS = 1_000;
+/** Records in one round trip. */
+const MAX_BATCH = 500;
+/** Records that wait for a database that is out. Beyond, no call is begun any more. */
+const MAX_WAITING = 100_000;
+/** A journal that was not touched for so long has nobody any more. */
+const ABANDONED_AFTER_MS = 4 * SIGN_OF_LIFE_MS;
+
+export interface MeterOptions {
+  readonly database: Database;
+  /** Where the journal is; survives this process. */
+  readonly folder: string;
+  readonly log: Logger;
+  /** Milliseconds after which a silent process counts as gone; for tests. */
+  readonly abandonedAfterMs?: number;
+}
+
+/**
+ * Counts what AI calls use: holds their quota before them, and records after them what they used,
+ * without waiting for the database and without losing a record when this process is killed.
+ */
+export class Meter {
+  readonly #quota: Quota;
+  readonly #journal: UsageJournal;
+  /** On the journal's open page. */
+  #waiting: UsageRecord[] = [];
+  #givenBack: string[] = [];
+  #writing: Promise<void> | undefined;
+  readonly #closing = new AbortController();
+  readonly #living: Promise<void>;
+
+  constructor(private readonly options: MeterOptions) {
+    this.#quota = new Quota(options.database);
+    this.#journal = new UsageJournal(options.folder, this.#quota.holder);
+    this.#living = this.#live();
+  }
+
+  /**
+   * Holds what a call may use. Whoever calls this then calls `record` or `giveBack`.
+   *
+   * @throws QuotaExceededError; UnavailableError when usage cannot be recorded.
+   */
+  async reserve(reservation: Reservation): Promise<void> {
+    if (this.#waiting.length >= MAX_WAITING) {
+      throw new UnavailableError('Usage cannot be recorded: the database does not answer');
+    }
+    await this.#quota.reserve(reservation);
+  }
+
+  /** Records what a call used. To be called before its answer ends. */
+  record(record: UsageRecord): void {
+    const { agentId, model, inputTokens, outputTokens, costUsd } = record;
+    const { log } = this.options;
+    log.info(
+      `[UsageLogger] Logging: ${agentId ?? 'api'} | ${model} | ` +
+        `${inputTokens}+${outputTokens} tokens | $${costUsd}`,
+    );
+    try {
+      this.#journal.append(record);
+    } catch (error) {
+      // It is still written from memory, if this process lives.
+      log.error(`[UsageLogger] Failed to log usage: ${messageOf(error)}`);
+    }
+    this.#waiting.push(record);
+    this.#write();
+  }
+
+  /** The call came to nothing: what was held for it is free. */
+  giveBack(callId: string): void {
+    this.#givenBack.push(callId);
+    this.#write();
+  }
+
+  /** Resolves when everything recorded so far is in the database. */
+  async flushed(): Promise<void> {
+    while (this.#writing !== undefined) await this.#writing;
+  }
+
+  /** Brings everything into the database; leaves the journal if it cannot within `timeoutMs`. */
+  async close(timeoutMs = 5_000): Promise<void> {
+    const giveUp = new AbortController();
+    await Promise.race([
+      this.flushed(),
+      delay(timeoutMs, undefined, { signal: giveUp.signal }).catch(() => undefined),
+    ]);
+    giveUp.abort();
+    this.#closing.abort();
+    await this.#living;
+    if (this.#writing === undefined) this.#journal.remove();
+  }
+
+  /** Takes over what processes left that were killed. */
+  async recover(): Promise<void> {
+    const { abandonedAfterMs = ABANDONED_AFTER_MS, log } = this.options;
+    for (const journal of this.#journal.abandoned(abandonedAfterMs)) {
+      const { records, unreadable } = journal.read();
+      for (let start = 0; start < records.length; start += MAX_BATCH) {
+        await this.#settle(records.slice(start, start + MAX_BATCH), []);
+      }
+      if (unreadable > 0)
+        log.error({ unreadable }, '[UsageLogger] Failed to log usage: unreadable');
+      if (records.length > 0) log.info({ count: records.length }, 'usage of a process that ended');
+      journal.remove();
+    }
+  }
+
+  #write(): void {
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = undefined;
+      if (this.#waiting.length + this.#givenBack.length > 0 && !this.#closing.signal.aborted) {
+        this.#write();
+      }
+    });
+  }
+
+  async #writeAll(): Promise<void> {
+    await delay(GATHER_MS);
+    const records = this.#waiting;
+    const givenBack = this.#givenBack;
+    this.#waiting = [];
+    this.#givenBack = [];
+    this.#journal.turn();
+    for (let start = 0; start < records.length || start === 0; start += MAX_BATCH) {
+      const part = records.slice(start, start + MAX_BATCH);
+      await this.#settleSurely(part, start === 0 ? givenBack : []);
+    }
+    if (!this.#closing.signal.aborted) this.#journal.clear();
+  }
+
+  /** Until the database takes it: a record that is given twice counts once. */
+  async #settleSurely(records: readonly UsageRecord[], givenBack: readonly string[]) {
+    while (!this.#closing.signal.aborted) {
+      try {
+        return await this.#settle(records, givenBack);
+      } catch (error) {
+        this.options.log.error(`[UsageLogger] Failed to log usage: ${messageOf(error)}`);
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  async #settle(records: readonly UsageRecord[], givenBack: readonly string[]): Promise<void> {
+    await this.options.database.sequelize.query('SELECT settle_calls($1, $2)', {
+      bind: [JSON.stringify(records), [...givenBack]],
+    });
+  }
+
+  async #live(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        this.#journal.touch();
+        await this.#quota.keep();
+        await this.recover();
+      } catch (error) {
+        this.options.log.warn({ reason: messageOf(error) }, 'usage is not kept up');
+      }
+      await delay(SIGN_OF_LIFE_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown');

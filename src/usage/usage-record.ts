@@ -1,0 +1,21 @@
+import { z } from 'zod';
+
+/** What one answered call used: a row of `usage_logs` before it is one. */
+export const usageRecord = z.strictObject({
+  callId: z.uuid(),
+  userId: z.string().min(1).max(255),
+  agentId: z.string().max(255).nullable(),
+  provider: z.string().max(50),
+  /** The model that served: `<provider>/<model>`. */
+  model: z.string().max(100),
+  inputTokens: z.number().int().min(0),
+  outputTokens: z.number().int().min(0),
+  /** US dollars with six decimals. */
+  costUsd: z.string(),
+  /** The path that was called. */
+  endpoint: z.string().max(255),
+  /** ISO 8601. */
+  at: z.string(),
+});
+
+export type UsageRecord = z.output<typeof usageRecord>;

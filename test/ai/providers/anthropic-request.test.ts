@@ -1,0 +1,421 @@
+import { describe, expect, test } from 'vitest';
+import type { ChatMessage, ChatRequest } from '../../../src/ai/completion.js';
+import { anthropic } from '../../../src/ai/providers/anthropic.js';
+
+const PROVIDER = { baseUrl: 'https://api.anthropic.com/v1', apiKey: 'sk-ant-of-this-test' };
+const MODEL = 'claude-opus-4-6';
+const HELLO: ChatMessage = { role: 'user', content: 'Hello' };
+
+const wire = (request: Partial<ChatRequest> = {}) =>
+  anthropic.request(PROVIDER, { model: MODEL, messages: [HELLO], ...request });
+
+function sent(request: Partial<ChatRequest> = {}): ReturnType<typeof JSON.parse> {
+  return JSON.parse(wire(request).body);
+}
+
+const sentMessages = (...messages: ChatMessage[]) => sent({ messages }).messages;
+
+const refused = expect.objectContaining({ provider: 'anthropic', failure: 'bad_request' });
+
+test('a request goes to the Messages API with the key in its own header', () => {
+  const { url, headers } = wire();
+  expect(url).toBe('https://api.anthropic.com/v1/messages');
+  expect(headers).toEqual({
+    'content-type': 'application/json',
+    'anthropic-version': '2023-06-01',
+    'x-api-key': 'sk-ant-of-this-test',
+  });
+});
+
+test('an address that needs no key is sent none', () => {
+  const { headers } = anthropic.request(
+    { ...PROVIDER, apiKey: undefined },
+    { model: MODEL, messages: [HELLO] },
+  );
+  expect(headers).not.toHaveProperty('x-api-key');
+});
+
+test('the smallest request has the limit that Anthropic wants', () => {
+  expect(sent()).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 4096 });
+});
+
+describe('messages', () => {
+  test('system and developer messages stand apart, in their order', () => {
+    const body = sent({
+      messages: [
+        { role: 'system', content: 'Be short.' },
+        HELLO,
+        { role: 'developer', content: [{ type: 'text', text: 'Be kind.' }] },
+      ],
+    });
+    expect(body.system).toEqual([
+      { type: 'text', text: 'Be short.' },
+      { type: 'text', text: 'Be kind.' },
+    ]);
+    expect(body.messages).toEqual([HELLO]);
+  });
+
+  test('text of any script arrives as it was written', () => {
+    const content = 'Grüße, 世界 👩‍👩‍👧‍👦 \u0000 \u2028 "\\" ' + 'ع'.repeat(3);
+    expect(sentMessages({ role: 'user', content })).toEqual([{ role: 'user', content }]);
+  });
+
+  test('only role and content are sent of a message', () => {
+    expect(sentMessages({ ...HELLO, name: 'ada' })).toEqual([HELLO]);
+  });
+
+  test('parts that are not in OpenAI’s format, and what is unknown of a part, go on', () => {
+    const content = [
+      { type: 'text', text: 'What is this?', cache_control: { type: 'ephemeral' } },
+      { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'A' } },
+    ];
+    expect(sentMessages({ role: 'user', content })).toEqual([{ role: 'user', content }]);
+  });
+
+  test('empty texts and empty answers, which Anthropic refuses, are left out', () => {
+    const messages = sentMessages(
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: '' },
+          { type: 'text', text: 'Hello' },
+        ],
+      },
+      { role: 'assistant', content: '' },
+      HELLO,
+    );
+    expect(messages).toEqual([{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }, HELLO]);
+  });
+
+  test('an answer that was a refusal is told as text', () => {
+    const content = [{ type: 'refusal', refusal: 'I will not.' }];
+    expect(sentMessages(HELLO, { role: 'assistant', content })[1]).toEqual({
+      role: 'assistant',
+      content: [{ type: 'text', text: 'I will not.' }],
+    });
+  });
+
+  test.each([
+    ['a role that is not known', { role: 'narrator', content: 'Once' }],
+    ['the role of the old function calls', { role: 'function', name: 'f', content: '1' }],
+    ['content that is a number', { role: 'user', content: 7 }],
+    ['a part that is no object', { role: 'user', content: ['Hello'] }],
+  ])('%s is refused before it is sent', (_what, message) => {
+    expect(() => sentMessages(message)).toThrow(refused);
+  });
+});
+
+describe('images', () => {
+  const image = (url: unknown, others: object = {}) =>
+    sentMessages({
+      role: 'user',
+      content: [{ type: 'image_url', image_url: { url, detail: 'low' }, ...others }],
+    })[0].content[0];
+
+  test('a data: URL becomes a base64 source', () => {
+    expect(image('data:image/png;base64,iVBORw0KGgo=')).toEqual({
+      type: 'image',
+      source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' },
+    });
+  });
+
+  test('its type may be in capitals and have parameters', () => {
+    expect(image('data:IMAGE/JPEG;name=a.jpg;base64,/9j/').source).toEqual({
+      type: 'base64',
+      media_type: 'image/jpeg',
+      data: '/9j/',
+    });
+  });
+
+  test('an address becomes a url source, and what is unknown goes on', () => {
+    const cache = { cache_control: { type: 'ephemeral' } };
+    expect(image('https://example.com/a.png?b=ü', cache)).toEqual({
+      type: 'image',
+      source: { type: 'url', url: 'https://example.com/a.png?b=ü' },
+      ...cache,
+    });
+  });
+
+  test.each([
+    undefined,
+    '',
+    'a.png',
+    'file:///etc/passwd',
+    'https://',
+    'data:',
+    'data:image/png;base64,',
+    'data:image/png,rawtext',
+    'data:image/svg+xml;base64,PHN2Zy8+',
+    'data:image/png;base64',
+    `data:image/png${';a=b'.repeat(100)};base64,iVBORw0KGgo=`,
+  ])('%j is refused before it is sent', (url) => {
+    expect(() => image(url)).toThrow(refused);
+  });
+});
+
+describe('tools', () => {
+  const call = (id: string, name: string, input: string) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: input },
+  });
+  const WEATHER = {
+    type: 'function',
+    function: {
+      name: 'get_weather',
+      description: 'Tells the weather',
+      parameters: { type: 'object', properties: { city: { type: 'string' } } },
+      strict: true,
+    },
+  };
+
+  test('functions are declared with their schema', () => {
+    expect(sent({ tools: [WEATHER] }).tools).toEqual([
+      {
+        name: 'get_weather',
+        description: 'Tells the weather',
+        input_schema: WEATHER.function.parameters,
+        strict: true,
+      },
+    ]);
+  });
+
+  test('a function without parameters gets the schema that Anthropic wants', () => {
+    const now = { type: 'function', function: { name: 'now', strict: null } };
+    expect(sent({ tools: [now] }).tools).toEqual([
+      { name: 'now', input_schema: { type: 'object', properties: {} } },
+    ]);
+  });
+
+  test('Anthropic’s own tools go on as they are', () => {
+    const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
+    expect(sent({ tools: [search] }).tools).toEqual([search]);
+  });
+
+  test('calls become tool_use, and the results of one round one message', () => {
+    const messages = sentMessages(
+      HELLO,
+      {
+        role: 'assistant',
+        content: 'Let me look.',
+        tool_calls: [call('call_1', 'get_weather', '{"city":"Zürich"}'), call('call_2', 'now', '')],
+      },
+      { role: 'tool', tool_call_id: 'call_1', content: '21 °C' },
+      { role: 'tool', tool_call_id: 'call_2', content: [{ type: 'text', text: '12:00' }] },
+      { role: 'user', content: 'And now?' },
+    );
+    expect(messages).toEqual([
+      HELLO,
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: 'Let me look.' },
+          { type: 'tool_use', id: 'call_1', name: 'get_weather', input: { city: 'Zürich' } },
+          { type: 'tool_use', id: 'call_2', name: 'now', input: {} },
+        ],
+      },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'call_1', content: '21 °C' },
+          {
+            type: 'tool_result',
+            tool_use_id: 'call_2',
+            content: [{ type: 'text', text: '12:00' }],
+          },
+        ],
+      },
+      { role: 'user', content: 'And now?' },
+    ]);
+  });
+
+  test('the results of two rounds stay apart', () => {
+    const round = (id: string): ChatMessage[] => [
+      { role: 'assistant', content: null, tool_calls: [call(id, 'now', '{}')] },
+      { role: 'tool', tool_call_id: id, content: id },
+    ];
+    const messages = sentMessages(HELLO, ...round('a'), ...round('b'));
+    expect(messages.map(({ role }: ChatMessage) => role)).toEqual([
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+      'user',
+    ]);
+  });
+
+  test('ids of another provider’s model are made such as Anthropic takes', () => {
+    const messages = sentMessages(
+      HELLO,
+      { role: 'assistant', tool_calls: [call('functions.now:0', 'now', '{}')] },
+      { role: 'tool', tool_call_id: 'functions.now:0', content: '12:00' },
+    );
+    expect(messages[1].content[0].id).toBe('functions_now_0');
+    expect(messages[2].content[0].tool_use_id).toBe('functions_now_0');
+  });
+
+  test.each(['{"city":', '[1]', '"text"', 'null'])(
+    'arguments that are no JSON object are refused: %s',
+    (input) => {
+      const message = { role: 'assistant', tool_calls: [call('call_1', 'f', input)] };
+      expect(() => sentMessages(HELLO, message)).toThrow(refused);
+    },
+  );
+
+  test.each([
+    ['calls that are no list', { role: 'assistant', tool_calls: 'f' }],
+    ['a call without a function', { role: 'assistant', tool_calls: [{ id: 'call_1' }] }],
+    ['a result of no call', { role: 'tool', content: '1' }],
+  ])('%s are refused', (_what, message) => {
+    expect(() => sentMessages(HELLO, message)).toThrow(refused);
+  });
+
+  test.each([
+    ['auto', { type: 'auto' }],
+    ['none', { type: 'none' }],
+    ['required', { type: 'any' }],
+    [
+      { type: 'function', function: { name: 'get_weather' } },
+      { type: 'tool', name: 'get_weather' },
+    ],
+    [
+      { type: 'tool', name: 'get_weather' },
+      { type: 'tool', name: 'get_weather' },
+    ],
+  ])('the choice %j is said as %j', (choice, said) => {
+    expect(sent({ tools: [WEATHER], tool_choice: choice }).tool_choice).toEqual(said);
+  });
+
+  test('one call at a time is part of the choice', () => {
+    const one = (choice?: string) =>
+      sent({ tools: [WEATHER], tool_choice: choice, parallel_tool_calls: false }).tool_choice;
+    expect(one()).toEqual({ type: 'auto', disable_parallel_tool_use: true });
+    expect(one('required')).toEqual({ type: 'any', disable_parallel_tool_use: true });
+    expect(one('none')).toEqual({ type: 'none' });
+  });
+
+  test('there is no choice without tools', () => {
+    const body = sent({ tools: [], tool_choice: 'auto', parallel_tool_calls: false });
+    expect(body).not.toHaveProperty('tools');
+    expect(body).not.toHaveProperty('tool_choice');
+  });
+
+  test.each([{ tools: 'f' }, { tools: ['f'] }, { tools: [{ type: 'function' }] }])(
+    'declarations that make no sense are refused: %j',
+    (request) => {
+      expect(() => sent(request)).toThrow(refused);
+    },
+  );
+});
+
+describe('settings', () => {
+  test('the newer name of the limit goes before the older', () => {
+    expect(sent({ max_tokens: 10 }).max_tokens).toBe(10);
+    expect(sent({ max_tokens: 10, max_completion_tokens: 20 }).max_tokens).toBe(20);
+    expect(sent({ max_completion_tokens: 20 })).not.toHaveProperty('max_completion_tokens');
+  });
+
+  test.each([
+    ['END', ['END']],
+    [
+      ['END', ' \n', '.'],
+      ['END', '.'],
+    ],
+  ])('stop %j is said as %j', (stop, sequences) => {
+    expect(sent({ stop }).stop_sequences).toEqual(sequences);
+  });
+
+  test.each([null, [], '\n'])('stop %j is not said', (stop) => {
+    expect(sent({ stop })).not.toHaveProperty('stop_sequences');
+  });
+
+  test('the temperature ends at Anthropic’s highest, and goes before top_p', () => {
+    expect(sent({ temperature: 0.3 })).toMatchObject({ temperature: 0.3 });
+    expect(sent({ temperature: 1.7 })).toMatchObject({ temperature: 1 });
+    expect(sent({ top_p: 0.9 })).toMatchObject({ top_p: 0.9 });
+    expect(sent({ temperature: 0, top_p: 0.9 })).toMatchObject({ temperature: 0 });
+    expect(sent({ temperature: 0, top_p: 0.9 })).not.toHaveProperty('top_p');
+    expect(sent({ temperature: null })).not.toHaveProperty('temperature');
+  });
+
+  test.each([
+    ['claude-3-5-sonnet-20241022', true],
+    ['claude-opus-4-20250514', true],
+    ['claude-sonnet-4-5-20250929', true],
+    ['claude-opus-4-6', true],
+    ['claude-opus-4-7', false],
+    ['claude-sonnet-5', false],
+    ['claude-haiku-5-5-20260801', false],
+    ['a-model-of-their-own', true],
+  ])('%s is sent a temperature: %j', (model, taken) => {
+    expect('temperature' in sent({ model, temperature: 0.5 })).toBe(taken);
+    expect('top_p' in sent({ model, top_p: 0.5 })).toBe(taken);
+  });
+
+  test('who asks is in the metadata, unless that says so already', () => {
+    expect(sent({ user: 'u-1' }).metadata).toEqual({ user_id: 'u-1' });
+    expect(sent({ user: 'u-1', metadata: { user_id: 'u-2' } }).metadata).toEqual({
+      user_id: 'u-2',
+    });
+    expect(sent({ metadata: { team: 'blue' } })).not.toHaveProperty('metadata');
+  });
+
+  test('a stream is asked for only when it is wanted', () => {
+    expect(sent({ stream: true }).stream).toBe(true);
+    expect(sent({ stream: false })).not.toHaveProperty('stream');
+  });
+
+  test('a schema of the answer is held there too, beside other settings of the output', () => {
+    const schema = { type: 'object', properties: {}, additionalProperties: false };
+    const format = { type: 'json_schema', json_schema: { name: 'a', strict: true, schema } };
+    expect(sent({ response_format: format, output_config: { effort: 'low' } })).toMatchObject({
+      output_config: { effort: 'low', format: { type: 'json_schema', schema } },
+    });
+    expect(sent({ response_format: { type: 'json_object' } })).not.toHaveProperty('output_config');
+  });
+
+  test('what OpenAI does not know is meant for Anthropic', () => {
+    const own = {
+      thinking: { type: 'enabled', budget_tokens: 2048 },
+      top_k: 5,
+      service_tier: 'standard_only',
+      something_new: { 'naïve key': ['ß', null, 1e21] },
+    };
+    expect(sent(own)).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 4096, ...own });
+  });
+
+  test('what only OpenAI knows is left out', () => {
+    const theirs = {
+      audio: {},
+      frequency_penalty: 1,
+      logit_bias: {},
+      logprobs: true,
+      modalities: ['text'],
+      n: 1,
+      prediction: {},
+      presence_penalty: 1,
+      prompt_cache_key: 'k',
+      reasoning_effort: 'low',
+      response_format: { type: 'text' },
+      safety_identifier: 's',
+      seed: 1,
+      service_tier: 'flex',
+      store: true,
+      stream_options: { include_usage: true },
+      top_logprobs: 2,
+      verbosity: 'low',
+      web_search_options: {},
+    };
+    expect(sent(theirs)).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 4096 });
+  });
+});
+
+test('the request that came is not changed', () => {
+  const request: ChatRequest = Object.freeze({
+    model: MODEL,
+    messages: Object.freeze([Object.freeze({ ...HELLO })]),
+    stop: Object.freeze(['a']),
+    temperature: 2,
+  });
+  expect(() => anthropic.request(PROVIDER, request)).not.toThrow();
+});

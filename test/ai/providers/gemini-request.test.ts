@@ -1,0 +1,407 @@
+import { describe, expect, test } from 'vitest';
+import type { ChatMessage, ChatRequest } from '../../../src/ai/completion.js';
+import { gemini } from '../../../src/ai/providers/gemini.js';
+
+const PROVIDER = {
+  baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
+  apiKey: 'key-of-this-test',
+};
+const HELLO: ChatMessage = { role: 'user', content: 'Hello' };
+
+const wire = (request: Partial<ChatRequest> = {}) =>
+  gemini.request(PROVIDER, { model: 'gemini-2.5-flash', messages: [HELLO], ...request });
+
+function sent(request: Partial<ChatRequest> = {}): ReturnType<typeof JSON.parse> {
+  return JSON.parse(wire(request).body);
+}
+
+const refused = expect.objectContaining({ provider: 'gemini', failure: 'bad_request' });
+
+const tool = (name: string, parameters?: object) => ({
+  type: 'function',
+  function: { name, description: `does ${name}`, strict: true, ...(parameters && { parameters }) },
+});
+
+const call = (id: string, name: string, json: string, signature?: string) => ({
+  id,
+  type: 'function',
+  function: { name, arguments: json },
+  ...(signature !== undefined && {
+    extra_content: { google: { thought_signature: signature } },
+  }),
+});
+
+describe('the address', () => {
+  test('names the model and the method, and the key is in a header', () => {
+    const { url, headers } = wire();
+    expect(url).toBe(
+      'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent',
+    );
+    expect(headers).toEqual({
+      'content-type': 'application/json',
+      'x-goog-api-key': 'key-of-this-test',
+    });
+  });
+
+  test('asks for server-sent events when streaming', () => {
+    expect(wire({ stream: true }).url).toMatch(
+      /\/models\/gemini-2\.5-flash:streamGenerateContent\?alt=sse$/,
+    );
+  });
+
+  test('keeps a model name in its place', () => {
+    expect(wire({ model: '../files?x=1#y z' }).url).toMatch(
+      /\/v1beta\/models\/\.\.%2Ffiles%3Fx%3D1%23y%20z:generateContent$/,
+    );
+  });
+
+  test('cannot hold broken UTF-16: no such model', () => {
+    expect(() => wire({ model: 'gemini-\ud800' })).toThrow(
+      expect.objectContaining({ failure: 'unknown_model' }),
+    );
+  });
+
+  test('needs no key where none is set', () => {
+    const { headers } = gemini.request(
+      { ...PROVIDER, apiKey: undefined },
+      { model: 'gemini-2.5-flash', messages: [HELLO] },
+    );
+    expect(headers).not.toHaveProperty('x-goog-api-key');
+  });
+});
+
+describe('messages', () => {
+  test('the smallest request is the text alone', () => {
+    expect(sent()).toEqual({
+      contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
+      generationConfig: {},
+    });
+  });
+
+  test('system and developer messages become the system instruction, in their order', () => {
+    const body = sent({
+      messages: [
+        { role: 'system', content: 'Be short.' },
+        HELLO,
+        { role: 'assistant', content: 'Hi' },
+        { role: 'developer', content: [{ type: 'text', text: 'Be kind.' }] },
+        { role: 'user', content: [{ type: 'text', text: 'And?' }] },
+      ],
+    });
+    expect(body.systemInstruction).toEqual({
+      parts: [{ text: 'Be short.' }, { text: 'Be kind.' }],
+    });
+    expect(body.contents).toEqual([
+      { role: 'user', parts: [{ text: 'Hello' }] },
+      { role: 'model', parts: [{ text: 'Hi' }] },
+      { role: 'user', parts: [{ text: 'And?' }] },
+    ]);
+  });
+
+  test('text of any script arrives as it was written', () => {
+    const content = 'Grüße, 世界 👩‍👩‍👧‍👦 \u0000 \u2028 "\\" عربى';
+    expect(sent({ messages: [{ role: 'user', content }] }).contents[0].parts).toEqual([
+      { text: content },
+    ]);
+  });
+
+  test('images go along as data or as an address', () => {
+    const urls = [
+      'data:image/png;base64,iVBORw0KGgo=',
+      'data:image/svg+xml;charset=utf-8;base64,PHN2Zz4=',
+      'https://example.com/a/cat.JPEG?size=1',
+      'https://example.com/cat',
+      'gs://bucket/cat.webp',
+    ];
+    const { contents } = sent({
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'What is this?' },
+            ...urls.map((url) => ({ type: 'image_url', image_url: { url, detail: 'low' } })),
+          ],
+        },
+      ],
+    });
+    expect(contents[0].parts).toEqual([
+      { text: 'What is this?' },
+      { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } },
+      { inlineData: { mimeType: 'image/svg+xml', data: 'PHN2Zz4=' } },
+      { fileData: { fileUri: 'https://example.com/a/cat.JPEG?size=1', mimeType: 'image/jpeg' } },
+      { fileData: { fileUri: 'https://example.com/cat' } },
+      { fileData: { fileUri: 'gs://bucket/cat.webp', mimeType: 'image/webp' } },
+    ]);
+  });
+
+  test.each([
+    ['a role that is not known', [{ role: 'critic', content: 'Hm' }]],
+    ['nothing but instructions', [{ role: 'system', content: 'Be short.' }]],
+    ['a user who says nothing', [{ role: 'user' }]],
+    ['content that is a number', [{ role: 'user', content: 5 }]],
+    ['a part of a kind that is not known', [{ role: 'user', content: [{ type: 'smell' }] }]],
+    ['an image among the instructions', [{ role: 'system', content: [{ type: 'image_url' }] }]],
+    ['the result of a call that nobody made', [{ role: 'tool', tool_call_id: 'a', content: '' }]],
+    [
+      'arguments that are not JSON',
+      [HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '{"x":')] }],
+    ],
+    [
+      'arguments that are not an object',
+      [HELLO, { role: 'assistant', tool_calls: [call('a', 'f', '[1]')] }],
+    ],
+    [
+      'arguments that nobody could write down',
+      [
+        HELLO,
+        {
+          role: 'assistant',
+          tool_calls: [call('a', 'f', `{"x":${'['.repeat(50_000)}${']'.repeat(50_000)}}`)],
+        },
+      ],
+    ],
+    ...[
+      'data:image/png,raw',
+      'data:;base64,AAAA',
+      'data:image/png;base64',
+      'file:///etc/passwd',
+      '',
+    ].map((url): [string, ChatMessage[]] => [
+      `an image at "${url}"`,
+      [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+    ]),
+  ])('%s cannot be asked', (_what, messages: readonly ChatMessage[]) => {
+    expect(() => wire({ messages })).toThrow(refused);
+  });
+
+  test('what cannot be asked is not told in the error', () => {
+    const secret = 'my secret prompt';
+    try {
+      wire({ messages: [{ role: 'user', content: [{ type: 'text', text: [secret] }] }] });
+      expect.unreachable();
+    } catch (error) {
+      expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain(secret);
+    }
+  });
+});
+
+describe('tools', () => {
+  const TURN: readonly ChatMessage[] = [
+    { role: 'user', content: 'Weather in Paris and Kyiv?' },
+    {
+      role: 'assistant',
+      content: null,
+      tool_calls: [
+        call('call_1', 'weather', '{"city":"Paris"}', 'c2lnbmF0dXJl'),
+        call('call_2', 'weather', '{"city":"Київ","días":[1,2.5,null]}'),
+        call('call_3', 'now', ''),
+      ],
+    },
+    { role: 'tool', tool_call_id: 'call_1', content: '{"degrees":21}' },
+    { role: 'tool', tool_call_id: 'call_2', content: [{ type: 'text', text: '19 °C' }] },
+    { role: 'tool', tool_call_id: 'call_3', content: '[1,2]' },
+    { role: 'user', content: 'Thanks' },
+  ];
+
+  test('calls and their results go back, the results of one turn together', () => {
+    expect(sent({ messages: TURN }).contents).toEqual([
+      { role: 'user', parts: [{ text: 'Weather in Paris and Kyiv?' }] },
+      {
+        role: 'model',
+        parts: [
+          {
+            functionCall: { id: 'call_1', name: 'weather', args: { city: 'Paris' } },
+            thoughtSignature: 'c2lnbmF0dXJl',
+          },
+          {
+            functionCall: {
+              id: 'call_2',
+              name: 'weather',
+              args: { city: 'Київ', días: [1, 2.5, null] },
+            },
+          },
+          { functionCall: { id: 'call_3', name: 'now', args: {} } },
+        ],
+      },
+      {
+        role: 'user',
+        parts: [
+          { functionResponse: { id: 'call_1', name: 'weather', response: { degrees: 21 } } },
+          { functionResponse: { id: 'call_2', name: 'weather', response: { result: '19 °C' } } },
+          { functionResponse: { id: 'call_3', name: 'now', response: { result: '[1,2]' } } },
+        ],
+      },
+      { role: 'user', parts: [{ text: 'Thanks' }] },
+    ]);
+  });
+
+  test('results of different turns stay apart', () => {
+    const assistant = (id: string) => ({ role: 'assistant', tool_calls: [call(id, 'f', '{}')] });
+    const { contents } = sent({
+      messages: [
+        HELLO,
+        assistant('a'),
+        { role: 'tool', tool_call_id: 'a', content: 'x' },
+        assistant('b'),
+        { role: 'tool', tool_call_id: 'b', content: '{not json' },
+      ],
+    });
+    expect(contents.map(({ role }: { role: string }) => role)).toEqual([
+      'user',
+      'model',
+      'user',
+      'model',
+      'user',
+    ]);
+    expect(contents[4].parts).toEqual([
+      { functionResponse: { id: 'b', name: 'f', response: { result: '{not json' } } },
+    ]);
+  });
+
+  test('a model that wants signatures is told which calls another provider made', () => {
+    const messages = [
+      HELLO,
+      {
+        role: 'assistant',
+        content: 'Let me see.',
+        tool_calls: [
+          { ...call('toolu_1', 'f', '{}'), extra_content: { other: 'sign' } },
+          call('toolu_2', 'f', '{}'),
+        ],
+      },
+    ];
+    const signatures = (model: string) =>
+      sent({ model, messages }).contents[1].parts.map(
+        (part: { thoughtSignature?: string }) => part.thoughtSignature,
+      );
+    expect(signatures('gemini-3.8-flash')).toEqual([
+      undefined,
+      'skip_thought_signature_validator',
+      undefined,
+    ]);
+    expect(signatures('gemini-2.5-flash')).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("a call's own signature is not replaced", () => {
+    const [, { parts }] = sent({ model: 'gemini-3.8-flash', messages: TURN }).contents;
+    expect(parts.map((part: { thoughtSignature?: string }) => part.thoughtSignature)).toEqual([
+      'c2lnbmF0dXJl',
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test('a schema passes unharmed, whatever is in it', () => {
+    const parameters = {
+      type: 'object',
+      $defs: { größe: { type: ['number', 'null'], minimum: -0.5, 'x-unknown': { deep: ['☃'] } } },
+      properties: { größe: { $ref: '#/$defs/größe' }, when: { format: 'date-time' } },
+      additionalProperties: false,
+    };
+    expect(sent({ tools: [tool('set', parameters), tool('now')] }).tools).toEqual([
+      {
+        functionDeclarations: [
+          { name: 'set', description: 'does set', parametersJsonSchema: parameters },
+          { name: 'now', description: 'does now' },
+        ],
+      },
+    ]);
+  });
+
+  test.each([
+    ['auto', { mode: 'AUTO' }],
+    ['none', { mode: 'NONE' }],
+    ['required', { mode: 'ANY' }],
+    [
+      { type: 'function', function: { name: 'now' } },
+      { mode: 'ANY', allowedFunctionNames: ['now'] },
+    ],
+  ])('the choice %j is told', (choice, functionCallingConfig) => {
+    expect(sent({ tools: [tool('now')], tool_choice: choice }).toolConfig).toEqual({
+      functionCallingConfig,
+    });
+  });
+
+  test('a choice among no tools is not told, and cannot be required', () => {
+    expect(sent({ tools: [], tool_choice: 'auto' })).not.toHaveProperty('toolConfig');
+    expect(sent({ tools: [] })).not.toHaveProperty('tools');
+    expect(() => wire({ tool_choice: 'required' })).toThrow(refused);
+  });
+
+  test('tools and choices of another kind cannot be asked', () => {
+    expect(() => wire({ tools: [{ type: 'custom', custom: { name: 'x' } }] })).toThrow(refused);
+    expect(() => wire({ tools: [tool('now')], tool_choice: 'maybe' })).toThrow(refused);
+  });
+});
+
+describe('settings', () => {
+  test('what OpenAI calls otherwise is translated, what only OpenAI knows left out', () => {
+    expect(
+      sent({
+        max_tokens: 100,
+        max_completion_tokens: null as unknown as undefined,
+        temperature: 0,
+        top_p: 0.9,
+        stop: 'END',
+        seed: 7,
+        presence_penalty: 0.5,
+        frequency_penalty: -0.5,
+        n: 1,
+        user: 'somebody',
+        logit_bias: {},
+        store: true,
+        parallel_tool_calls: true,
+        stream_options: { include_usage: true },
+      }),
+    ).toEqual({
+      contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
+      generationConfig: {
+        maxOutputTokens: 100,
+        temperature: 0,
+        topP: 0.9,
+        stopSequences: ['END'],
+        seed: 7,
+        presencePenalty: 0.5,
+        frequencyPenalty: -0.5,
+      },
+    });
+  });
+
+  test('the newer name of the limit goes before the older', () => {
+    const { generationConfig } = sent({ max_tokens: 100, max_completion_tokens: 50 });
+    expect(generationConfig).toEqual({ maxOutputTokens: 50 });
+  });
+
+  test('answers can be asked for as JSON, by a schema that passes unharmed', () => {
+    const schema = { type: 'object', properties: { ä: { const: '☃' } }, 'x-own': [1] };
+    const config = (format: object) => sent({ response_format: format }).generationConfig;
+    expect(config({ type: 'text' })).toEqual({});
+    expect(config({ type: 'json_object' })).toEqual({ responseMimeType: 'application/json' });
+    expect(
+      config({ type: 'json_schema', json_schema: { name: 'x', strict: true, schema } }),
+    ).toEqual({ responseMimeType: 'application/json', responseJsonSchema: schema });
+    expect(() => config({ type: 'grammar' })).toThrow(refused);
+  });
+
+  test('what is meant for Gemini passes, but for a limit that is set otherwise', () => {
+    const safetySettings = [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_ONLY_HIGH' }];
+    const body = sent({
+      max_tokens: 10,
+      generationConfig: {
+        maxOutputTokens: 99_999,
+        candidateCount: 8,
+        topK: 5,
+        thinkingConfig: { thinkingBudget: 0 },
+      },
+      safetySettings,
+      cachedContent: 'cachedContents/abc',
+    });
+    expect(body).toMatchObject({ safetySettings, cachedContent: 'cachedContents/abc' });
+    expect(body.generationConfig).toEqual({
+      maxOutputTokens: 10,
+      topK: 5,
+      thinkingConfig: { thinkingBudget: 0 },
+    });
+    expect(() => wire({ generationConfig: 'warm' })).toThrow(refused);
+  });
+});
