@@ -2,6 +2,7 @@ import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { Completions } from '../src/ai/completions.js';
+import { ProviderHealthCheck } from '../src/ai/provider-health.js';
 import { Router } from '../src/ai/route.js';
 import { loadConfig } from '../src/config.js';
 import { connectContainers } from '../src/containers/engine-of.js';
@@ -52,10 +53,12 @@ async function main(): Promise<void> {
       log,
     }),
     router: new Router(config.providers, config.aiProvider),
+    health: new ProviderHealthCheck(config.providers),
   };
   const open: Pick<Listening, 'close'>[] = [];
   try {
     const backend = createBackend({
+      ai,
       config,
       database,
       secrets,

@@ -186,6 +186,7 @@ export function loadConfig(env: Environment = process.env) {
 
     aiProvider: readAiProvider(read),
     providers: readProviders(read),
+    aiTrustHeaders: readTrustHeaders(read, production),
     aiModelTimeoutMs: read.count('AI_MODEL_TIMEOUT_MS', 30_000, { most: 600_000 }),
 
     watchdogCheckIntervalMs: read.duration('WATCHDOG_CHECK_INTERVAL', 120_000),
@@ -271,6 +272,16 @@ function readAiProvider(read: EnvironmentReader): ProviderName {
   if (isProviderName(value)) return value;
   read.problems.push(`AI_PROVIDER must be one of ${Object.keys(PROVIDER_BASE_URLS).join(', ')}`);
   return 'openrouter';
+}
+
+/** Whether callers on this machine without a key are who their headers say. */
+function readTrustHeaders(read: EnvironmentReader, production: boolean): 'loopback' | 'never' {
+  const fallback = production ? 'never' : 'loopback';
+  const value = read.choice('AI_TRUST_HEADERS', ['loopback', 'never'], fallback);
+  if (production && value !== 'never') {
+    read.problems.push('AI_TRUST_HEADERS must be never in production');
+  }
+  return value;
 }
 
 function readProviders(read: EnvironmentReader): Partial<Record<ProviderName, ProviderConfig>> {

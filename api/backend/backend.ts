@@ -3,6 +3,8 @@ import { findApiKey } from '../../src/accounts/find-api-key.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
+import { aiChatEndpoints } from './ai-chat.js';
+import { aiEndpoints } from './ai.js';
 import type { BackendDependencies } from './dependencies.js';
 import { deploymentEndpoints } from './deployments.js';
 import { healthEndpoints } from './health.js';
@@ -11,6 +13,7 @@ import { heartbeatEndpoints } from './heartbeat.js';
 import { keyEndpoints } from './keys.js';
 import { BACKEND_LIMITS } from './limits.js';
 import { logEndpoints } from './logs.js';
+import { openAiEndpoints } from './openai.js';
 import { operationEndpoints } from './operations.js';
 import { releaseEndpoints } from './releases.js';
 import { runtimeEndpoints } from './runtime.js';
@@ -28,6 +31,9 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...logEndpoints(dependencies),
     ...hostEndpoints(dependencies),
     ...heartbeatEndpoints(dependencies),
+    ...aiEndpoints(dependencies),
+    ...aiChatEndpoints(dependencies),
+    ...openAiEndpoints(dependencies),
     ...usageEndpoints(),
     ...keyEndpoints(),
     ...healthEndpoints(dependencies),
@@ -45,6 +51,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
     limits: BACKEND_LIMITS,
     authenticate: {
       internalApiKey: config.internalApiKey,
+      believesLoopback: config.aiTrustHeaders === 'loopback',
       async apiKey(key) {
         const holder = await findApiKey(database, key, config);
         if (holder) uses.note(holder);

@@ -1,10 +1,23 @@
 import type { IncomingMessage } from 'node:http';
+import { BlockList } from 'node:net';
 import { ForbiddenError, ServiceError, UnauthorizedError } from '../../src/errors.js';
 import { bearerOf, keyMatcher } from './bearer.js';
+import { inNetworks, plainAddress } from './client-address.js';
 import { ANONYMOUS, type AgentCaller, type Auth, type Caller } from './caller.js';
-import type { ApiKeyCaller, CallerUser, InternalCaller, SessionCaller } from './caller.js';
+import type {
+  AnonymousCaller,
+  ApiKeyCaller,
+  CallerUser,
+  ClaimedCaller,
+  InternalCaller,
+  SessionCaller,
+} from './caller.js';
 import { csrfGuard } from './csrf.js';
 import { readSessionCookie } from './session-cookie.js';
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
 
 /** How a listener learns who calls. What is not given cannot be used by its endpoints. */
 export interface Authenticators {
@@ -17,6 +30,8 @@ export interface Authenticators {
   readonly agent?: (
     token: string,
   ) => Promise<{ readonly agentId: string; readonly userId: string } | undefined>;
+  /** Whether a caller without a key, on this machine, is who its headers say. */
+  readonly believesLoopback?: boolean;
   /** Finds the owner of a user's API key, with the plan that counts now. */
   readonly apiKey?: (key: string) => Promise<Omit<ApiKeyCaller, 'kind'> | undefined>;
 }
@@ -55,6 +70,15 @@ export function authentication(
     return { kind: 'api-key', keyId, userId, email, isAdmin, plan, subscription };
   }
 
+  function bearer(request: IncomingMessage): InternalCaller | Promise<ApiKeyCaller> {
+    return internal.matches(request) ? internal.check(request) : apiKey(request);
+  }
+
+  function claimed(request: IncomingMessage): ClaimedCaller | AnonymousCaller {
+    const believed = authenticators.believesLoopback === true && isDirectLoopback(request);
+    return believed ? { kind: 'claimed', ...identityOf(request) } : ANONYMOUS;
+  }
+
   return (auth, request) => {
     switch (auth) {
       case 'none':
@@ -67,32 +91,48 @@ export function authentication(
           return session;
         });
       case 'internal':
-        return internal(request);
+        return internal.check(request);
       case 'agent':
         return agent(request);
       case 'api-key':
         return apiKey(request);
+      case 'bearer':
+        return bearer(request);
+      case 'optional-bearer':
+        return bearerOf(request) === undefined ? claimed(request) : bearer(request);
     }
   };
 }
 
-function internalKeyCheck(key: string | undefined): (request: IncomingMessage) => InternalCaller {
+function internalKeyCheck(key: string | undefined) {
   const matches = keyMatcher(key);
-  return (request) => {
-    if (key === undefined) throw new ServiceError(500, 'Server misconfigured');
-    const presented = bearerOf(request);
-    if (presented === undefined) throw new UnauthorizedError();
-    if (!matches(presented)) throw new ForbiddenError();
-
-    const id = headerOf(request, 'x-user-id');
-    const email = headerOf(request, 'x-user-email');
-    const role = headerOf(request, 'x-user-role');
-    return {
-      kind: 'internal',
-      user: id === undefined ? undefined : { id, ...(email && { email }), ...(role && { role }) },
-      subscriptionId: headerOf(request, 'x-billing-subscription-id'),
-    };
+  return {
+    matches: (request: IncomingMessage): boolean => matches(bearerOf(request) ?? ''),
+    check(request: IncomingMessage): InternalCaller {
+      if (key === undefined) throw new ServiceError(500, 'Server misconfigured');
+      const presented = bearerOf(request);
+      if (presented === undefined) throw new UnauthorizedError();
+      if (!matches(presented)) throw new ForbiddenError();
+      return { kind: 'internal', ...identityOf(request) };
+    },
   };
+}
+
+function identityOf(request: IncomingMessage): Omit<InternalCaller, 'kind'> {
+  const id = headerOf(request, 'x-user-id');
+  const email = headerOf(request, 'x-user-email');
+  const role = headerOf(request, 'x-user-role');
+  return {
+    user: id === undefined ? undefined : { id, ...(email && { email }), ...(role && { role }) },
+    plan: headerOf(request, 'x-user-plan'),
+    subscriptionId: headerOf(request, 'x-billing-subscription-id'),
+  };
+}
+
+/** From this machine, and not by way of a proxy on it. */
+function isDirectLoopback({ headers, socket }: IncomingMessage): boolean {
+  if (headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined) return false;
+  return inNetworks(LOOPBACK, plainAddress(socket.remoteAddress ?? ''));
 }
 
 function headerOf(request: IncomingMessage, name: string): string | undefined {

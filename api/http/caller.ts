@@ -27,8 +27,15 @@ export interface InternalCaller {
   /** From `x-user-id`, `x-user-email` and `x-user-role`; absent without `x-user-id`. */
   readonly user:
     { readonly id: string; readonly email?: string; readonly role?: string } | undefined;
+  /** From `x-user-plan`, as it came. */
+  readonly plan: string | undefined;
   /** From `x-billing-subscription-id`. */
   readonly subscriptionId: string | undefined;
+}
+
+/** Who a caller without a key says to be, where such headers are believed. */
+export interface ClaimedCaller extends Omit<InternalCaller, 'kind'> {
+  readonly kind: 'claimed';
 }
 
 /** An agent, by the token that its container holds. */
@@ -53,7 +60,8 @@ export interface ApiKeyCaller {
   readonly subscription: 'none' | 'active' | 'ended';
 }
 
-export type Caller = AnonymousCaller | SessionCaller | InternalCaller | AgentCaller | ApiKeyCaller;
+export type Caller =
+  AnonymousCaller | SessionCaller | InternalCaller | ClaimedCaller | AgentCaller | ApiKeyCaller;
 
 /** Which caller a handler can meet under each authentication class. */
 export interface CallerByAuth {
@@ -63,6 +71,10 @@ export interface CallerByAuth {
   internal: InternalCaller;
   agent: AgentCaller;
   'api-key': ApiKeyCaller;
+  /** The internal key or a user's API key. */
+  bearer: InternalCaller | ApiKeyCaller;
+  /** Those too; without a key whoever the headers say, or nobody. */
+  'optional-bearer': InternalCaller | ApiKeyCaller | ClaimedCaller | AnonymousCaller;
 }
 
 export type Auth = keyof CallerByAuth;

@@ -77,6 +77,8 @@ export function callerScope(caller: Caller, clientAddress: string): string {
       return `agent:${caller.agentId}`;
     case 'api-key':
       return `api-key:${caller.keyId}`;
+    case 'claimed':
+      return `claimed:${caller.user?.id ?? ''}`;
     case 'anonymous':
       return `anonymous:${clientAddress}`;
   }
@@ -91,6 +93,7 @@ function tenantOf(caller: Caller, database: Database): TenantDatabase {
     case 'agent':
     case 'api-key':
       return database.asUser(caller.userId);
+    case 'claimed':
     case 'anonymous':
       // No user has the empty id, so this tenant sees nothing.
       return database.asUser('');

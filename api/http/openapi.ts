@@ -30,6 +30,8 @@ const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
   internal: [{ internalKey: [] }],
   agent: [{ agentToken: [] }],
   'api-key': [{ apiKey: [] }],
+  bearer: [{ internalKey: [] }, { apiKey: [] }],
+  'optional-bearer': [{}, { internalKey: [] }, { apiKey: [] }],
 };
 
 const seconds = (description: string): Json => ({ description, schema: { type: 'integer' } });

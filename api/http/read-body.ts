@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { BadRequestError, ServiceError } from '../../src/errors.js';
 
@@ -24,6 +25,7 @@ export async function readJsonBody(request: IncomingMessage, wanted: boolean): P
   const bytes = await readAll(request);
   if (!wanted || bytes.length === 0) return undefined;
 
+  if (!isUtf8(bytes)) throw new BadRequestError('Request body is not valid UTF-8');
   let body: unknown;
   try {
     body = JSON.parse(bytes.toString('utf8'));

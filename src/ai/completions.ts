@@ -46,6 +46,8 @@ export interface Answered extends Served {
 }
 
 export interface Streaming extends Served {
+  /** What was used; to be asked for when the chunks have ended. */
+  usage(): TokenUsage;
   /** OpenAI `chat.completion.chunk`s as JSON. To be returned if it is not read to its end. */
   readonly chunks: AsyncGenerator<string>;
 }
@@ -82,8 +84,12 @@ export class Completions {
   /** Comes back when the answer has begun. @throws QuotaExceededError; NoAnswerError. */
   async stream(call: Call): Promise<Streaming> {
     const { result, attempt, tried } = await this.#begin(call, askForStream);
-    const chunks = await begun(this.#metered(call, attempt, result));
-    return { chunks, ...servedBy(attempt), tried };
+    let used: TokenUsage = { inputTokens: 0, outputTokens: 0 };
+    const metered = this.#metered(call, result, (usage) => {
+      used = usage;
+      this.#record(call, attempt, usage);
+    });
+    return { chunks: await begun(metered), usage: () => used, ...servedBy(attempt), tried };
   }
 
   async #begin<T>(
@@ -157,7 +163,11 @@ export class Completions {
   }
 
   /** Records before the last piece is out, and also when nobody takes the rest. */
-  async *#metered(call: Call, attempt: Attempt, stream: CompletionStream): AsyncGenerator<string> {
+  async *#metered(
+    { request }: Call,
+    stream: CompletionStream,
+    record: (usage: TokenUsage) => void,
+  ): AsyncGenerator<string> {
     let pieces = 0;
     try {
       yield ''; // where `begun` leaves it
@@ -168,7 +178,7 @@ export class Completions {
     } finally {
       await stream.chunks.return(undefined);
       // About a token a piece, where the provider has not come to say it.
-      this.#record(call, attempt, stream.usage() ?? usageEstimate(call.request, pieces));
+      record(stream.usage() ?? usageEstimate(request, pieces));
     }
   }
 

@@ -2,6 +2,7 @@ import type { Plan } from '../accounts/plans.js';
 import { NotFoundError, UnavailableError } from '../errors.js';
 import { allows, findModel, modelsOfFamily, type ModelEntry } from './catalogue.js';
 import type { Target } from './circuit.js';
+import { ModelRestrictedError } from './model-restricted-error.js';
 import type { ProviderConfig, ProviderName } from './provider-names.js';
 
 /** Who is asked, in this order; the first that answers serves. */
@@ -84,12 +85,13 @@ export class Router {
    * For a model that was asked for by its id: it, the same model at another provider, and then its
    * provider's own fallback.
    *
-   * @throws NotFoundError when there is no such model, or nobody serves it here; UnavailableError
+   * @throws ModelRestrictedError; NotFoundError when there is no such model, or nobody serves it here; UnavailableError
    *   when no provider is configured.
    */
   forModel(id: string, plan: Plan): Route {
     const asked = findModel(id);
     if (!asked) throw new NotFoundError('Model not found');
+    if (!allows(plan, asked)) throw new ModelRestrictedError(id, plan);
     const elsewhere = modelsOfFamily(asked.family).filter(({ provider }) =>
       CHAIN.includes(provider),
     );

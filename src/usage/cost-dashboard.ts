@@ -1,5 +1,5 @@
 import type { TenantDatabase } from '../database/database.js';
-import { costSql } from './report-sql.js';
+import { costSql, usedSql } from './report-sql.js';
 import { daysOf, type Period } from './period.js';
 import { report, scopeOf } from './reports.js';
 import { agentNames } from './agent-names.js';
@@ -92,16 +92,8 @@ export async function costDashboard(
 }
 
 async function hasUsage(tenant: TenantDatabase): Promise<boolean> {
-  const { userId } = tenant;
-  const found = await tenant.transaction((transaction) =>
-    tenant.models.UsageLog.findOne({
-      attributes: ['id'],
-      where: userId === undefined ? {} : { userId },
-      raw: true,
-      transaction,
-    }),
-  );
-  return found !== null;
+  const [row] = await report<{ used: boolean }>(tenant, usedSql(scopeOf(tenant)), {});
+  return row?.used === true;
 }
 
 /** Each agent's models together, under the name of the one that cost most. */

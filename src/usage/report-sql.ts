@@ -62,3 +62,7 @@ export const costSql = (scope: Scope) => `
          coalesce(sum(cost_usd) * 1000000, 0)::float8 AS micros,
          coalesce(sum(calls), 0)::float8 AS calls
   ${within(scope)} GROUP BY GROUPING SETS ((), (u.day), (agent_id, model), (model))`;
+
+/** Whether there was ever a call. */
+export const usedSql = ({ usage, ofUser }: Scope) =>
+  `SELECT EXISTS (SELECT FROM ${usage} AS u${ofUser ? ' WHERE user_id = $userId' : ''}) AS used`;

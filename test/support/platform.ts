@@ -17,6 +17,7 @@ import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
 import type { Plan } from '../../src/accounts/plans.js';
 import { Completions } from '../../src/ai/completions.js';
+import { ProviderHealthCheck } from '../../src/ai/provider-health.js';
 import { Router } from '../../src/ai/route.js';
 import { loadConfig, type Config } from '../../src/config.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
@@ -176,7 +177,19 @@ async function build(
   const nowhere = () => Connection.lazy({ address: '127.0.0.1:1' });
   const seenByApi = isDead('temporal') ? new Client({ connection: nowhere() }) : temporal.client;
 
+  const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
+  cleanups.push(() => rm(folder, { recursive: true }));
+  const meter = new Meter({ database: db, folder, log });
+  cleanups.push(() => meter.close());
+  const { providers, aiProvider, aiModelTimeoutMs: timeoutMs } = config;
+  const ai = {
+    completions: new Completions({ providers, timeoutMs, meter, log }),
+    router: new Router(providers, aiProvider),
+    health: new ProviderHealthCheck(providers),
+  };
+
   const backendParts = {
+    ai,
     config,
     database: db,
     secrets,
@@ -200,15 +213,6 @@ async function build(
   const webListening = await createWeb(webParts).listen('127.0.0.1', 0);
   cleanups.push(webListening.close);
   const bridge = isDead('docker') ? '127.0.0.1' : await containers.hostAddress();
-  const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
-  cleanups.push(() => rm(folder, { recursive: true }));
-  const meter = new Meter({ database: db, folder, log });
-  cleanups.push(() => meter.close());
-  const { providers, aiProvider, aiModelTimeoutMs: timeoutMs } = config;
-  const ai = {
-    completions: new Completions({ providers, timeoutMs, meter, log }),
-    router: new Router(providers, aiProvider),
-  };
   const agentParts = { ...ai, config, database: db };
   const forAgents = createContainersListener({ ...agentParts, log });
   const agentsListening = await forAgents.listen(bridge, 0);

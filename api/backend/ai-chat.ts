@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import type { Entitlement } from '../../src/accounts/entitlement.js';
+import type { Call, Streaming } from '../../src/ai/completions.js';
+import { NoAnswerError } from '../../src/ai/no-answer-error.js';
+import { ProviderError } from '../../src/ai/provider-error.js';
+import type { TokenUsage } from '../../src/ai/completion.js';
+import type { Served } from '../../src/ai/completions.js';
+import { BadGatewayError, ServiceError } from '../../src/errors.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { eventStream, type ServerEvent } from '../http/sse.js';
+import { callOf } from '../openai/complete.js';
+import { presentUsage } from '../openai/usage.js';
+import { aiEntitlement } from './ai-entitlement.js';
+import { chatAnswer, chatBody } from './ai-schemas.js';
+import type { BackendDependencies } from './dependencies.js';
+
+const PATH = '/api/ai/chat';
+
+/** `POST /api/ai/chat` (spec 4.8). */
+export function aiChatEndpoints({ ai, config }: BackendDependencies) {
+  return [
+    endpoint({
+      method: 'POST',
+      path: PATH,
+      summary: 'Chat completion; as server-sent events when asked for',
+      tag: 'AI',
+      auth: 'optional-bearer',
+      headers: z.object({ accept: z.string().optional() }),
+      body: chatBody,
+      responses: { 200: [chatAnswer, 'stream'] },
+      errors: [402, 403, 404, 503],
+      async handler({ body, caller, headers, signal }) {
+        const entitlement = aiEntitlement(caller, config.adminEmails);
+        const { model, taskType = 'general', stream, ...request } = body;
+        const streamed = stream === true || headers.accept?.includes('text/event-stream') === true;
+        const call = callOf({
+          entitlement,
+          agentId: null,
+          endpoint: PATH,
+          route:
+            model === undefined
+              ? ai.router.forTask(taskType, entitlement.plan)
+              : ai.router.forModel(model, entitlement.plan),
+          request: streamed ? { ...request, stream: true } : request,
+          signal,
+        });
+        try {
+          if (streamed) {
+            const streaming = await ai.completions.stream(call);
+            return eventStream(chatEvents(call, streaming, entitlement));
+          }
+          const answered = await ai.completions.answer(call);
+          const { completion, usage } = answered;
+          return reply(200, present(call, answered, completion.content, usage, entitlement));
+        } catch (error) {
+          throw error instanceof NoAnswerError ? chatRefusal(error) : error;
+        }
+      },
+    }),
+  ];
+}
+
+/** The contract knows no 502 here. */
+function chatRefusal({ refusal }: NoAnswerError): ServiceError {
+  if (!(refusal instanceof BadGatewayError)) return refusal;
+  return new ServiceError(500, refusal.message, undefined, {}, { cause: refusal.cause });
+}
+
+const chunk = z.object({
+  choices: z.array(z.object({ delta: z.object({ content: z.string().nullish() }).optional() })),
+});
+
+async function* chatEvents(
+  call: Call,
+  streaming: Streaming,
+  entitlement: Entitlement,
+): AsyncGenerator<ServerEvent> {
+  let content = '';
+  try {
+    for await (const data of streaming.chunks) {
+      const piece = chunk.safeParse(JSON.parse(data)).data?.choices[0]?.delta?.content;
+      if (!piece) continue;
+      content += piece;
+      yield { event: 'delta', data: { content: piece } };
+    }
+    yield {
+      event: 'done',
+      data: present(call, streaming, content, streaming.usage(), entitlement),
+    };
+  } catch (error) {
+    // The status has been sent: what went wrong can only be told as an event.
+    if (!(error instanceof ProviderError)) throw error;
+    yield { event: 'error', data: { error: 'The answer broke off' } };
+  }
+}
+
+function present(
+  { callId }: Call,
+  { model, provider, tried }: Served,
+  content: string,
+  usage: TokenUsage,
+  { isAdmin }: Entitlement,
+): z.infer<typeof chatAnswer> {
+  return {
+    id: callId,
+    model,
+    provider,
+    message: { role: 'assistant', content },
+    usage: presentUsage(usage),
+    timestamp: new Date().toISOString(),
+    ...(isAdmin && { attempts: [...tried] }),
+  };
+}

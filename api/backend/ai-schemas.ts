@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import type { ModelEntry } from '../../src/ai/catalogue.js';
+import { PROVIDER_BASE_URLS, type ProviderName } from '../../src/ai/provider-names.js';
+import { maxTokens } from '../openai/completion-schemas.js';
+
+export const PROVIDER_NAMES = Object.keys(PROVIDER_BASE_URLS) as [ProviderName, ...ProviderName[]];
+
+export const timestamp = z.iso.datetime();
+
+export const modelItem = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  provider: z.enum(PROVIDER_NAMES),
+  description: z.string(),
+  tags: z.array(z.string()),
+  inputCost: z.number().describe('US dollars for a million tokens'),
+  outputCost: z.number().describe('US dollars for a million tokens'),
+  contextWindow: z.number().describe('Tokens'),
+  available: z.boolean().describe('Whether its provider is configured'),
+});
+
+export function presentModelItem(entry: ModelEntry, available: boolean): z.infer<typeof modelItem> {
+  const { id, name, provider, description, tags } = entry;
+  const { inputCost, outputCost, contextWindow } = entry;
+  return {
+    id,
+    name,
+    provider,
+    description,
+    tags: [...tags],
+    inputCost,
+    outputCost,
+    contextWindow,
+    available,
+  };
+}
+
+export const taskType = z.string().min(1).max(50);
+
+export const chatBody = z.object({
+  messages: z
+    .array(z.object({ role: z.enum(['user', 'assistant', 'system']), content: z.string().min(1) }))
+    .min(1),
+  model: z.string().min(1).max(200).optional(),
+  taskType: taskType.optional(),
+  temperature: z.number().min(0).max(2).optional(),
+  top_p: z.number().min(0).max(1).optional(),
+  max_tokens: maxTokens.optional(),
+  stream: z.boolean().optional(),
+});
+
+/** For administrators alone. */
+const attempts = z.array(
+  z.strictObject({
+    provider: z.string(),
+    model: z.string(),
+    outcome: z.string(),
+    ms: z.number(),
+  }),
+);
+
+export const chatAnswer = z.strictObject({
+  id: z.string(),
+  model: z.string(),
+  provider: z.string(),
+  message: z.strictObject({ role: z.literal('assistant'), content: z.string() }),
+  usage: z.strictObject({
+    prompt_tokens: z.number(),
+    completion_tokens: z.number(),
+    total_tokens: z.number(),
+  }),
+  timestamp,
+  attempts: attempts.optional(),
+});
+
+export const tokenCount = z.number().int().min(0).max(1_000_000_000);

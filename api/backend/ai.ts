@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import { isPlan, type Plan } from '../../src/accounts/plans.js';
+import { MODELS, findModel } from '../../src/ai/catalogue.js';
+import { costOf } from '../../src/ai/cost.js';
+import { isProviderName } from '../../src/ai/provider-names.js';
+import { NotFoundError, UnavailableError } from '../../src/errors.js';
+import type { CallerByAuth } from '../http/caller.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { aiEntitlement } from './ai-entitlement.js';
+import {
+  PROVIDER_NAMES,
+  modelItem,
+  presentModelItem,
+  taskType,
+  timestamp,
+  tokenCount,
+} from './ai-schemas.js';
+import type { BackendDependencies } from './dependencies.js';
+
+const counts = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, z.number()]));
+
+/** `/api/ai/*` but for the chat (spec 4.8). */
+export function aiEndpoints({ ai, config }: BackendDependencies) {
+  const items = MODELS.map((entry) => presentModelItem(entry, ai.router.available(entry)));
+  const itemsOf = (provider: string) => items.filter((item) => item.provider === provider);
+  const now = () => new Date().toISOString();
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/ai/health',
+      summary: 'Whether the AI providers can be reached',
+      tag: 'AI',
+      auth: 'none',
+      responses: {
+        200: z.strictObject({
+          status: z.enum(['healthy', 'degraded']),
+          providers: z.partialRecord(z.enum(PROVIDER_NAMES), z.boolean()),
+          timestamp,
+        }),
+        503: z.strictObject({ status: z.literal('error'), error: z.string() }),
+      },
+      async handler() {
+        const providers = await ai.health.check();
+        const reachable = Object.values(providers);
+        if (reachable.length === 0) {
+          const error = 'No AI provider is configured';
+          return reply(503, { status: 'error' as const, error });
+        }
+        const status = reachable.every(Boolean) ? 'healthy' : 'degraded';
+        return reply(200, { status, providers, timestamp: now() });
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/ai/models',
+      summary: 'All models, with a count for each provider',
+      tag: 'AI',
+      auth: 'none',
+      responses: {
+        200: z.strictObject({
+          models: z.array(modelItem),
+          count: z.number(),
+          timestamp,
+          ...counts,
+        }),
+      },
+      handler: () =>
+        reply(200, {
+          models: items,
+          count: items.length,
+          timestamp: now(),
+          ...Object.fromEntries(PROVIDER_NAMES.map((name) => [name, itemsOf(name).length])),
+        }),
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/api/ai/models/:provider',
+      summary: "A provider's models",
+      tag: 'AI',
+      auth: 'none',
+      params: z.object({ provider: z.string().max(50) }),
+      responses: {
+        200: z.strictObject({
+          provider: z.string(),
+          models: z.array(modelItem),
+          count: z.number(),
+          timestamp,
+        }),
+      },
+      errors: [404],
+      handler({ params: { provider } }) {
+        if (!isProviderName(provider)) throw new NotFoundError('Provider not found');
+        const models = itemsOf(provider);
+        return reply(200, { provider, models, count: models.length, timestamp: now() });
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/ai/models/select',
+      summary: 'The model that a kind of task is given to',
+      tag: 'AI',
+      auth: 'bearer',
+      body: z.object({ taskType: taskType.default('general') }),
+      responses: {
+        200: z.strictObject({
+          model: z.strictObject({ id: z.string(), provider: z.string() }),
+          taskType: z.string(),
+          timestamp,
+        }),
+      },
+      errors: [404],
+      handler({ body, caller }) {
+        const [first] = routeFor(body.taskType, planOf(caller));
+        if (!first) throw new NotFoundError('No model is available for this');
+        const { provider, model } = first;
+        return reply(200, {
+          model: { id: `${provider}/${model}`, provider },
+          taskType: body.taskType,
+          timestamp: now(),
+        });
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/ai/estimate-cost',
+      summary: 'What so many tokens of a model cost',
+      tag: 'AI',
+      auth: 'bearer',
+      body: z.object({
+        model: z.string().min(1).max(200),
+        inputTokens: tokenCount,
+        outputTokens: tokenCount,
+      }),
+      responses: {
+        200: z.strictObject({
+          model: z.string(),
+          inputTokens: z.number(),
+          outputTokens: z.number(),
+          estimatedCost: z.number(),
+          currency: z.literal('USD'),
+          timestamp,
+        }),
+      },
+      errors: [402, 404],
+      handler({ body, caller }) {
+        aiEntitlement(caller, config.adminEmails);
+        const entry = findModel(body.model);
+        if (!entry) throw new NotFoundError('Model not found');
+        const estimatedCost = Number(costOf(entry, body));
+        return reply(200, { ...body, estimatedCost, currency: 'USD' as const, timestamp: now() });
+      },
+    }),
+  ];
+
+  /** Nothing configured is nothing to select from. */
+  function routeFor(task: string, plan: Plan) {
+    try {
+      return ai.router.forTask(task, plan);
+    } catch (error) {
+      if (error instanceof UnavailableError) return [];
+      throw error;
+    }
+  }
+}
+
+/** To select is not to use: without a plan all models are looked at. */
+function planOf(caller: CallerByAuth['bearer']): Plan {
+  return isPlan(caller.plan) ? caller.plan : 'network';
+}

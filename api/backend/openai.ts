@@ -1,0 +1,60 @@
+import { MODELS, allows } from '../../src/ai/catalogue.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { complete, requestOf } from '../openai/complete.js';
+import { completionBody, modelList, presentModel } from '../openai/completion-schemas.js';
+import { aiEntitlement } from './ai-entitlement.js';
+import type { BackendDependencies } from './dependencies.js';
+
+const PATH = '/v1/chat/completions';
+
+/** What OpenAI's clients send where their user did not choose. */
+const AUTO = 'auto';
+
+/** The OpenAI-compatible endpoints (decision 22), for programs with a user's API key. */
+export function openAiEndpoints({ ai, config }: BackendDependencies) {
+  return [
+    endpoint({
+      method: 'POST',
+      path: PATH,
+      summary: "Chat completion in OpenAI's format, streaming or whole",
+      tag: 'AI',
+      auth: 'bearer',
+      body: completionBody,
+      responses: { 200: 'stream' },
+      errors: [402, 403, 404, 429, 502, 503],
+      handler({ body, caller, signal }) {
+        const entitlement = aiEntitlement(caller, config.adminEmails);
+        const { model = AUTO } = body;
+        return complete(ai.completions, {
+          entitlement,
+          agentId: null,
+          endpoint: PATH,
+          route:
+            model === AUTO
+              ? ai.router.forTask('general', entitlement.plan)
+              : ai.router.forModel(model, entitlement.plan),
+          request: requestOf(body),
+          signal,
+        });
+      },
+    }),
+    endpoint({
+      method: 'GET',
+      path: '/v1/models',
+      summary: "The models that the caller may name, in OpenAI's format",
+      tag: 'AI',
+      auth: 'bearer',
+      responses: { 200: modelList },
+      errors: [402],
+      handler({ caller }) {
+        const { plan } = aiEntitlement(caller, config.adminEmails);
+        const models = MODELS.filter((entry) => ai.router.available(entry) && allows(plan, entry));
+        return reply(200, {
+          object: 'list' as const,
+          data: models.map(({ id, provider }) => presentModel(id, provider)),
+        });
+      },
+    }),
+  ];
+}
