@@ -1,16 +1,12 @@
-import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { Completions } from '../src/ai/completions.js';
-import { ProviderHealthCheck } from '../src/ai/provider-health.js';
-import { Router } from '../src/ai/route.js';
+import { createAi } from '../src/ai/ai.js';
 import { loadConfig } from '../src/config.js';
 import { connectContainers } from '../src/containers/engine-of.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { tellProblem, tellReady, toldToEnd } from '../src/process-life.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
-import { Meter } from '../src/usage/meter.js';
 import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
 import type { Listening } from './http/server.js';
@@ -40,21 +36,7 @@ async function main(): Promise<void> {
   const temporal = new Client({ connection, namespace });
   const supervisors = new Supervisors(temporal, config.temporalUiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(temporal);
-  const meter = new Meter({
-    database,
-    folder: path.join(config.dataDir, 'usage-journal'),
-    log,
-  });
-  const ai = {
-    completions: new Completions({
-      providers: config.providers,
-      timeoutMs: config.aiModelTimeoutMs,
-      meter,
-      log,
-    }),
-    router: new Router(config.providers, config.aiProvider),
-    health: new ProviderHealthCheck(config.providers),
-  };
+  const ai = createAi({ config, database, log });
   const open: Pick<Listening, 'close'>[] = [];
   try {
     const backend = createBackend({
@@ -69,14 +51,14 @@ async function main(): Promise<void> {
     });
     open.push(await backend.listen(config.host, config.backendPort));
     const client = new BackendClient(config.backendUrl, config.internalApiKey);
-    const web = createWeb({ config, database, secrets, backend: client, log });
+    const web = createWeb({ ai, config, database, secrets, backend: client, log });
     open.push(await web.listen(config.host, config.webPort));
-    open.push(await serveAgents({ ...ai, config, containers, database, log }));
+    open.push(await serveAgents({ ai, config, containers, database, log }));
     tellReady();
     await ended;
   } finally {
     await Promise.all(open.map((listening) => listening.close()));
-    await meter.close();
+    await ai.meter.close();
     await connection.close();
     await database.close();
   }

@@ -1,39 +1,7 @@
 import { z } from 'zod';
-import type { ModelEntry } from '../../src/ai/catalogue.js';
-import { PROVIDER_BASE_URLS, type ProviderName } from '../../src/ai/provider-names.js';
 import { maxTokens } from '../openai/completion-schemas.js';
 
-export const PROVIDER_NAMES = Object.keys(PROVIDER_BASE_URLS) as [ProviderName, ...ProviderName[]];
-
 export const timestamp = z.iso.datetime();
-
-export const modelItem = z.strictObject({
-  id: z.string(),
-  name: z.string(),
-  provider: z.enum(PROVIDER_NAMES),
-  description: z.string(),
-  tags: z.array(z.string()),
-  inputCost: z.number().describe('US dollars for a million tokens'),
-  outputCost: z.number().describe('US dollars for a million tokens'),
-  contextWindow: z.number().describe('Tokens'),
-  available: z.boolean().describe('Whether its provider is configured'),
-});
-
-export function presentModelItem(entry: ModelEntry, available: boolean): z.infer<typeof modelItem> {
-  const { id, name, provider, description, tags } = entry;
-  const { inputCost, outputCost, contextWindow } = entry;
-  return {
-    id,
-    name,
-    provider,
-    description,
-    tags: [...tags],
-    inputCost,
-    outputCost,
-    contextWindow,
-    available,
-  };
-}
 
 export const taskType = z.string().min(1).max(50);
 

@@ -6,16 +6,10 @@ import { isProviderName } from '../../src/ai/provider-names.js';
 import { NotFoundError, UnavailableError } from '../../src/errors.js';
 import type { CallerByAuth } from '../http/caller.js';
 import { endpoint } from '../http/endpoint.js';
+import { PROVIDER_NAMES, modelItem, presentModelItem } from '../http/model-schemas.js';
 import { reply } from '../http/reply.js';
 import { aiEntitlement } from './ai-entitlement.js';
-import {
-  PROVIDER_NAMES,
-  modelItem,
-  presentModelItem,
-  taskType,
-  timestamp,
-  tokenCount,
-} from './ai-schemas.js';
+import { taskType, timestamp, tokenCount } from './ai-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
 
 const counts = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, z.number()]));

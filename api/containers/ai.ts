@@ -1,8 +1,7 @@
 import { entitlementOf } from '../../src/accounts/entitlement.js';
 import { AGENT_MODEL } from '../../src/agents/agent-specs.js';
 import { getAgent } from '../../src/agents/agents.js';
-import type { Completions } from '../../src/ai/completions.js';
-import type { Router } from '../../src/ai/route.js';
+import type { Ai } from '../../src/ai/ai.js';
 import type { Config } from '../../src/config.js';
 import type { Database } from '../../src/database/database.js';
 import { endpoint } from '../http/endpoint.js';
@@ -14,8 +13,7 @@ import { completionBody, modelList, presentModel } from '../openai/completion-sc
 export interface AgentAiDependencies {
   readonly config: Config;
   readonly database: Database;
-  readonly completions: Completions;
-  readonly router: Router;
+  readonly ai: Ai;
 }
 
 const PATH = '/v1/chat/completions';
@@ -25,7 +23,7 @@ const PATH = '/v1/chat/completions';
  * use is their owner's.
  */
 export function agentAiEndpoints(dependencies: AgentAiDependencies) {
-  const { completions, config, database, router } = dependencies;
+  const { ai, config, database } = dependencies;
   return [
     endpoint({
       method: 'POST',
@@ -39,11 +37,11 @@ export function agentAiEndpoints(dependencies: AgentAiDependencies) {
       async handler({ body, caller, signal, tenant }) {
         const agent = await getAgent(tenant, caller.agentId);
         const entitlement = await entitlementOf(database, caller.userId, config);
-        return complete(completions, {
+        return complete(ai.completions, {
           entitlement,
           agentId: agent.id,
           endpoint: PATH,
-          route: router.forAgent(agent, entitlement.plan),
+          route: ai.router.forAgent(agent, entitlement.plan),
           request: requestOf(body),
           signal,
         });

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { Ai } from '../../src/ai/ai.js';
 import type { Config } from '../../src/config.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
@@ -6,6 +7,7 @@ import type { BackendClient } from './backend-client.js';
 
 /** What the web API's endpoints work with. It reaches containers and workflows by the backend only. */
 export interface WebDependencies {
+  readonly ai: Ai;
   readonly config: Config;
   readonly database: Database;
   readonly secrets: SecretBox;

@@ -12,6 +12,7 @@ export const WEB_LIMITS: readonly RateLimit[] = [
   under('chat', '/api/chat', 60),
   under('instance', '/api/instance', 30),
   under('register', '/api/register', UNSTATED),
+  { ...under('demo', '/api/demo/chat', UNSTATED), message: 'Too many requests' },
   // To hash a key by bcrypt keeps the process for some 70 ms.
   { ...under('keys', '/api/keys', UNSTATED), applies: isKeyCreation },
 ];

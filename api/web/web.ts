@@ -4,6 +4,7 @@ import { accountEndpoints } from './accounts.js';
 import { agentEndpoints } from './agents.js';
 import { chatEndpoints } from './chat.js';
 import { costEndpoints } from './cost.js';
+import { demoEndpoints } from './demo.js';
 import type { WebDependencies } from './dependencies.js';
 import { healthEndpoints } from './health.js';
 import { heartbeatEndpoints } from './heartbeat.js';
@@ -11,6 +12,7 @@ import { instanceEndpoints } from './instance.js';
 import { keyEndpoints } from './keys.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { WEB_LIMITS } from './limits.js';
+import { modelEndpoints } from './models.js';
 import { provisionEndpoints } from './provision.js';
 
 /** Every endpoint of the web API. */
@@ -23,6 +25,8 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...provisionEndpoints(dependencies),
     ...chatEndpoints(dependencies),
     ...heartbeatEndpoints(dependencies),
+    ...demoEndpoints(dependencies),
+    ...modelEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
     ...healthEndpoints(),

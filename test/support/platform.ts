@@ -16,14 +16,12 @@ import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
 import type { Plan } from '../../src/accounts/plans.js';
-import { Completions } from '../../src/ai/completions.js';
-import { ProviderHealthCheck } from '../../src/ai/provider-health.js';
-import { Router } from '../../src/ai/route.js';
+import { createAi } from '../../src/ai/ai.js';
 import { loadConfig, type Config } from '../../src/config.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import { Database } from '../../src/database/database.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
-import { Meter } from '../../src/usage/meter.js';
+import type { Meter } from '../../src/usage/meter.js';
 import { followEngine } from '../../worker/follow-engine.js';
 import { createWorkers } from '../../worker/platform-worker.js';
 import { keepReporting } from '../../worker/report-host.js';
@@ -179,14 +177,8 @@ async function build(
 
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
   cleanups.push(() => rm(folder, { recursive: true }));
-  const meter = new Meter({ database: db, folder, log });
-  cleanups.push(() => meter.close());
-  const { providers, aiProvider, aiModelTimeoutMs: timeoutMs } = config;
-  const ai = {
-    completions: new Completions({ providers, timeoutMs, meter, log }),
-    router: new Router(providers, aiProvider),
-    health: new ProviderHealthCheck(providers),
-  };
+  const ai = createAi({ config: { ...config, dataDir: folder }, database: db, log });
+  cleanups.push(() => ai.meter.close());
 
   const backendParts = {
     ai,
@@ -201,6 +193,7 @@ async function build(
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
   cleanups.push(backendListening.close);
   const webParts = {
+    ai,
     config,
     database: db,
     secrets,
@@ -213,7 +206,7 @@ async function build(
   const webListening = await createWeb(webParts).listen('127.0.0.1', 0);
   cleanups.push(webListening.close);
   const bridge = isDead('docker') ? '127.0.0.1' : await containers.hostAddress();
-  const agentParts = { ...ai, config, database: db };
+  const agentParts = { ai, config, database: db };
   const forAgents = createContainersListener({ ...agentParts, log });
   const agentsListening = await forAgents.listen(bridge, 0);
   cleanups.push(agentsListening.close);
@@ -297,7 +290,7 @@ async function build(
     temporal,
     supervisors,
     provider,
-    meter,
+    meter: ai.meter,
     secrets,
     log,
     logged: lines,

@@ -1,0 +1,137 @@
+import { z } from 'zod';
+import type { ChatMessage } from '../../src/ai/completion.js';
+import { demoModels, findDemoModel } from '../../src/ai/demo-models.js';
+import { NoAnswerError } from '../../src/ai/no-answer-error.js';
+import {
+  BadRequestError,
+  ServiceError,
+  TooManyRequestsError,
+  UnavailableError,
+} from '../../src/errors.js';
+import { endpoint } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { callOf } from '../openai/complete.js';
+import { presentUsage } from '../openai/usage.js';
+import type { WebDependencies } from './dependencies.js';
+
+const PATH = '/api/demo/chat';
+
+/** Spec 4.6 and 8. */
+const MAX_TOKENS = 1_024;
+const MAX_ENTRY_LENGTH = 4_000;
+const MAX_ENTRIES = 50;
+
+/** On whose account the demo is: it has the quota of a `label` subscriber. */
+const DEMO = { userId: 'demo', plan: 'label', isAdmin: false } as const;
+
+const entry = z.object({ role: z.string(), content: z.string() });
+
+/** The keyless demo chat (spec 4.6). */
+export function demoEndpoints({ ai }: WebDependencies) {
+  const models = demoModels((each) => ai.router.available(each));
+  return [
+    endpoint({
+      method: 'GET',
+      path: PATH,
+      summary: 'What the demo chat offers',
+      tag: 'Demo',
+      auth: 'none',
+      responses: {
+        200: z.strictObject({
+          models: z.array(
+            z.strictObject({ id: z.string(), name: z.string(), provider: z.string() }),
+          ),
+          mode: z.literal('demo'),
+          message: z.string(),
+        }),
+      },
+      handler: () =>
+        reply(200, {
+          models: models.map(({ id, name, provider }) => ({ id, name, provider })),
+          mode: 'demo' as const,
+          message: 'A demo without an account: short answers, and only so many a minute.',
+        }),
+    }),
+    endpoint({
+      method: 'POST',
+      path: PATH,
+      summary: 'Ask a model without an account',
+      tag: 'Demo',
+      auth: 'none',
+      body: z.object({
+        message: z
+          .string({ error: 'Message required' })
+          .trim()
+          .min(1, { error: 'Message required' })
+          .max(MAX_ENTRY_LENGTH),
+        model: z.string().max(200).optional(),
+        mode: z.string().max(50).optional(),
+        conversation: z.array(entry).optional(),
+      }),
+      responses: {
+        200: z.strictObject({
+          id: z.string(),
+          model: z.string(),
+          message: z.string(),
+          usage: z.strictObject({
+            prompt_tokens: z.number(),
+            completion_tokens: z.number(),
+            total_tokens: z.number(),
+          }),
+          done: z.literal(true),
+        }),
+      },
+      errors: [429, 503],
+      async handler({ body, signal }) {
+        const asked = body.model === undefined ? models[0] : findDemoModel(body.model);
+        if (!asked) throw new BadRequestError('model must be one of those that GET lists');
+        const call = callOf({
+          entitlement: DEMO,
+          agentId: 'demo-chat',
+          endpoint: PATH,
+          route: routeTo(asked.id),
+          request: {
+            messages: [...said(body.conversation ?? []), { role: 'user', content: body.message }],
+            max_tokens: MAX_TOKENS,
+          },
+          signal,
+        });
+        try {
+          const { completion, model, usage } = await ai.completions.answer(call);
+          return reply(200, {
+            id: call.callId,
+            model,
+            message: completion.content,
+            usage: presentUsage(usage),
+            done: true as const,
+          });
+        } catch (error) {
+          if (error instanceof TooManyRequestsError) throw tooMany();
+          if (!(error instanceof NoAnswerError)) throw error;
+          if (error.refusal instanceof TooManyRequestsError) throw tooMany();
+          throw new ServiceError(500, 'Failed to get response', undefined, {}, { cause: error });
+        }
+      },
+    }),
+  ];
+
+  /** The demo may ask for what it lists, whatever plan has it. */
+  function routeTo(id: string) {
+    try {
+      return ai.router.forModel(id, 'network');
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      throw new UnavailableError('Demo unavailable — service not configured.', { cause: error });
+    }
+  }
+}
+
+const tooMany = () => new TooManyRequestsError('Too many requests');
+
+/** What the visitor said before; what is said to be a model's answer is not taken from them. */
+function said(conversation: readonly z.infer<typeof entry>[]): ChatMessage[] {
+  return conversation
+    .filter(({ role, content }) => role === 'user' && content !== '')
+    .slice(-MAX_ENTRIES)
+    .map(({ content }) => ({ role: 'user', content: content.slice(0, MAX_ENTRY_LENGTH) }));
+}

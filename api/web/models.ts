@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { entitlementOf } from '../../src/accounts/entitlement.js';
+import { MODELS, allows } from '../../src/ai/catalogue.js';
+import { PaymentRequiredError } from '../../src/errors.js';
+import { endpoint } from '../http/endpoint.js';
+import { modelItem, presentModelItem } from '../http/model-schemas.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+
+/** `GET /api/models`: the models on offer, and which of them the user's plan has. */
+export function modelEndpoints({ ai, config, database }: WebDependencies) {
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/models',
+      summary: 'The models, and which of them your plan has',
+      tag: 'AI',
+      auth: 'session',
+      responses: {
+        200: z.strictObject({
+          models: z.array(modelItem.extend({ allowed: z.boolean() })),
+          count: z.number(),
+        }),
+      },
+      async handler({ caller }) {
+        const plan = await planOf(caller.user.id);
+        const models = MODELS.map((entry) => ({
+          ...presentModelItem(entry, ai.router.available(entry)),
+          allowed: plan !== undefined && allows(plan, entry),
+        }));
+        return reply(200, { models, count: models.length });
+      },
+    }),
+  ];
+
+  async function planOf(userId: string) {
+    try {
+      return (await entitlementOf(database, userId, config)).plan;
+    } catch (error) {
+      if (error instanceof PaymentRequiredError) return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import { MODELS, findModel, type ModelEntry } from './catalogue.js';
+
+/** The six of the demo chat (spec 4.6): the cheap ones. */
+const FAMILIES: readonly string[] = [
+  'gpt-6-luna',
+  'gemini-2.5-flash',
+  'gpt-oss-120b',
+  'claude-haiku-5-5',
+  'gemini-3.8-flash',
+  'gpt-oss-20b',
+];
+
+/** Each at the first provider that can be had, or else at openrouter, which has them all. */
+export function demoModels(available: (entry: ModelEntry) => boolean): ModelEntry[] {
+  return FAMILIES.flatMap((family) => {
+    const entries = MODELS.filter((entry) => entry.family === family);
+    return (
+      entries.find(available) ?? entries.find(({ provider }) => provider === 'openrouter') ?? []
+    );
+  });
+}
+
+/** A model of the demo by its id; none for one that is not offered there. */
+export function findDemoModel(id: string): ModelEntry | undefined {
+  const entry = findModel(id);
+  return entry && FAMILIES.includes(entry.family) ? entry : undefined;
+}
