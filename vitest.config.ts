@@ -6,7 +6,7 @@ const WORKFLOWS = ['test/workflows/**/*.test.ts'];
 const WHOLE = ['test/scripts/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/bench/**/*.test.ts'];
 const CONTAINERS = ['test/containers/**/*.test.ts', 'test/agent-image/**/*.test.ts'];
 /** The product in one process on all engines (test/support/platform.ts). */
-const PLATFORM = ['test/{agents,ai,backend,chat,logs,web}/**/*.test.ts'];
+const PLATFORM = ['test/{agents,ai,backend,chat,logs,metrics,web}/**/*.test.ts'];
 
 /**
  * Engines of other people's making, killed and restarted on a busy machine: in CI a test that fails

@@ -5,11 +5,13 @@ import { loadConfig } from '../src/config.js';
 import { connectContainers } from '../src/containers/engine-of.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
+import { Metrics } from '../src/metrics.js';
 import { tellProblem, tellReady, toldToEnd } from '../src/process-life.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
 import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
 import type { Listening } from './http/server.js';
+import { createMetricsListener } from './metrics/metrics.js';
 import { HeartbeatSchedules } from './temporal/heartbeat-schedules.js';
 import { Supervisors } from './temporal/supervisors.js';
 import { BackendClient } from './web/backend-client.js';
@@ -36,7 +38,8 @@ async function main(): Promise<void> {
   const temporal = new Client({ connection, namespace });
   const supervisors = new Supervisors(temporal, config.temporalUiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(temporal);
-  const ai = createAi({ config, database, log });
+  const metrics = new Metrics();
+  const ai = createAi({ config, database, log, onTried: (tried) => metrics.tried(tried) });
   const open: Pick<Listening, 'close'>[] = [];
   try {
     const backend = createBackend({
@@ -54,6 +57,8 @@ async function main(): Promise<void> {
     const web = createWeb({ ai, config, database, secrets, backend: client, log });
     open.push(await web.listen(config.host, config.webPort));
     open.push(await serveAgents({ ai, config, containers, database, log }));
+    const forOperators = createMetricsListener({ config, database, metrics, log });
+    open.push(await forOperators.listen(config.host, config.metricsPort));
     tellReady();
     await ended;
   } finally {

@@ -46,6 +46,7 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   }
   await requirePort('WEB_PORT', config.webPort, config.host);
   await requirePort('BACKEND_PORT', config.backendPort, config.host);
+  await requirePort('METRICS_PORT', config.metricsPort, config.host);
 
   const platform = new Platform(settings, loadSecrets(dataDir), process.env);
   cleanups.push(() => platform.stop());

@@ -204,6 +204,7 @@ export function loadConfig(env: Environment = process.env) {
 
     dataDir: read.text('DATA_DIR', '.data'),
     cacheDir: read.text('CACHE_DIR', defaultCacheDir(env)),
+    metricsPort: read.port('METRICS_PORT', 9464),
     logLevel: read.choice('LOG_LEVEL', ['debug', 'info', 'warn', 'error', 'silent'], 'info'),
   } as const;
 

@@ -54,7 +54,7 @@ export function aiChatEndpoints({ ai, config }: BackendDependencies) {
           const { completion, usage } = answered;
           return reply(200, present(call, answered, completion.content, usage, entitlement));
         } catch (error) {
-          throw error instanceof NoAnswerError ? chatRefusal(error) : error;
+          throw error instanceof NoAnswerError ? chatRefusal(error, entitlement) : error;
         }
       },
     }),
@@ -62,9 +62,11 @@ export function aiChatEndpoints({ ai, config }: BackendDependencies) {
 }
 
 /** The contract knows no 502 here. */
-function chatRefusal({ refusal }: NoAnswerError): ServiceError {
-  if (!(refusal instanceof BadGatewayError)) return refusal;
-  return new ServiceError(500, refusal.message, undefined, {}, { cause: refusal.cause });
+function chatRefusal({ refusal, tried }: NoAnswerError, { isAdmin }: Entitlement): ServiceError {
+  const { cause, code, facts, message } = refusal;
+  const status = refusal instanceof BadGatewayError ? 500 : refusal.status;
+  const told = isAdmin ? { ...facts, attempts: tried } : facts;
+  return new ServiceError(status, message, code, told, { cause });
 }
 
 const chunk = z.object({

@@ -24,8 +24,8 @@ export function aiEntitlement(
       return entitled(caller.userId, caller.isAdmin, caller.plan);
     case 'internal':
     case 'claimed': {
-      const { plan, subscriptionId, user } = caller;
-      const isAdmin = adminEmails.includes(user?.email?.toLowerCase() ?? '');
+      const { email, plan, subscriptionId, user } = caller;
+      const isAdmin = adminEmails.includes(email?.toLowerCase() ?? '');
       const found = entitled(user?.id ?? ANONYMOUS_USER, isAdmin, isPlan(plan) ? plan : undefined);
       if (!isAdmin && subscriptionId === undefined) throw subscriptionRequired();
       return found;

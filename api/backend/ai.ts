@@ -160,5 +160,6 @@ export function aiEndpoints({ ai, config }: BackendDependencies) {
 
 /** To select is not to use: without a plan all models are looked at. */
 function planOf(caller: CallerByAuth['bearer']): Plan {
-  return isPlan(caller.plan) ? caller.plan : 'network';
+  const isAdmin = caller.kind === 'api-key' && caller.isAdmin;
+  return !isAdmin && isPlan(caller.plan) ? caller.plan : 'network';
 }

@@ -1,6 +1,7 @@
 import { ApiKeyUses } from '../../src/accounts/api-key-uses.js';
 import { findApiKey } from '../../src/accounts/find-api-key.js';
 import { createListener, type Listener } from '../http/listener.js';
+import { agentToolEndpoints } from './agent-tools.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
@@ -25,6 +26,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...agentEndpoints(dependencies),
     ...operationEndpoints(dependencies),
     ...releaseEndpoints(dependencies),
+    ...agentToolEndpoints(dependencies),
     ...agentViewEndpoints(dependencies),
     ...deploymentEndpoints(dependencies),
     ...runtimeEndpoints(dependencies),

@@ -3,6 +3,7 @@ import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
 import { completionBody, modelList, presentModel } from '../openai/completion-schemas.js';
+import { OPENAI_ERRORS } from '../openai/error-form.js';
 import { aiEntitlement } from './ai-entitlement.js';
 import type { BackendDependencies } from './dependencies.js';
 
@@ -22,6 +23,7 @@ export function openAiEndpoints({ ai, config }: BackendDependencies) {
       auth: 'bearer',
       body: completionBody,
       responses: { 200: 'stream' },
+      errorForm: OPENAI_ERRORS,
       errors: [402, 403, 404, 429, 502, 503],
       handler({ body, caller, signal }) {
         const entitlement = aiEntitlement(caller, config.adminEmails);
@@ -46,6 +48,7 @@ export function openAiEndpoints({ ai, config }: BackendDependencies) {
       tag: 'AI',
       auth: 'bearer',
       responses: { 200: modelList },
+      errorForm: OPENAI_ERRORS,
       errors: [402],
       handler({ caller }) {
         const { plan } = aiEntitlement(caller, config.adminEmails);

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import type { CredentialChange } from '../../src/agents/agent-credentials.js';
 import { findAgent, getAgent } from '../../src/agents/agents.js';
 import type { OperationKind } from '../../src/agents/operation-rules.js';
 import {
@@ -56,9 +57,10 @@ export async function operate(
   agent: AgentRow,
   kind: Exclude<OperationKind, 'provision'>,
   input?: OperationInput,
+  credential?: CredentialChange,
 ): Promise<RequestedOperation> {
   const { tenant, idempotencyId: id } = context;
-  const requestedAt = await requestOperation(tenant, agent, { id, kind, input });
+  const requestedAt = await requestOperation(tenant, agent, { id, kind, input, credential });
   try {
     const requested = await supervisors.request(supervisedOf(agent), kind, id, requestedAt);
     if (requested.operationId !== id) {
@@ -74,7 +76,7 @@ export async function operate(
       userId: agent.userId,
       action: `agent.${kind}`,
       subject: agent.id,
-      detail: { operationId: requested.operationId },
+      detail: { operationId: requested.operationId, ...changed(input) },
       requestId: context.requestId,
     });
     return requested;
@@ -93,9 +95,10 @@ export async function answerOperation(
   agent: AgentRow,
   kind: Exclude<OperationKind, 'provision'>,
   input?: OperationInput,
+  credential?: CredentialChange,
 ) {
   const { query, signal, tenant } = request;
-  const { operationId, run } = await operate(dependencies, request, agent, kind, input);
+  const { operationId, run } = await operate(dependencies, request, agent, kind, input, credential);
   const operation = await waitForOperation(tenant, operationId, {
     timeoutMs: query.wait * 1_000,
     signal,
@@ -111,6 +114,14 @@ export async function answerOperation(
     },
     runHeader(run),
   );
+}
+
+/** What the audit log names of a change: never what it is changed to. */
+function changed({ skill, credential }: OperationInput = {}): Record<string, string> {
+  return {
+    ...(skill && { skill: skill.name }),
+    ...(credential && { credential: credential.name }),
+  };
 }
 
 /** What comes back from the database for it. */

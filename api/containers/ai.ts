@@ -8,6 +8,7 @@ import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
 import { completionBody, modelList, presentModel } from '../openai/completion-schemas.js';
+import { OPENAI_ERRORS } from '../openai/error-form.js';
 
 /** What the agents' AI endpoints work with. */
 export interface AgentAiDependencies {
@@ -33,6 +34,7 @@ export function agentAiEndpoints(dependencies: AgentAiDependencies) {
       auth: 'agent',
       body: completionBody,
       responses: { 200: 'stream' },
+      errorForm: OPENAI_ERRORS,
       errors: [402, 404, 429, 502, 503],
       async handler({ body, caller, signal, tenant }) {
         const agent = await getAgent(tenant, caller.agentId);
@@ -54,6 +56,7 @@ export function agentAiEndpoints(dependencies: AgentAiDependencies) {
       tag: 'AI',
       auth: 'agent',
       responses: { 200: modelList },
+      errorForm: OPENAI_ERRORS,
       handler: () =>
         reply(200, { object: 'list' as const, data: [presentModel(AGENT_MODEL, 'platform')] }),
     }),

@@ -1,6 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList } from 'node:net';
-import { ForbiddenError, ServiceError, UnauthorizedError } from '../../src/errors.js';
+import {
+  BadRequestError,
+  ForbiddenError,
+  ServiceError,
+  UnauthorizedError,
+} from '../../src/errors.js';
 import { bearerOf, keyMatcher } from './bearer.js';
 import { inNetworks, plainAddress } from './client-address.js';
 import { ANONYMOUS, type AgentCaller, type Auth, type Caller } from './caller.js';
@@ -18,6 +23,9 @@ import { readSessionCookie } from './session-cookie.js';
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
+
+/** No column takes a longer one. */
+const MAX_USER_ID = 255;
 
 /** How a listener learns who calls. What is not given cannot be used by its endpoints. */
 export interface Authenticators {
@@ -120,10 +128,14 @@ function internalKeyCheck(key: string | undefined) {
 
 function identityOf(request: IncomingMessage): Omit<InternalCaller, 'kind'> {
   const id = headerOf(request, 'x-user-id');
+  if (id !== undefined && id.length > MAX_USER_ID) {
+    throw new BadRequestError(`x-user-id must be at most ${MAX_USER_ID} characters`);
+  }
   const email = headerOf(request, 'x-user-email');
   const role = headerOf(request, 'x-user-role');
   return {
     user: id === undefined ? undefined : { id, ...(email && { email }), ...(role && { role }) },
+    email,
     plan: headerOf(request, 'x-user-plan'),
     subscriptionId: headerOf(request, 'x-billing-subscription-id'),
   };

@@ -27,6 +27,8 @@ export interface InternalCaller {
   /** From `x-user-id`, `x-user-email` and `x-user-role`; absent without `x-user-id`. */
   readonly user:
     { readonly id: string; readonly email?: string; readonly role?: string } | undefined;
+  /** From `x-user-email`, also where nobody says whose it is. */
+  readonly email: string | undefined;
   /** From `x-user-plan`, as it came. */
   readonly plan: string | undefined;
   /** From `x-billing-subscription-id`. */

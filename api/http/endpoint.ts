@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { Auth, Caller, CallerByAuth } from './caller.js';
+import type { ErrorAnswer } from './error-answer.js';
 import type { Reply, StreamReply } from './reply.js';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -57,6 +58,13 @@ export interface EndpointRequest<
   readonly idempotencyId: string;
 }
 
+/** How an endpoint words its errors. */
+export interface ErrorForm {
+  readonly schema: z.ZodType;
+  /** @returns the body, given what it is elsewhere. */
+  of(error: ErrorAnswer): unknown;
+}
+
 interface Declaration {
   readonly method: Method;
   /** Literal segments and `:name` parameters, as in `/api/agents/:id`. */
@@ -65,7 +73,7 @@ interface Declaration {
   /** The area it belongs to: groups endpoints in the reference page. */
   readonly tag: string;
   readonly auth: Auth;
-  /** Takes `Idempotency-Key`. `sealed`: its answers hold a secret, and are kept encrypted. */
+  /** Takes `Idempotency-Key`. `sealed`: what it is asked or answers holds a secret, and is kept encrypted. */
   readonly idempotent?: boolean | 'sealed';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
@@ -75,6 +83,8 @@ interface Declaration {
   readonly responses: Responses;
   /** Statuses that the handler may fail with, beside those that follow from the declaration. */
   readonly errors?: readonly number[];
+  /** Where a foreign contract has another form than `{error: <text>}`. */
+  readonly errorForm?: ErrorForm;
 }
 
 /** A declared endpoint as the listener, the OpenAPI document and walking tests see it. */

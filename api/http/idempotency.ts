@@ -13,7 +13,7 @@ export interface RequestIdentity {
   readonly key: string;
   /** Tells another request with the same key from a repetition. */
   readonly requestHash: string;
-  /** The answer's body holds a secret: it is kept encrypted. Its headers are not. */
+  /** Request or answer holds a secret: hash and body are kept encrypted. Headers are not. */
   readonly sealed: boolean;
 }
 
@@ -93,7 +93,7 @@ interface StoredRow {
 /**
  * Keeps first answers in the table `idempotency_keys`, whose primary key decides who is first.
  *
- * @param secrets what seals and opens answers that are secret; without it they are refused.
+ * @param secrets what seals and opens what is secret; without it such requests are refused.
  */
 export function idempotency(database: Database, secrets?: SecretBox): OncePerKey {
   function query<Row extends object>(sql: string, bind: readonly unknown[]): Promise<Row[]> {
@@ -107,8 +107,9 @@ export function idempotency(database: Database, secrets?: SecretBox): OncePerKey
   }
 
   return async (identity, work) => {
-    const { caller, route, key, requestHash } = identity;
+    const { caller, route, key } = identity;
     const vault = identity.sealed ? vaultOf(identity, secrets) : CLEAR;
+    const requestHash = vault.hash(identity.requestHash);
     const [claim] = await query<{ lock: string }>(CLAIM, [caller, route, key, requestHash]);
     if (claim === undefined) {
       const [stored] = await query<StoredRow>(READ, [caller, route, key]);
@@ -128,19 +129,26 @@ export function idempotency(database: Database, secrets?: SecretBox): OncePerKey
   };
 }
 
-/** How the text of an answer lies in the table. */
+/** How a request's hash, and the text of its answer, lie in the table. */
 interface Vault {
+  hash(requestHash: string): string;
   put(text: string): string;
   take(stored: string): string;
 }
 
-const CLEAR: Vault = { put: (text) => text, take: (stored) => stored };
+const CLEAR: Vault = {
+  hash: (requestHash) => requestHash,
+  put: (text) => text,
+  take: (stored) => stored,
+};
 
 /** Sealed for this one request: the answer to another, put in its place, does not open. */
 function vaultOf({ caller, route, key }: RequestIdentity, secrets: SecretBox | undefined): Vault {
   if (secrets === undefined) throw new TypeError('a listener with sealed answers needs secrets');
   const context = `idempotency/${JSON.stringify([caller, route, key])}`;
   return {
+    // A short secret could be guessed from a plain hash of all that surrounds it.
+    hash: (requestHash) => secrets.digest(requestHash, context),
     put: (text) => secrets.seal(text, context),
     take: (stored) => secrets.open(stored, context),
   };

@@ -16,6 +16,8 @@ const ERROR: Json = {
   additionalProperties: true,
 };
 
+const ERROR_REFERENCE: Json = { $ref: '#/components/schemas/Error' };
+
 const SECURITY_SCHEMES: Json = {
   session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE },
   internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' },
@@ -151,11 +153,13 @@ const isObject = (value: unknown): value is Json => typeof value === 'object' &&
 function responsesOf(endpoint: Endpoint, limits: readonly RateLimit[], limited: boolean): Json {
   const responses: Record<string, Json> = {};
   const common = limited ? RATE_LIMIT_HEADERS : {};
+  const { errorForm } = endpoint;
+  const error = errorForm ? jsonSchemaOf(errorForm.schema) : ERROR_REFERENCE;
   for (const status of errorStatuses(endpoint, limits)) {
     responses[status] = {
       description: STATUS_CODES[status] ?? String(status),
       headers: status === 429 ? { ...common, ...RETRY_AFTER } : common,
-      content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      content: { 'application/json': { schema: error } },
     };
   }
   for (const [status, declared] of Object.entries(endpoint.responses)) {

@@ -19,7 +19,7 @@ import { callerScope, HandlerRequest, routeOf } from './endpoint-request.js';
 import { describeError, errorAnswer, type ErrorAnswer } from './error-answer.js';
 import { hashRequest, readIdempotencyKey, StillRunningError } from './idempotency.js';
 import type { OncePerKey } from './idempotency.js';
-import { jsonAnswer, type Answer, type Presenter } from './presenter.js';
+import { errorJson, jsonAnswer, type Answer, type Presenter } from './presenter.js';
 import type { Limiter, RateLimit } from './rate-limit.js';
 import { readJsonBody } from './read-body.js';
 import { readRequestId } from './request-id.js';
@@ -45,8 +45,12 @@ interface Arrival {
   readonly search: string;
   readonly requestId: string;
   readonly clientAddress: string;
+  endpoint?: Endpoint;
   answer?: Answer;
 }
+
+/** The status, in the access log alone, of a request whose client went away before its answer. */
+const CLIENT_LEFT = 499;
 
 type Context = RouterContext<Koa.DefaultState & { arrival?: Arrival }>;
 
@@ -92,6 +96,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   async function ask(plan: Plan, ctx: Context, arrival: Arrival): Promise<Answer> {
     const { clientAddress, requestId, search } = arrival;
     const { endpoint } = plan;
+    arrival.endpoint = endpoint;
     const incoming = ctx.req;
     const rawBody = hasBody(incoming)
       ? await readJsonBody(incoming, endpoint.body !== undefined)
@@ -138,18 +143,27 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     try {
       return presenter.present(await endpoint.handler(request));
     } catch (error) {
+      // Nobody is there to be answered, and that is all that went wrong.
+      if (request.signal.aborted && error === request.signal.reason) {
+        return jsonAnswer(CLIENT_LEFT, {});
+      }
       return error instanceof ServiceError
-        ? refused(presenter, error, request.requestId)
-        : failed(error, request.requestId);
+        ? refused(endpoint, presenter, error, request.requestId)
+        : failed(error, request.requestId, endpoint);
     }
   }
 
   /** Not every error of the domain may come from every endpoint: that is declared as well. */
-  function refused(presenter: Presenter, error: ServiceError, requestId: string): Answer {
+  function refused(
+    endpoint: Endpoint,
+    presenter: Presenter,
+    error: ServiceError,
+    requestId: string,
+  ): Answer {
     try {
       return presenter.presentError(told(error, requestId));
     } catch (undeclared) {
-      return failed(undeclared, requestId);
+      return failed(undeclared, requestId, endpoint);
     }
   }
 
@@ -160,9 +174,8 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     return answer;
   }
 
-  function failed(error: unknown, requestId: string): Answer {
-    const { status, body } = told(error, requestId);
-    return jsonAnswer(status, body, retryHeaders(error));
+  function failed(error: unknown, requestId: string, endpoint?: Endpoint): Answer {
+    return errorJson(endpoint, told(error, requestId), retryHeaders(error));
   }
 
   function send(ctx: Koa.Context, { status, headers, contentType, body }: Answer): void {
@@ -201,7 +214,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     try {
       result = await answer(ctx, arrival, next);
     } catch (error) {
-      result = failed(error, requestId);
+      result = failed(error, requestId, arrival.endpoint);
     }
     send(ctx, result);
   };

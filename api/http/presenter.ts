@@ -19,6 +19,15 @@ export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders
   return { status, headers, contentType: JSON_TYPE, body: JSON.stringify(body) };
 }
 
+/** @param endpoint undefined while it is not known. */
+export function errorJson(
+  endpoint: Endpoint | undefined,
+  error: ErrorAnswer,
+  headers?: ReplyHeaders,
+): Answer {
+  return jsonAnswer(error.status, endpoint?.errorForm?.of(error) ?? error.body, headers);
+}
+
 /** An answer that its endpoint does not declare: a defect, shown outside production. */
 export class UndeclaredAnswerError extends Error {
   constructor(route: string, problems: readonly string[]) {
@@ -76,12 +85,13 @@ export function presenter(
       return { status, headers, contentType: undefined, body: undefined };
     },
 
-    presentError({ status, body }) {
+    presentError(error) {
+      const { status, body } = error;
       if (!errors.has(status)) {
         if (endpoint.responses[status] === undefined) undeclared([`status ${status}`]);
         else checkJson(status, body);
       }
-      return jsonAnswer(status, body);
+      return errorJson(endpoint, error);
     },
   };
 }

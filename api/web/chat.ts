@@ -1,38 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { readGatewayToken } from '../../src/agents/agent-secrets.js';
 import { getAgent } from '../../src/agents/agents.js';
-import { requireProvider } from '../../src/ai/route.js';
 import { listMessages } from '../../src/chat/messages.js';
-import { chatTurn, portOf, type TurnEvent } from '../../src/chat/turn.js';
-import type { MessageRow } from '../../src/database/models.js';
-import { ServiceError } from '../../src/errors.js';
 import { endpoint } from '../http/endpoint.js';
-import {
-  conversationName,
-  messageItem,
-  messagesQuery,
-  presentMessage,
-} from '../http/message-schemas.js';
+import { messageItem, messagesQuery, presentMessage } from '../http/message-schemas.js';
 import { reply } from '../http/reply.js';
-import { eventStream, type ServerEvent } from '../http/sse.js';
+import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';
 
-const MAX_MESSAGE_LENGTH = 100_000;
-
-const answer = z.strictObject({
-  agentId: z.string(),
-  conversation: z.string(),
-  message: z.strictObject({
-    id: z.string(),
-    role: z.literal('assistant'),
-    content: z.string(),
-    createdAt: z.iso.datetime(),
-  }),
-});
-
 /** `GET|POST /api/chat` (decision 18). */
-export function chatEndpoints({ config, secrets }: WebDependencies) {
+export function chatEndpoints(dependencies: WebDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -56,57 +32,10 @@ export function chatEndpoints({ config, secrets }: WebDependencies) {
       tag: 'Chat',
       auth: 'session',
       headers: z.object({ accept: z.string().optional() }),
-      body: z.object({
-        agentId: z.string().max(64),
-        message: z.string().min(1).max(MAX_MESSAGE_LENGTH),
-        conversation: conversationName.optional(),
-      }),
-      responses: { 200: [answer, 'stream'] },
+      body: z.object(chatQuestion),
+      responses: { 200: [chatAnswer, 'stream'] },
       errors: [404, 409, 502, 503],
-      async handler({ body, headers, signal, tenant }) {
-        const agent = await getAgent(tenant, body.agentId);
-        const port = portOf(agent, config.agentHost);
-        // Asked for its error alone: without a provider the agent could only fail.
-        requireProvider(config.providers, config.aiProvider);
-        const token = await readGatewayToken(tenant, secrets, agent.id);
-        const conversation = body.conversation ?? randomUUID();
-        const question = { message: body.message, conversation };
-        const turn = chatTurn(tenant, agent, { port, token }, question, signal);
-        if (headers.accept?.includes('text/event-stream')) {
-          return eventStream(serverEvents(turn, agent.id));
-        }
-        return reply(200, presentAnswer(await lastOf(turn), agent.id));
-      },
+      handler: (request) => answerChat(dependencies, request, request.body),
     }),
   ];
-}
-
-async function lastOf(turn: AsyncIterable<TurnEvent>): Promise<MessageRow> {
-  for await (const event of turn) if (event.kind === 'done') return event.message;
-  throw new TypeError('a turn ends with its message');
-}
-
-async function* serverEvents(
-  turn: AsyncIterable<TurnEvent>,
-  agentId: string,
-): AsyncGenerator<ServerEvent> {
-  try {
-    for await (const event of turn) {
-      if (event.kind === 'delta') yield { event: 'delta', data: { content: event.content } };
-      else yield { event: 'done', data: presentAnswer(event.message, agentId) };
-    }
-  } catch (error) {
-    // The status has been sent: what went wrong can only be told as an event.
-    if (!(error instanceof ServiceError)) throw error;
-    yield { event: 'error', data: { error: error.message } };
-  }
-}
-
-function presentAnswer(message: MessageRow, agentId: string): z.infer<typeof answer> {
-  const { id, conversation, content, createdAt } = message;
-  return {
-    agentId,
-    conversation,
-    message: { id, role: 'assistant', content, createdAt: createdAt.toISOString() },
-  };
 }

@@ -9,7 +9,8 @@ const UNSTATED = 10;
 /** The web API's rates (spec 8). */
 export const WEB_LIMITS: readonly RateLimit[] = [
   under('agents', '/api/agents', 100),
-  under('chat', '/api/chat', 60),
+  // Both ask agents: one limit, so that neither is a way around the other's.
+  under('chat', ['/api/chat', '/api/agent'], 60),
   under('instance', '/api/instance', 30),
   under('register', '/api/register', UNSTATED),
   { ...under('demo', '/api/demo/chat', UNSTATED), message: 'Too many requests' },
@@ -21,13 +22,14 @@ function isKeyCreation(method: string, path: string): boolean {
   return method === 'POST' && path === '/api/keys';
 }
 
-/** Everything at a path and below it. */
-function under(name: string, prefix: string, max: number): RateLimit {
+/** Everything at one of the paths and below it. */
+function under(name: string, prefixes: string | readonly string[], max: number): RateLimit {
   return {
     name,
     max,
     windowMs: MINUTE_MS,
     message: MESSAGE,
-    applies: (_method, path) => path === prefix || path.startsWith(`${prefix}/`),
+    applies: (_method, path) =>
+      [prefixes].flat().some((prefix) => path === prefix || path.startsWith(`${prefix}/`)),
   };
 }

@@ -1,6 +1,7 @@
 import { findSession } from '../../src/accounts/sessions.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { accountEndpoints } from './accounts.js';
+import { agentInteractionEndpoints } from './agent.js';
 import { agentEndpoints } from './agents.js';
 import { chatEndpoints } from './chat.js';
 import { costEndpoints } from './cost.js';
@@ -24,6 +25,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...lifecycleEndpoints(dependencies),
     ...provisionEndpoints(dependencies),
     ...chatEndpoints(dependencies),
+    ...agentInteractionEndpoints(dependencies),
     ...heartbeatEndpoints(dependencies),
     ...demoEndpoints(dependencies),
     ...modelEndpoints(dependencies),

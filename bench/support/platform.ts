@@ -36,6 +36,7 @@ export class BenchPlatform {
           WEB_PORT: String(web),
           BACKEND_PORT: String(backend),
           AGENT_AI_PORT: String(agents),
+          METRICS_PORT: '0',
           WEB_URL: '',
           BACKEND_URL: '',
           DATABASE_URL: '',

@@ -43,8 +43,9 @@ export class Circuit {
   trying(target: Target): void {
     for (const key of keysOf(target)) {
       const state = this.#states.get(key);
-      if (state && state.skipUntil > 0)
-        this.#set(key, { ...state, skipUntil: this.now() + SKIP_MS });
+      if (state === undefined || state.skipUntil === 0) continue;
+      const skipUntil = Math.max(state.skipUntil, this.now() + SKIP_MS);
+      this.#set(key, { ...state, skipUntil });
     }
   }
 

@@ -55,7 +55,8 @@ export interface Streaming extends Served {
 /** Failures of which another model is no cure. */
 const FINAL: ReadonlySet<string> = new Set(['refused', 'bad_request']);
 
-const MAX_TOKENS = 2 ** 31 - 1;
+/** No call uses more, whatever a provider says: its cost still fits the column of costs. */
+const MAX_TOKENS = 50_000_000;
 
 /** Answers chat completions: holds the quota, asks who is on the route, and records the usage. */
 export class Completions {
@@ -176,9 +177,9 @@ export class Completions {
         yield chunk;
       }
     } finally {
-      await stream.chunks.return(undefined);
       // About a token a piece, where the provider has not come to say it.
       record(stream.usage() ?? usageEstimate(request, pieces));
+      await stream.chunks.return(undefined);
     }
   }
 

@@ -28,8 +28,10 @@ export function withOutputBound(request: ChatRequest, maxOutput = DEFAULT_MAX_OU
   return { ...request, max_tokens: Math.min(DEFAULT_MAX_OUTPUT, maxOutput) };
 }
 
-const ownBound = (request: ChatBody): number | undefined =>
-  request.max_completion_tokens ?? request.max_tokens;
+/** Of two bounds the higher: which of them a provider heeds is its own matter. */
+function ownBound({ max_tokens: a, max_completion_tokens: b }: ChatBody): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
+}
 
 const outputBound = (request: ChatBody): number => ownBound(request) ?? DEFAULT_MAX_OUTPUT;
 

@@ -86,6 +86,7 @@ export class Place {
       WEB_PORT: String(this.webPort),
       BACKEND_PORT: String(this.backendPort),
       AGENT_AI_PORT: String(this.agentAiPort),
+      METRICS_PORT: '0',
       AGENT_RUNTIME_IMAGE: 'no-agent-is-created-here',
       MANAGE_DOCKER: 'never',
       ...env,

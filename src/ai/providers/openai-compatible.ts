@@ -1,14 +1,16 @@
 import { z } from 'zod';
 import type { ChatRequest, Completion, TokenUsage } from '../completion.js';
 import { ProviderError, type ProviderFailure } from '../provider-error.js';
-import type { ProviderName } from '../provider-names.js';
+import { PROVIDER_BASE_URLS, type ProviderName } from '../provider-names.js';
 import type { ProviderAdapter, StreamReader } from './adapter.js';
 import { isObject, tryParse } from './json.js';
 import { retryAfterMs } from './retry-after.js';
 
+/** Numbers that make no sense are none: the answer beside them may be good. */
 const usage = z
   .object({ prompt_tokens: z.number().int().min(0), completion_tokens: z.number().int().min(0) })
-  .nullish();
+  .nullish()
+  .catch(undefined);
 
 /** OpenRouter's `code` is a status, OpenAI's and Groq's a word. */
 const failure = z.object({
@@ -24,7 +26,7 @@ const answer = z.object({
     .array(
       z.object({
         message: z.object({ content: z.string().nullish() }),
-        finish_reason: z.unknown().optional(),
+        error: z.undefined().nullish(),
       }),
     )
     .min(1),
@@ -35,11 +37,13 @@ const answer = z.object({
 const chunk = z.object({
   choices: z.array(z.object({ finish_reason: z.string().nullish() })).nullish(),
   usage,
-  /** Groq's place for it. */
-  x_groq: z.object({ usage }).nullish(),
+  /** Groq's place for it, and for why it stopped early. */
+  x_groq: z.object({ usage, error: z.string().nullish() }).nullish(),
 });
 
 const withError = z.object({ error: failure });
+/** OpenRouter's, where the model broke off an answer. */
+const withChoiceError = z.object({ choices: z.array(withError).min(1) });
 const withBase = z.object({ base_resp: baseResponse });
 
 /** Those who speak OpenAI's chat completions themselves: the conversation goes on as it came. */
@@ -52,11 +56,7 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
           'content-type': 'application/json',
           ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
         },
-        body: JSON.stringify(
-          request.stream === true
-            ? { ...request, stream_options: withUsage(request.stream_options) }
-            : request,
-        ),
+        body: JSON.stringify(bodyFor(name, baseUrl, request)),
       };
     },
 
@@ -88,6 +88,25 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
   };
 }
 
+function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): ChatRequest {
+  const asked =
+    request.stream === true
+      ? { ...request, stream_options: withUsage(request.stream_options) }
+      : request;
+  if (name === 'openrouter') return withoutChoices(asked);
+  return baseUrl === PROVIDER_BASE_URLS.openai ? withOwnBound(asked) : asked;
+}
+
+/** With these OpenRouter would ask other models than the one that is paid for, or charge for more. */
+function withoutChoices({ models: _m, route: _r, plugins: _p, ...request }: ChatRequest): ChatRequest {
+  return request;
+}
+
+/** OpenAI's own newer models refuse the bound's old name, which servers like it still go by. */
+function withOwnBound({ max_tokens: most, ...request }: ChatRequest): ChatRequest {
+  return most === undefined ? request : { max_completion_tokens: most, ...request };
+}
+
 class ChunkReader implements StreamReader {
   usage: TokenUsage | undefined;
   ended = false;
@@ -111,6 +130,7 @@ class ChunkReader implements StreamReader {
     if (!read.success || inside.success) throw failureInside(this.name, body);
     refuseBaseResponse(this.name, body);
     const { choices, usage: said, x_groq: groq } = read.data;
+    if (groq?.error) throw new ProviderError(this.name, 'overloaded');
     this.usage = toUsage(said ?? groq?.usage) ?? this.usage;
     // Some end with the connection instead of with [DONE].
     if (choices?.some(({ finish_reason: reason }) => reason)) this.ended = true;
@@ -133,9 +153,9 @@ function toUsage(said: z.output<typeof usage>): TokenUsage | undefined {
 
 function failureInside(name: ProviderName, body: unknown): ProviderError {
   refuseBaseResponse(name, body);
-  const said = withError.safeParse(body);
-  if (!said.success) return new ProviderError(name, 'garbage');
-  const { code, type } = said.data.error;
+  const said = withError.safeParse(body).data ?? withChoiceError.safeParse(body).data?.choices[0];
+  if (!said) return new ProviderError(name, 'garbage');
+  const { code, type } = said.error;
   const status = Number(code);
   return status >= 400 && status < 600
     ? new ProviderError(name, failureOf(name, status, [type]), status)
@@ -150,7 +170,7 @@ const BASE_FAILURES: Readonly<Record<number, ProviderFailure>> = {
   1008: 'bad_key',
   1026: 'refused',
   1027: 'refused',
-  1039: 'too_long',
+  1039: 'rate_limited', // tokens a minute
   2013: 'bad_request',
   2049: 'bad_key',
 };

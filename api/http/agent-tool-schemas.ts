@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { CREDENTIAL_NAME, isReservedName } from '../../src/agents/credential-names.js';
+
+const MAX_VALUE_BYTES = 8 * 1024;
+
+/** A skill by its key in the runtime's configuration, on both listeners. */
+export const skillName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+    'skill must begin with a letter or digit, and have at most 64 letters, digits, ".", "_" and "-"',
+  );
+
+/** What is to become of a skill; to be spread into a body's schema. */
+export const skillSettings = {
+  enabled: z.boolean().optional(),
+  config: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("Replaces the skill's own settings"),
+};
+
+/** To be held against a body with skill settings. */
+export const changesSkill = (body: { readonly enabled?: unknown; readonly config?: unknown }) =>
+  body.enabled !== undefined || body.config !== undefined;
+
+export const NO_SKILL_CHANGE = 'enabled or config is required';
+
+/** An environment variable for an agent's tools, on both listeners. */
+export const credentialName = z
+  .string()
+  .regex(
+    CREDENTIAL_NAME,
+    'name must begin with a capital letter, and have at most 64 capital letters, digits and "_"',
+  )
+  .refine((name) => !isReservedName(name), 'name is reserved for the agent runtime');
+
+export const credentialValue = z
+  .string()
+  .min(1)
+  .refine((value) => Buffer.byteLength(value) <= MAX_VALUE_BYTES, 'value must be at most 8 KiB')
+  .nullable()
+  .describe('null removes the credential');

@@ -1,0 +1,39 @@
+import type { Logger } from 'pino';
+import type { Config } from '../../src/config.js';
+import type { Database } from '../../src/database/database.js';
+import type { Metrics } from '../../src/metrics.js';
+import { endpoint } from '../http/endpoint.js';
+import { createListener, type Listener } from '../http/listener.js';
+import { streamReply } from '../http/reply.js';
+
+/** What Prometheus scrapes, on a port of its own: it is nobody's business but the operator's. */
+export function createMetricsListener(dependencies: {
+  readonly config: Config;
+  readonly database: Database;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}): Listener {
+  const { config, database, log, metrics } = dependencies;
+  const { registry } = metrics;
+  return createListener({
+    name: 'metrics',
+    title: 'Agent Platform Service: metrics',
+    endpoints: [
+      endpoint({
+        method: 'GET',
+        path: '/metrics',
+        summary: "Figures in Prometheus's text format",
+        tag: 'Metrics',
+        auth: 'none',
+        responses: { 200: 'stream' },
+        handler: async () => streamReply(200, await registry.metrics(), registry.contentType),
+      }),
+    ],
+    limits: [],
+    authenticate: {},
+    database,
+    log,
+    config,
+    refuseFrom: [config.agentSubnets],
+  });
+}

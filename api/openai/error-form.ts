@@ -1,0 +1,34 @@
+import { z } from 'zod';
+import type { ErrorForm } from '../http/endpoint.js';
+
+/** What OpenAI's own API calls its errors, for clients that tell them apart by that. */
+function typeOf(status: number): string {
+  if (status >= 500) return 'server_error';
+  switch (status) {
+    case 401:
+      return 'authentication_error';
+    case 402:
+      return 'insufficient_quota';
+    case 403:
+      return 'permission_error';
+    case 429:
+      return 'rate_limit_error';
+    default:
+      return 'invalid_request_error';
+  }
+}
+
+/** Errors as OpenAI's clients read them: an object, where ours elsewhere are a text. */
+export const OPENAI_ERRORS: ErrorForm = {
+  schema: z.object({
+    error: z.looseObject({
+      message: z.string(),
+      type: z.string(),
+      param: z.null(),
+      code: z.string().nullable(),
+    }),
+  }),
+  of({ status, body: { error: message, code = null, ...facts } }) {
+    return { error: { message, type: typeOf(status), param: null, code, ...facts } };
+  },
+};

@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import { listCredentials } from '../../src/agents/agent-credentials.js';
+import { skillsIn } from '../../src/agents/agent-skills.js';
+import { getAgent } from '../../src/agents/agents.js';
+import {
+  changesSkill,
+  credentialName,
+  credentialValue,
+  NO_SKILL_CHANGE,
+  skillName,
+  skillSettings,
+} from '../http/agent-tool-schemas.js';
+import { endpoint } from '../http/endpoint.js';
+import { operationAnswer, waitQuery } from '../http/operation-schemas.js';
+import { reply } from '../http/reply.js';
+import { agentStatus, presentItem } from './agent-schemas.js';
+import { agentPath, type OnBehalfOf } from './backend-client.js';
+import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
+import type { WebDependencies } from './dependencies.js';
+
+const ACTIONS = ['chat', 'create-session', 'update-skill', 'set-credential'] as const;
+
+const agentId = z.string().max(64);
+
+const action = z.discriminatedUnion(
+  'action',
+  [
+    z.object({ action: z.literal('chat'), ...chatQuestion }),
+    z.object({ action: z.literal('create-session'), agentId }),
+    z
+      .object({
+        action: z.literal('update-skill'),
+        agentId,
+        skill: skillName,
+        ...skillSettings,
+      })
+      .refine(changesSkill, NO_SKILL_CHANGE),
+    z.object({
+      action: z.literal('set-credential'),
+      agentId,
+      name: credentialName,
+      value: credentialValue,
+    }),
+  ],
+  { error: `action must be one of ${ACTIONS.join(', ')}` },
+);
+
+const interaction = z.strictObject({
+  agentId: z.string(),
+  status: agentStatus,
+  actions: z.array(z.enum(ACTIONS)).describe('What can be done now'),
+  skills: z
+    .array(z.strictObject({ name: z.string(), enabled: z.boolean() }))
+    .describe('Those that the configuration names'),
+  credentials: z.array(z.strictObject({ name: z.string(), updatedAt: z.iso.datetime() })),
+});
+
+const session = z.strictObject({
+  agentId: z.string(),
+  conversation: z.string().describe('For the `chat` that begins it'),
+  createdAt: z.iso.datetime(),
+});
+
+/** `GET|POST /api/agent` (spec 4.15). */
+export function agentInteractionEndpoints(dependencies: WebDependencies) {
+  const { backend, config } = dependencies;
+
+  /** Asks the backend for an operation, and answers with it. */
+  async function change(
+    request: OnBehalfOf & { readonly query: { readonly wait: number } },
+    path: string,
+    body: unknown,
+  ) {
+    const { wait } = request.query;
+    const waiting = `${path}?wait=${wait}`;
+    const operation = await backend.call(
+      request,
+      'PUT',
+      waiting,
+      operationAnswer,
+      body,
+      wait * 1_000,
+    );
+    return reply(202, operation);
+  }
+
+  return [
+    endpoint({
+      method: 'GET',
+      path: '/api/agent',
+      summary: 'What can be done with an agent now, and what it works with',
+      tag: 'Chat',
+      auth: 'session',
+      query: z.object({ agentId }),
+      responses: { 200: interaction },
+      errors: [404],
+      async handler({ query, tenant }) {
+        const agent = await getAgent(tenant, query.agentId);
+        const credentials = await listCredentials(tenant, agent.id);
+        const { status } = presentItem(agent, config);
+        return reply(200, {
+          agentId: agent.id,
+          status,
+          actions: ACTIONS.filter((name) => name !== 'chat' || status === 'running'),
+          skills: skillsIn(agent.config),
+          credentials: credentials.map(({ name, updatedAt }) => ({
+            name,
+            updatedAt: updatedAt.toISOString(),
+          })),
+        });
+      },
+    }),
+    endpoint({
+      method: 'POST',
+      path: '/api/agent',
+      summary: 'Ask an agent, begin a conversation, change a skill, or set a credential',
+      tag: 'Chat',
+      auth: 'session',
+      idempotent: 'sealed',
+      headers: z.object({ accept: z.string().optional() }),
+      query: waitQuery,
+      body: action,
+      responses: { 200: [chatAnswer, 'stream'], 201: session, 202: operationAnswer },
+      errors: [404, 409, 502, 503],
+      async handler(request) {
+        const { body, tenant } = request;
+        if (body.action === 'chat') return answerChat(dependencies, request, body);
+        const { id } = await getAgent(tenant, body.agentId);
+        const path = agentPath(id);
+        switch (body.action) {
+          case 'create-session':
+            return reply(201, {
+              agentId: id,
+              conversation: request.idempotencyId,
+              createdAt: new Date().toISOString(),
+            });
+          case 'update-skill': {
+            const { skill, enabled, config } = body;
+            return change(request, `${path}/skills/${skill}`, { enabled, config });
+          }
+          case 'set-credential':
+            return change(request, `${path}/credentials/${body.name}`, { value: body.value });
+        }
+      },
+    }),
+  ];
+}

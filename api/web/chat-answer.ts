@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { readGatewayToken } from '../../src/agents/agent-secrets.js';
+import { getAgent } from '../../src/agents/agents.js';
+import { requireProvider } from '../../src/ai/route.js';
+import { chatTurn, portOf, type TurnEvent } from '../../src/chat/turn.js';
+import type { TenantDatabase } from '../../src/database/database.js';
+import type { MessageRow } from '../../src/database/models.js';
+import { ServiceError } from '../../src/errors.js';
+import { conversationName } from '../http/message-schemas.js';
+import { reply } from '../http/reply.js';
+import { eventStream, type ServerEvent } from '../http/sse.js';
+import type { WebDependencies } from './dependencies.js';
+
+const MAX_MESSAGE_LENGTH = 100_000;
+
+/** What an agent is asked; to be spread into a body's schema. */
+export const chatQuestion = {
+  agentId: z.string().max(64),
+  message: z.string().min(1).max(MAX_MESSAGE_LENGTH),
+  conversation: conversationName.optional(),
+};
+
+export const chatAnswer = z.strictObject({
+  agentId: z.string(),
+  conversation: z.string(),
+  message: z.strictObject({
+    id: z.string(),
+    role: z.literal('assistant'),
+    content: z.string(),
+    createdAt: z.iso.datetime(),
+  }),
+});
+
+interface Asked {
+  readonly headers: { readonly accept?: string | undefined };
+  readonly signal: AbortSignal;
+  readonly tenant: TenantDatabase;
+}
+
+/** Asks an agent, and answers whole or, where that is asked for, as server-sent events. */
+export async function answerChat(
+  { config, secrets }: WebDependencies,
+  { headers, signal, tenant }: Asked,
+  asked: {
+    readonly agentId: string;
+    readonly message: string;
+    readonly conversation?: string | undefined;
+  },
+) {
+  const agent = await getAgent(tenant, asked.agentId);
+  const port = portOf(agent, config.agentHost);
+  // Asked for its error alone: without a provider the agent could only fail.
+  requireProvider(config.providers, config.aiProvider);
+  const token = await readGatewayToken(tenant, secrets, agent.id);
+  const conversation = asked.conversation ?? randomUUID();
+  const question = { message: asked.message, conversation };
+  const turn = chatTurn(tenant, agent, { port, token }, question, signal);
+  if (headers.accept?.includes('text/event-stream')) {
+    return eventStream(serverEvents(turn, agent.id));
+  }
+  return reply(200, presentAnswer(await lastOf(turn), agent.id));
+}
+
+async function lastOf(turn: AsyncIterable<TurnEvent>): Promise<MessageRow> {
+  for await (const event of turn) if (event.kind === 'done') return event.message;
+  throw new TypeError('a turn ends with its message');
+}
+
+async function* serverEvents(
+  turn: AsyncIterable<TurnEvent>,
+  agentId: string,
+): AsyncGenerator<ServerEvent> {
+  try {
+    for await (const event of turn) {
+      if (event.kind === 'delta') yield { event: 'delta', data: { content: event.content } };
+      else yield { event: 'done', data: presentAnswer(event.message, agentId) };
+    }
+  } catch (error) {
+    // The status has been sent: what went wrong can only be told as an event.
+    if (!(error instanceof ServiceError)) throw error;
+    yield { event: 'error', data: { error: error.message } };
+  }
+}
+
+function presentAnswer(message: MessageRow, agentId: string): z.infer<typeof chatAnswer> {
+  const { id, conversation, content, createdAt } = message;
+  return {
+    agentId,
+    conversation,
+    message: { id, role: 'assistant', content, createdAt: createdAt.toISOString() },
+  };
+}

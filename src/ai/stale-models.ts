@@ -1,0 +1,16 @@
+import { CATALOGUE, type CatalogueModel } from './catalogue-data.js';
+
+/** Providers change rates and names some times a year. */
+export const STALE_AFTER_DAYS = 90;
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** Models whose figures were looked up too long ago, and how many days. */
+export function staleModels(
+  now: number,
+  models: readonly CatalogueModel[] = CATALOGUE,
+): { readonly model: CatalogueModel; readonly days: number }[] {
+  return models
+    .map((model) => ({ model, days: Math.floor((now - Date.parse(model.asOf)) / DAY_MS) }))
+    .filter(({ days }) => days > STALE_AFTER_DAYS);
+}

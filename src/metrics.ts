@@ -1,0 +1,24 @@
+import { Histogram, Registry } from 'prom-client';
+import type { Tried } from './ai/no-answer-error.js';
+import { findModel } from './ai/catalogue.js';
+
+/** Seconds; the last is the longest that an attempt may take by default. */
+const ATTEMPT_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30];
+
+/** What Prometheus is told of this process. */
+export class Metrics {
+  readonly registry = new Registry();
+  readonly #attempts = new Histogram({
+    name: 'ai_attempt_seconds',
+    help: 'Attempts at AI providers until the answer, or until a stream began',
+    labelNames: ['provider', 'model', 'outcome'],
+    buckets: ATTEMPT_BUCKETS,
+    registers: [this.registry],
+  });
+
+  /** Counts one attempt. Models that are not in the catalogue count as one: agents name them. */
+  tried({ provider, model, outcome, ms }: Tried): void {
+    const known = findModel(`${provider}/${model}`) ? model : 'other';
+    this.#attempts.observe({ provider, model: known, outcome }, ms / 1000);
+  }
+}
