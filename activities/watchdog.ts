@@ -71,7 +71,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
       telling(async () => {
         const container = await containers.inspect(agent.agentId);
-        const hide = await specs.tokensOf(agent);
+        const hide = await specs.hiddenOf(agent);
         const { lines } = await logHistory(containers, agent.agentId, {
           limit: LAST_LINES,
           cursor: undefined,

@@ -18,8 +18,6 @@ const WRITE_AIM = 5_000;
 /** Calls that are settled in one round trip, as many as the platform settles in one. */
 const BATCH = 200;
 
-const HOLDER = '00000000-0000-4000-8000-000000000000';
-
 const { values: options } = parseArgs({
   options: {
     rows: { type: 'string', default: '10000000' },
@@ -91,8 +89,8 @@ async function write(batch: (calls: ReturnType<typeof newCalls>) => Promise<numb
 async function settle(database: Database, calls: ReturnType<typeof newCalls>): Promise<number> {
   const { sequelize } = database;
   const held = calls.map(({ callId, userId }) => ({ callId, userId, tokens: 2_000, limit: 1e15 }));
-  await sequelize.query('SELECT count(*) FROM reserve_tokens($1, 120, $2)', {
-    bind: [HOLDER, JSON.stringify(held)],
+  await sequelize.query('SELECT count(*) FROM reserve_tokens(120, $1)', {
+    bind: [JSON.stringify(held)],
   });
   const settling = performance.now();
   await sequelize.query(`SELECT settle_calls($1, '{}')`, { bind: [JSON.stringify(calls)] });

@@ -19,7 +19,7 @@ import { callerScope, HandlerRequest, routeOf } from './endpoint-request.js';
 import { describeError, errorAnswer, type ErrorAnswer } from './error-answer.js';
 import { hashRequest, readIdempotencyKey, StillRunningError } from './idempotency.js';
 import type { OncePerKey } from './idempotency.js';
-import { errorJson, jsonAnswer, type Answer, type Presenter } from './presenter.js';
+import { errorJson, jsonAnswer, type Answer } from './presenter.js';
 import type { Limiter, RateLimit } from './rate-limit.js';
 import { readJsonBody } from './read-body.js';
 import { readRequestId } from './request-id.js';
@@ -139,7 +139,8 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   }
 
   /** Always ends in an answer: whoever keeps it for a repetition relies on that. */
-  async function handle({ endpoint, presenter }: Plan, request: HandlerRequest): Promise<Answer> {
+  async function handle(plan: Plan, request: HandlerRequest): Promise<Answer> {
+    const { endpoint, presenter } = plan;
     try {
       return presenter.present(await endpoint.handler(request));
     } catch (error) {
@@ -148,18 +149,13 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
         return jsonAnswer(CLIENT_LEFT, {});
       }
       return error instanceof ServiceError
-        ? refused(endpoint, presenter, error, request.requestId)
+        ? refused(plan, error, request.requestId)
         : failed(error, request.requestId, endpoint);
     }
   }
 
   /** Not every error of the domain may come from every endpoint: that is declared as well. */
-  function refused(
-    endpoint: Endpoint,
-    presenter: Presenter,
-    error: ServiceError,
-    requestId: string,
-  ): Answer {
+  function refused({ endpoint, presenter }: Plan, error: ServiceError, requestId: string): Answer {
     try {
       return presenter.presentError(told(error, requestId));
     } catch (undeclared) {

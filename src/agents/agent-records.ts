@@ -3,7 +3,9 @@ import type { Database } from '../database/database.js';
 import type { AgentRow, AgentStatus, OperationInput } from '../database/models.js';
 import { lockUntilEnd } from '../database/transaction-sql.js';
 import { NotFoundError } from '../errors.js';
+import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
+import { withSkill } from './agent-skills.js';
 import type { Observation } from './observation.js';
 import type { OperationKind } from './operation-rules.js';
 import { releaseOf } from './previous-release.js';
@@ -157,10 +159,11 @@ export class AgentRecords {
         await row.update({ status: 'running', runId: operation.runId }, { transaction });
         const desired = DESIRED[operation.kind];
         const configured = operation.kind === 'configure' && {
-          ...configurationIn(row.input),
+          ...configurationIn(row.input, found.config),
           previousRelease: releaseOf(found, operation.id),
         };
         await Agent.update({ ...(desired && { desired }), ...configured }, { where, transaction });
+        if (row.input?.credential) await beginCredential(this.database.models, row.id, transaction);
       }
       await this.transition(agent, operation.transition, transaction);
       return 'begun';
@@ -169,7 +172,8 @@ export class AgentRecords {
 
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
     await this.database.asUser(agent.userId).transaction(async (transaction) => {
-      const { Agent, AgentArchive, AgentSecret, Message, Operation } = this.database.models;
+      const { models } = this.database;
+      const { Agent, AgentArchive, AgentCredential, AgentSecret, Message, Operation } = models;
       const finishedAt = new Date();
       await Operation.update(
         { status: operation.status, error: operation.error, finishedAt },
@@ -180,6 +184,7 @@ export class AgentRecords {
       // An agent that does not run has nothing to go back to.
       if (operation.kind === 'configure') {
         await Agent.update({ previousRelease: null }, { where, transaction });
+        await settleCredentials(models, agent.agentId, transaction);
       }
       if (operation.status === 'failed') {
         if (operation.unharmed) return;
@@ -201,6 +206,7 @@ export class AgentRecords {
       } else if (operation.status === 'succeeded') {
         const ofAgent = { where: { agentId: agent.agentId }, transaction };
         await AgentSecret.destroy(ofAgent);
+        await AgentCredential.destroy(ofAgent);
         await AgentArchive.destroy(ofAgent);
         await Message.destroy(ofAgent);
         await Operation.update(
@@ -261,12 +267,16 @@ export class AgentRecords {
 }
 
 /** The columns that a `configure` sets. */
-function configurationIn(input: OperationInput | null): Partial<AgentRow> {
-  const { plan, aiProvider, model, config } = input ?? {};
+function configurationIn(
+  input: OperationInput | null,
+  before: Record<string, unknown>,
+): Partial<AgentRow> {
+  const { plan, aiProvider, model, config, skill } = input ?? {};
   return {
     ...(plan && { plan }),
     ...(aiProvider !== undefined && { aiProvider }),
     ...(model !== undefined && { model }),
     ...(config && { config }),
+    ...(skill && { config: withSkill(before, skill) }),
   };
 }

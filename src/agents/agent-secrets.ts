@@ -77,7 +77,7 @@ export async function findAgentByAiToken(
   return row ? { agentId: row.agentId, userId: row.userId } : undefined;
 }
 
-/** Every token of an agent: what must not show in its log. */
+/** Every token of an agent. */
 export async function readAgentTokens(
   tenant: TenantDatabase,
   box: SecretBox,

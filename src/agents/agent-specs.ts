@@ -4,9 +4,10 @@ import { CONFIG_FILE, openClawConfig, openClawEnvironment } from '../containers/
 import type { Database } from '../database/database.js';
 import type { AgentRow, CrashRecord } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
+import { readCredentials, readWhatToHide } from './agent-credentials.js';
 import { subnetOf } from './agent-place.js';
 import type { AgentRef } from './agent-ref.js';
-import { readAgentTokens, secretContext, type AgentSecretKind } from './agent-secrets.js';
+import { secretContext, type AgentSecretKind } from './agent-secrets.js';
 import { LastSeen } from './last-seen.js';
 import type { Observation } from './observation.js';
 import { recordCrash } from './watchdog-records.js';
@@ -43,7 +44,12 @@ export class AgentSpecs {
 
   /** @throws AgentGoneError */
   async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
-    const { row, gatewayToken, aiToken } = await this.read(agent);
+    const { database, secrets } = this.options;
+    const tenant = database.asUser(agent.userId);
+    const [{ row, gatewayToken, aiToken }, credentials] = await Promise.all([
+      this.read(agent),
+      readCredentials(tenant, secrets, agent.agentId),
+    ]);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
     return {
       agentId: row.id,
@@ -52,7 +58,7 @@ export class AgentSpecs {
       volume: row.volume ?? undefined,
       port: row.port,
       subnet: subnetOf(row.port, this.options.ports.first, this.options.subnetPool),
-      env: openClawEnvironment({ gatewayToken, aiToken }),
+      env: { ...credentials, ...openClawEnvironment({ gatewayToken, aiToken }) },
       files: {
         [CONFIG_FILE]: openClawConfig({
           aiBaseUrl: this.options.aiBaseUrl,
@@ -98,10 +104,10 @@ export class AgentSpecs {
     return this.lastSeen.record(agent.agentId, seen.observedAt);
   }
 
-  /** Every token of the agent: what must not show in what it wrote. */
-  tokensOf(agent: AgentRef): Promise<string[]> {
+  /** What must not show in what the agent wrote. */
+  hiddenOf(agent: AgentRef): Promise<string[]> {
     const { database, secrets } = this.options;
-    return readAgentTokens(database.asUser(agent.userId), secrets, agent.agentId);
+    return readWhatToHide(database.asUser(agent.userId), secrets, agent.agentId);
   }
 
   async recordCrash(agent: AgentRef, transitionId: string, crash: CrashRecord): Promise<void> {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationInput, OperationRow } from '../database/models.js';
 import { BadRequestError } from '../errors.js';
+import { requestCredential, type CredentialChange } from './agent-credentials.js';
 import type { OperationKind } from './operation-rules.js';
 
 /** The page of an agent's history, newest first. */
@@ -37,6 +38,7 @@ export async function requestOperation(
     readonly id: string;
     readonly kind: OperationKind;
     readonly input?: OperationInput | undefined;
+    readonly credential?: CredentialChange | undefined;
   },
 ): Promise<Date> {
   const { Agent, Operation } = tenant.models;
@@ -61,6 +63,10 @@ export async function requestOperation(
     if (row.agentId !== agent.id || row.kind !== operation.kind) {
       throw new BadRequestError('The Idempotency-Key was used for another operation');
     }
+    const { credential } = operation;
+    if (credential && row.status === 'requested') {
+      await requestCredential(tenant.models, agent, row.id, credential, transaction);
+    }
     // From now on it is gone from lists, and its name is free.
     if (operation.kind === 'delete') {
       await Agent.update({ desired: 'deleted' }, { where: { id: agent.id }, transaction });
@@ -81,9 +87,11 @@ export async function findOperation(
 
 /** Takes a request back that the supervisor refused, or that joined another one. */
 export async function withdrawOperation(tenant: TenantDatabase, id: string): Promise<void> {
-  await tenant.transaction((transaction) =>
-    tenant.models.Operation.destroy({ where: { id, status: 'requested' }, transaction }),
-  );
+  const { AgentCredential, Operation } = tenant.models;
+  await tenant.transaction(async (transaction) => {
+    await Operation.destroy({ where: { id, status: 'requested' }, transaction });
+    await AgentCredential.destroy({ where: { operationId: id, state: 'requested' }, transaction });
+  });
 }
 
 const FIRST_POLL_MS = 20;

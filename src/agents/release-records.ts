@@ -2,6 +2,7 @@ import type { Transaction } from 'sequelize';
 import { containerName } from '../containers/agent-container.js';
 import type { Database } from '../database/database.js';
 import type { AgentArchiveRow, AgentRow, OperationRow } from '../database/models.js';
+import { rollBackCredential } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
 import { AgentGoneError } from './agent-specs.js';
 import { archivesOf } from './archives.js';
@@ -99,6 +100,7 @@ export class ReleaseRecords {
         { ...before, previousRelease: null, ...(hasFailed && { failedImage: row.image }) },
         transaction,
       );
+      await rollBackCredential(this.database.models, operationId, transaction);
     });
   }
 

@@ -7,6 +7,7 @@ import {
   defineUser,
 } from './models/accounts.js';
 import { defineApiKey } from './models/api-keys.js';
+import { defineAgentCredential } from './models/agent-credentials.js';
 import { defineAgent, defineAgentSecret, defineMessage, defineOperation } from './models/agents.js';
 import { defineHost } from './models/hosts.js';
 import { defineHeartbeat } from './models/heartbeats.js';
@@ -18,6 +19,7 @@ import { defineUsageDaily, defineUsagePending } from './models/usage-rollups.js'
 import { defineAuditEntry, defineIdempotencyKey } from './models/records.js';
 
 export type * from './models/accounts.js';
+export type * from './models/agent-credentials.js';
 export type * from './models/agents.js';
 export type * from './models/api-keys.js';
 export type * from './models/hosts.js';
@@ -39,6 +41,7 @@ export function defineModels(sequelize: Sequelize) {
     ApiKey: defineApiKey(sequelize),
     Agent: defineAgent(sequelize),
     AgentSecret: defineAgentSecret(sequelize),
+    AgentCredential: defineAgentCredential(sequelize),
     Operation: defineOperation(sequelize),
     Message: defineMessage(sequelize),
     AgentArchive: defineAgentArchive(sequelize),

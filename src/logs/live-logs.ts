@@ -29,7 +29,7 @@ export class LiveLogs {
    * Follows an agent's log from after a cursor, or else from now on, until the container ends,
    * somebody stops the stream, or the reader goes.
    *
-   * @param hide what is blotted out of every line: the agent's tokens.
+   * @param hide what is blotted out of every line, such as the agent's tokens.
    * @throws TooManyRequestsError when too many streams are open.
    */
   follow(

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
@@ -43,6 +43,15 @@ export class SecretBox {
     const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
     const dataKey = decrypt(this.encryptionKey, bytes.subarray(0, WRAPPED_KEY_BYTES), context);
     return decrypt(dataKey, bytes.subarray(WRAPPED_KEY_BYTES), context).toString('utf8');
+  }
+
+  /**
+   * A digest by which a secret is recognized: the same for the same text and context, and of no use
+   * for guessing the text without the encryption key.
+   */
+  digest(text: string, context: string): string {
+    const key = hkdfSync('sha256', this.encryptionKey, '', `digest/${context}`, KEY_BYTES);
+    return createHmac('sha256', Buffer.from(key)).update(text).digest('hex');
   }
 }
 

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
 import { UnavailableError } from '../errors.js';
 import { Quota, SIGN_OF_LIFE_MS, type Reservation } from './quota.js';
+import { settleUsage } from './settle-usage.js';
 import { UsageJournal } from './usage-journal.js';
 import type { UsageRecord } from './usage-record.js';
 
@@ -37,13 +38,21 @@ export class Meter {
   #waiting: UsageRecord[] = [];
   #givenBack: string[] = [];
   #writing: Promise<void> | undefined;
+  /** Whether records were left on the journal. */
+  #interrupted = false;
   readonly #closing = new AbortController();
-  readonly #living: Promise<void>;
+  readonly #living: Promise<unknown>;
 
+  /** @throws what the file system refuses: without a journal no call is answered. */
   constructor(private readonly options: MeterOptions) {
     this.#quota = new Quota(options.database);
-    this.#journal = new UsageJournal(options.folder, this.#quota.holder);
-    this.#living = this.#live();
+    this.#journal = new UsageJournal(options.folder);
+    // Each on its own: a database that is out must not make the journal look abandoned.
+    this.#living = Promise.all([
+      this.#regularly(() => this.#journal.touch()),
+      this.#regularly(() => this.#quota.keep()),
+      this.#regularly(() => this.recover()),
+    ]);
   }
 
   /**
@@ -60,9 +69,8 @@ export class Meter {
 
   /** Records what a call used. To be called before its answer ends. */
   record(record: UsageRecord): void {
-    const { agentId, model, inputTokens, outputTokens, costUsd } = record;
-    const { log } = this.options;
-    log.info(
+    const { callId, agentId, model, inputTokens, outputTokens, costUsd } = record;
+    this.options.log.info(
       `[UsageLogger] Logging: ${agentId ?? 'api'} | ${model} | ` +
         `${inputTokens}+${outputTokens} tokens | $${costUsd}`,
     );
@@ -70,14 +78,16 @@ export class Meter {
       this.#journal.append(record);
     } catch (error) {
       // It is still written from memory, if this process lives.
-      log.error(`[UsageLogger] Failed to log usage: ${messageOf(error)}`);
+      this.#logFailure(error);
     }
+    this.#quota.over(callId);
     this.#waiting.push(record);
     this.#write();
   }
 
   /** The call came to nothing: what was held for it is free. */
   giveBack(callId: string): void {
+    if (!this.#quota.over(callId)) return;
     this.#givenBack.push(callId);
     this.#write();
   }
@@ -87,7 +97,10 @@ export class Meter {
     while (this.#writing !== undefined) await this.#writing;
   }
 
-  /** Brings everything into the database; leaves the journal if it cannot within `timeoutMs`. */
+  /**
+   * Brings everything into the database; leaves the journal if it cannot within `timeoutMs`. To be
+   * called once.
+   */
   async close(timeoutMs = 5_000): Promise<void> {
     const giveUp = new AbortController();
     await Promise.race([
@@ -97,7 +110,8 @@ export class Meter {
     giveUp.abort();
     this.#closing.abort();
     await this.#living;
-    if (this.#writing === undefined) this.#journal.remove();
+    const left = this.#interrupted || this.#writing !== undefined || this.#waiting.length > 0;
+    this.#journal.close(left);
   }
 
   /** Takes over what processes left that were killed. */
@@ -108,19 +122,17 @@ export class Meter {
       for (let start = 0; start < records.length; start += MAX_BATCH) {
         await this.#settle(records.slice(start, start + MAX_BATCH), []);
       }
-      if (unreadable > 0)
-        log.error({ unreadable }, '[UsageLogger] Failed to log usage: unreadable');
+      for (const line of unreadable) this.#setAside(line, new TypeError('unreadable'));
       if (records.length > 0) log.info({ count: records.length }, 'usage of a process that ended');
       journal.remove();
     }
   }
 
   #write(): void {
+    if (this.#closing.signal.aborted) return;
     this.#writing ??= this.#writeAll().finally(() => {
       this.#writing = undefined;
-      if (this.#waiting.length + this.#givenBack.length > 0 && !this.#closing.signal.aborted) {
-        this.#write();
-      }
+      if (this.#waiting.length + this.#givenBack.length > 0) this.#write();
     });
   }
 
@@ -135,39 +147,58 @@ export class Meter {
       const part = records.slice(start, start + MAX_BATCH);
       await this.#settleSurely(part, start === 0 ? givenBack : []);
     }
-    if (!this.#closing.signal.aborted) this.#journal.clear();
+    if (this.#closing.signal.aborted) return;
+    try {
+      this.#journal.clear();
+    } catch (error) {
+      // What stays on the page is given to the database once more, and counts once.
+      this.#logFailure(error);
+    }
   }
 
   /** Until the database takes it: a record that is given twice counts once. */
   async #settleSurely(records: readonly UsageRecord[], givenBack: readonly string[]) {
-    while (!this.#closing.signal.aborted) {
-      try {
-        return await this.#settle(records, givenBack);
-      } catch (error) {
-        this.options.log.error(`[UsageLogger] Failed to log usage: ${messageOf(error)}`);
-        await delay(RETRY_MS);
-      }
-    }
-  }
-
-  async #settle(records: readonly UsageRecord[], givenBack: readonly string[]): Promise<void> {
-    await this.options.database.sequelize.query('SELECT settle_calls($1, $2)', {
-      bind: [JSON.stringify(records), [...givenBack]],
-    });
-  }
-
-  async #live(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        this.#journal.touch();
-        await this.#quota.keep();
-        await this.recover();
+        return await this.#settle(records, givenBack);
+      } catch (error) {
+        this.#logFailure(error);
+        await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+    this.#interrupted = true;
+  }
+
+  async #settle(records: readonly UsageRecord[], givenBack: readonly string[]): Promise<void> {
+    const refused = await settleUsage(this.options.database, records, givenBack);
+    for (const { record, error } of refused) this.#setAside(JSON.stringify(record), error);
+  }
+
+  /** For what the database will never take. */
+  #setAside(line: string, reason: unknown): void {
+    this.#logFailure(reason, { refused: line });
+    try {
+      this.#journal.setAside(line);
+    } catch (error) {
+      this.#logFailure(error);
+    }
+  }
+
+  async #regularly(work: () => void | Promise<void>): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        await work();
       } catch (error) {
         this.options.log.warn({ reason: messageOf(error) }, 'usage is not kept up');
       }
       await delay(SIGN_OF_LIFE_MS, undefined, { signal }).catch(() => undefined);
     }
+  }
+
+  #logFailure(error: unknown, facts: Readonly<Record<string, unknown>> = {}): void {
+    this.options.log.error(facts, `[UsageLogger] Failed to log usage: ${messageOf(error)}`);
   }
 }
 

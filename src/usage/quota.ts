@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { QueryTypes } from 'sequelize';
 import { PLAN_LIMITS, type Plan } from '../accounts/plans.js';
 import { Batcher } from '../batcher.js';
@@ -11,7 +10,8 @@ const MAX_BATCH = 200;
 /**
  * Seconds for which a reservation outlives the last sign of life of its process, and milliseconds
  * between two such signs. What a process that died held is free after the first, and the minute
- * until the next pass of the schedule that settles it.
+ * until the next pass of the schedule that settles it. So is what was reserved for a call whose
+ * process did not hear of it.
  */
 const HOLD_SECONDS = 120;
 export const SIGN_OF_LIFE_MS = 15_000;
@@ -50,8 +50,8 @@ export function hasQuota(plan: Plan | undefined): plan is Plan {
 
 /** The monthly token quotas, of which every call holds its part before it begins. */
 export class Quota {
-  /** Tells this process's reservations from others'. */
-  readonly holder = randomUUID();
+  /** Calls under way for which something is held. */
+  readonly #held = new Set<string>();
   readonly #batches: Batcher<Reservation & { readonly limit: number }, Verdict>;
 
   constructor(private readonly database: Database) {
@@ -70,12 +70,18 @@ export class Quota {
     const limit = PLAN_LIMITS[plan].monthlyTokens;
     const { admitted, taken } = await this.#batches.add({ ...reservation, limit });
     if (!admitted) throw new QuotaExceededError(plan, Number(taken), limit);
+    this.#held.add(reservation.callId);
   }
 
-  /** Says that this process lives, and so its reservations. */
+  /** The call is over: what it holds is about to be settled. @returns whether it holds anything. */
+  over(callId: string): boolean {
+    return this.#held.delete(callId);
+  }
+
+  /** Says that the calls under way are alive, and so what is held for them. */
   async keep(): Promise<void> {
     await this.database.sequelize.query('SELECT keep_reservations($1, $2)', {
-      bind: [this.holder, HOLD_SECONDS],
+      bind: [[...this.#held], HOLD_SECONDS],
     });
   }
 
@@ -89,9 +95,9 @@ export class Quota {
       limit,
     }));
     const rows = await this.database.sequelize.query<Verdict & { readonly call: string }>(
-      'SELECT call, admitted, taken FROM reserve_tokens($1, $2, $3)',
+      'SELECT call, admitted, taken FROM reserve_tokens($1, $2)',
       {
-        bind: [this.holder, HOLD_SECONDS, JSON.stringify(asked)],
+        bind: [HOLD_SECONDS, JSON.stringify(asked)],
         type: QueryTypes.SELECT,
       },
     );

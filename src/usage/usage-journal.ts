@@ -1,25 +1,33 @@
+import { randomUUID } from 'node:crypto';
 import {
+  appendFileSync,
   closeSync,
   fstatSync,
   ftruncateSync,
   futimesSync,
   mkdirSync,
   openSync,
-  readFileSync,
   readdirSync,
   rmSync,
   statSync,
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
-import { usageRecord, type UsageRecord } from './usage-record.js';
+import { AbandonedJournal } from './abandoned-journal.js';
+import type { UsageRecord } from './usage-record.js';
 
 /** `<holder>.<0 or 1>.jsonl` */
 const NAME = /^([0-9a-f-]{36})\.[01]\.jsonl$/;
 
+/** Records that the database refused, for whoever looks into it. */
+const REFUSED = 'refused.jsonl';
+const MAX_REFUSED_BYTES = 16 * 1024 * 1024;
+
 interface Page {
   readonly file: string;
   fd: number;
+  /** Whether the last line may have no end. */
+  torn: boolean;
 }
 
 /**
@@ -28,21 +36,28 @@ interface Page {
  * on their way into the database, and is emptied when they are there.
  */
 export class UsageJournal {
-  #pages: [Page, Page];
+  readonly #holder = randomUUID();
+  readonly #pages: [Page, Page];
+  #closed = false;
 
   /** @throws what the file system refuses. */
-  constructor(
-    private readonly folder: string,
-    private readonly holder: string,
-  ) {
+  constructor(private readonly folder: string) {
     mkdirSync(folder, { recursive: true });
     this.#pages = [this.#open(0), this.#open(1)];
   }
 
-  /** In the file when this returns: the process may be killed then, but not the machine. */
+  /**
+   * In the file when this returns: the process may be killed then, but not the machine.
+   *
+   * @throws what the file system refuses.
+   */
   append(record: UsageRecord): void {
-    const [{ fd }] = this.#pages;
-    writeSync(fd, `${JSON.stringify(record)}\n`);
+    if (this.#closed) throw new TypeError('the journal is closed');
+    const [page] = this.#pages;
+    const line = Buffer.from(`${page.torn ? '\n' : ''}${JSON.stringify(record)}\n`);
+    page.torn = true;
+    for (let done = 0; done < line.length;) done += writeSync(page.fd, line, done);
+    page.torn = false;
   }
 
   /** Turns the page: what was appended so far stays on the one that `clear` empties. */
@@ -52,7 +67,16 @@ export class UsageJournal {
 
   /** What was on the page before the last turn is in the database. */
   clear(): void {
-    ftruncateSync(this.#pages[1].fd, 0);
+    const [, page] = this.#pages;
+    ftruncateSync(page.fd, 0);
+    page.torn = false;
+  }
+
+  /** Keeps what will never be in the database; when there is too much of it, no more. */
+  setAside(line: string): void {
+    const file = path.join(this.folder, REFUSED);
+    const { size } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0 };
+    if (size < MAX_REFUSED_BYTES) appendFileSync(file, `${line}\n`, { mode: 0o600 });
   }
 
   /** Says that this process lives. Opens anew what somebody has taken away. */
@@ -61,17 +85,21 @@ export class UsageJournal {
       const now = new Date();
       if (fstatSync(page.fd).nlink > 0) futimesSync(page.fd, now, now);
       else {
-        closeSync(page.fd);
+        mkdirSync(this.folder, { recursive: true });
+        const gone = page.fd;
         page.fd = openSync(page.file, 'a', 0o600);
+        page.torn = false;
+        closeSync(gone);
       }
     }
   }
 
-  /** Takes the journal away, once everything on it is in the database. */
-  remove(): void {
+  /** To be called once. @param keep leaves the files to whoever takes them over. */
+  close(keep: boolean): void {
+    this.#closed = true;
     for (const { fd, file } of this.#pages) {
       closeSync(fd);
-      rmSync(file, { force: true });
+      if (!keep) rmSync(file, { force: true });
     }
   }
 
@@ -79,46 +107,15 @@ export class UsageJournal {
   abandoned(afterMs: number): AbandonedJournal[] {
     return readdirSync(this.folder).flatMap((name) => {
       const [, holder] = NAME.exec(name) ?? [];
-      if (holder === undefined || holder === this.holder) return [];
+      if (holder === undefined || holder === this.#holder) return [];
       const file = path.join(this.folder, name);
       return ageOf(file) > afterMs ? [new AbandonedJournal(file)] : [];
     });
   }
 
   #open(page: 0 | 1): Page {
-    const file = path.join(this.folder, `${this.holder}.${page}.jsonl`);
-    return { file, fd: openSync(file, 'a', 0o600) };
-  }
-}
-
-/** What a process left that could not bring its records into the database itself. */
-export class AbandonedJournal {
-  constructor(readonly file: string) {}
-
-  /** Its records; a last line that was cut off in the middle was never acknowledged. */
-  read(): { readonly records: UsageRecord[]; readonly unreadable: number } {
-    let text: string;
-    try {
-      text = readFileSync(this.file, 'utf8');
-    } catch (error) {
-      if (isMissing(error)) return { records: [], unreadable: 0 }; // another process was first
-      throw error;
-    }
-    const lines = text.split('\n').slice(0, -1);
-    const records = lines.flatMap((line) => parse(line) ?? []);
-    return { records, unreadable: lines.length - records.length };
-  }
-
-  remove(): void {
-    rmSync(this.file, { force: true });
-  }
-}
-
-function parse(line: string): UsageRecord | undefined {
-  try {
-    return usageRecord.parse(JSON.parse(line));
-  } catch {
-    return undefined;
+    const file = path.join(this.folder, `${this.#holder}.${page}.jsonl`);
+    return { file, fd: openSync(file, 'a', 0o600), torn: false };
   }
 }
 
@@ -127,6 +124,3 @@ function ageOf(file: string): number {
   const stats = statSync(file, { throwIfNoEntry: false });
   return stats === undefined ? 0 : Date.now() - stats.mtimeMs;
 }
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && error.code === 'ENOENT';

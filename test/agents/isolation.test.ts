@@ -30,6 +30,7 @@ let marks: string[];
 const SECRET_NAME = 'the secret project';
 const SECRET_KEY_NAME = 'key to the secret project';
 const SECRET_MESSAGE = 'a secret question';
+const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the secret project' };
 
 beforeAll(async () => {
   // Checked once, and then not during this test: what changes here was changed by a request.
@@ -37,6 +38,8 @@ beforeAll(async () => {
   [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
   agentId = await platform.runningAgent(ada, { name: SECRET_NAME, config: { note: 'private' } });
   await platform.web(ada, 'POST', '/api/chat', { body: { agentId, message: SECRET_MESSAGE } });
+  const credential = { action: 'set-credential', agentId, ...SECRET_CREDENTIAL };
+  await platform.web(ada, 'POST', '/api/agent?wait=60', { body: credential });
   await platform.web(ada, 'POST', '/api/heartbeat', { body: { frequency: '6h', enabled: true } });
   const made = await platform.web(ada, 'POST', '/api/keys', { body: { name: SECRET_KEY_NAME } });
   keyId = made.body.id;
@@ -49,6 +52,8 @@ beforeAll(async () => {
     SECRET_NAME,
     SECRET_MESSAGE,
     SECRET_KEY_NAME,
+    SECRET_CREDENTIAL.name,
+    SECRET_CREDENTIAL.value,
     keyId,
     made.body.key,
     'private',
@@ -100,6 +105,11 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/agents/provision': { nobody: 401, bob: 201, body: newAgent },
   'GET /api/chat': { ...missing, query: () => `?agentId=${agentId}` },
   'POST /api/chat': { ...missing, body: () => ({ agentId, message: 'hello' }) },
+  'GET /api/agent': { ...missing, query: () => `?agentId=${agentId}` },
+  'POST /api/agent': {
+    ...missing,
+    body: () => ({ action: 'set-credential', agentId, name: 'OF_BOB', value: 'of bob' }),
+  },
   'GET /api/instance/:userId': missing,
   'GET /api/instance/:userId/stats': missing,
   'GET /api/health': { nobody: 200, bob: 200 },
@@ -125,6 +135,8 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'POST /api/agents/:id/reset-memory': missing,
   'POST /api/agents/:id/restore': { ...missing, body: () => ({ archiveId: 'archive' }) },
   'GET /api/agents/:id/archives': missing,
+  'PUT /api/agents/:id/skills/:skill': { ...missing, body: () => ({ enabled: false }) },
+  'PUT /api/agents/:id/credentials/:name': { ...missing, body: () => ({ value: 'of bob' }) },
   'GET /api/agents/:id/operations': missing,
   'GET /api/agents/:id/messages': missing,
   'GET /api/agents/:id/stats': missing,
@@ -175,6 +187,8 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
   const path = template
     .replace('/keys/:id', `/keys/${keyId}`)
     .replace(/:id|:agentId/, agentId)
+    .replace(':skill', 'weather')
+    .replace(':name', 'OF_BOB')
     .replace(':userId', ada.id)
     .concat(query?.() ?? '');
   const before = await stateOfAda();
@@ -201,6 +215,7 @@ async function stateOfAda(): Promise<unknown> {
       heartbeats: await models.Heartbeat.findAll(all),
       apiKeys: await models.ApiKey.findAll(all),
       secrets: await models.AgentSecret.findAll(all),
+      credentials: await models.AgentCredential.findAll(all),
       subscriptions: await models.Subscription.findAll(all),
       users: await models.User.findAll(all),
     };

@@ -2,6 +2,7 @@ import { QueryTypes } from 'sequelize';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
 import { until } from '../support/docker.js';
+import { textsOfHistories } from '../support/histories.js';
 import { call } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { workerLog } from '../support/temporal.js';
@@ -80,16 +81,8 @@ test("an agent's tokens die with it", () => {
 });
 
 test('no secret is in the history of a workflow', async () => {
-  const { client } = platform.temporal;
-  let runs = 0;
   await until(async () => {
-    const texts: string[] = [];
-    runs = 0;
-    for await (const { workflowId, runId } of client.workflow.list()) {
-      runs += 1;
-      const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-      collectTexts(history, texts);
-    }
+    const { runs, texts } = await textsOfHistories(platform.temporal.client);
     expect(leakedIn(texts.join('\n'))).toEqual([]);
     // The list is a moment behind.
     return runs >= 2 && texts.some((text) => text.includes(agentId));
@@ -143,15 +136,3 @@ test('no secret is in the database in the clear', async () => {
   expect(stored).toContain(ada.email);
   expect(leakedIn(stored)).toEqual([]);
 });
-
-/** Every text in a value; bytes, as payloads are, count as text. */
-function collectTexts(value: unknown, texts: string[]): void {
-  if (typeof value === 'string') texts.push(value);
-  else if (value instanceof Uint8Array) texts.push(Buffer.from(value).toString());
-  else if (typeof value === 'object' && value !== null) {
-    for (const [key, inner] of Object.entries(value)) {
-      texts.push(key);
-      collectTexts(inner, texts);
-    }
-  }
-}

@@ -86,6 +86,18 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     expect(aim).toBe('5000');
   });
 
+  test('ai, without the other gateways', async () => {
+    const output = await bench('ai', ['--rounds=1', '--seconds=0.5', '--warmup=0.5', '--against=']);
+    const [over, streamedOver, fastest] = output
+      .split('| way')
+      .slice(1)
+      .map((table) => rowOf(table, 'this product'));
+    for (const cell of [over?.[4], streamedOver?.[4], fastest?.[1]]) {
+      expect(Number(cell)).not.toBeNaN();
+    }
+    expect(output).toMatch(/(\d+) calls answered by this product, \1 usage records/);
+  });
+
   test('footprint', async () => {
     const output = await bench('footprint', ['--agents=1', '--seconds=1', '--settle=0']);
     const [, megabytes, withAgents, cpu] = rowOf(output, 'all');

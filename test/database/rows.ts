@@ -76,6 +76,15 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
     user_id: user,
     sealed: 'sealed',
   }),
+  agent_credentials: (user, n) => ({
+    operation_id: `${user}-operation-${n}`,
+    agent_id: agentOf(user),
+    user_id: user,
+    name: `CREDENTIAL_${n}`,
+    sealed: 'sealed',
+    state: 'present',
+    updated_at: now,
+  }),
   agent_archives: (user, n) => ({
     id: `${user}-archive-${n}`,
     agent_id: agentOf(user),
@@ -149,7 +158,6 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
     user_id: user,
     month: '2026-01-01',
     tokens: 1,
-    holder: '00000000-0000-4000-8000-000000000000',
     expires_at: now,
   }),
   usage_daily: (user, n) => usageSums(user, n),

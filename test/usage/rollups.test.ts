@@ -155,12 +155,8 @@ test('nobody changes the sums but the pass', async () => {
 
 test('abandoned reservations are given back, and those of living processes stay', async () => {
   const reserve = (seconds: number, callId: string) =>
-    db.sequelize.query(`SELECT reserve_tokens($1, $2, $3)`, {
-      bind: [
-        '00000000-0000-4000-8000-00000000000a',
-        seconds,
-        JSON.stringify([{ callId, userId: 'ada', tokens: 10, limit: 100 }]),
-      ],
+    db.sequelize.query(`SELECT reserve_tokens($1, $2)`, {
+      bind: [seconds, JSON.stringify([{ callId, userId: 'ada', tokens: 10, limit: 100 }])],
     });
   await reserve(-1, '00000000-0000-4000-8000-000000000001');
   await reserve(-1, '00000000-0000-4000-8000-000000000002');

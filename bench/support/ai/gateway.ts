@@ -44,10 +44,9 @@ export async function startServer(
 ): Promise<number> {
   const server = await startProcess(command);
   atEnd(() => server.stop(5_000));
-  const ready = await poll(
-    async () => (server.hasEnded() ? 'ended' : await answers(healthUrl)),
-    { timeoutMs: START_TIMEOUT_MS },
-  );
+  const ready = await poll(async () => (server.hasEnded() ? 'ended' : await answers(healthUrl)), {
+    timeoutMs: START_TIMEOUT_MS,
+  });
   if (ready === 'ready') return server.pid;
   throw new GatewayMissing(`${command.name} does not start:\n${lastLines(server.logFile)}`);
 }

@@ -46,14 +46,13 @@ export async function startLiteLlm(
       ],
       cwd: home,
       env: {
-        ...process.env,
+        ...withoutDatabase(process.env),
         PYTHONPATH: packages,
         BENCH_USAGE_LOG: path.join(home, 'usage.jsonl'),
         LITELLM_LOG: 'ERROR',
         LITELLM_MODE: 'PRODUCTION',
         // Else it asks a server on the internet for its prices.
         LITELLM_LOCAL_MODEL_COST_MAP: 'True',
-        DATABASE_URL: '',
       },
       runDir: path.join(folder, 'run'),
     },
@@ -69,6 +68,9 @@ export async function startLiteLlm(
     pids: { [NAME]: pid },
   };
 }
+
+/** It would take ours for its own. */
+const withoutDatabase = ({ DATABASE_URL: _ours, ...env }: NodeJS.ProcessEnv) => env;
 
 const configOf = (providerUrl: string) => ({
   model_list: [

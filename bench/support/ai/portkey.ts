@@ -8,6 +8,8 @@ import { install, startServer, type Gateway } from './gateway.js';
 const NAME = 'Portkey';
 const PACKAGE = '@portkey-ai/gateway';
 const VERSION = '1.15.2';
+/** With later ones, which the package allows, every streamed call fails. */
+const OVERRIDES = { '@hono/node-server': '1.13.8' };
 
 /**
  * Portkey's gateway as its package runs it: it asks nobody who calls, and its log of calls is what
@@ -51,8 +53,8 @@ async function installed(cacheDir: string): Promise<string> {
   if (existsSync(folder)) return folder;
   await mkdir(cacheDir, { recursive: true });
   const fresh = await mkdtemp(path.join(cacheDir, 'npm-'));
-  // Without it, npm looks for a project in the folders above.
-  await writeFile(path.join(fresh, 'package.json'), '{"private":true}');
+  const project = { private: true, overrides: OVERRIDES };
+  await writeFile(path.join(fresh, 'package.json'), JSON.stringify(project));
   const options = ['--prefix', fresh, '--ignore-scripts', '--no-audit', '--no-fund'];
   try {
     await step(`Installing ${NAME}'s gateway ${VERSION} (once)`, () =>

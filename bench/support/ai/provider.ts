@@ -27,6 +27,8 @@ const server = http.createServer({ keepAliveTimeout: 120_000 }, (request, respon
   request.setEncoding('utf8');
   request.on('data', (piece: string) => (text += piece));
   request.on('end', () => {
+    // Some look whether it is there.
+    if (request.method !== 'POST') return void response.writeHead(404).end();
     const { model, stream = false } = JSON.parse(text) as Asked; // the gateways' own request
     const body = stream ? events(model) : JSON.stringify(answer(model));
     response.writeHead(200, {

@@ -35,10 +35,8 @@ export const migration: Migration = {
          user_id varchar(255) NOT NULL,
          month date NOT NULL,
          tokens bigint NOT NULL CHECK (tokens > 0),
-         holder uuid NOT NULL,
          expires_at timestamptz NOT NULL
        );
-       CREATE INDEX quota_reservations_holder ON quota_reservations (holder);
        CREATE INDEX quota_reservations_expires_at ON quota_reservations (expires_at);`,
     );
     const owned = ownedThrough('user_id');
@@ -47,18 +45,15 @@ export const migration: Migration = {
     await protectTable(context, 'quota_reservations', 'SELECT', owned);
     await run(
       context,
-      `-- Calls of many users are reserved in one round trip, each user's in the order given.
-       CREATE FUNCTION reserve_tokens(reserver uuid, seconds integer, calls jsonb)
+      `-- Calls of many users are reserved in one round trip, each user's in the order given. Whoever
+       -- changes several rows of token_quotas does so in their order, here and below: no deadlock.
+       CREATE FUNCTION reserve_tokens(seconds integer, calls jsonb)
          RETURNS TABLE (call uuid, admitted boolean, taken bigint)
          LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
          $$DECLARE
            this_month date := date_trunc('month', now() AT TIME ZONE 'UTC')::date;
            one record;
          BEGIN
-           INSERT INTO public.token_quotas
-             SELECT DISTINCT r."userId", this_month, 0, 0
-               FROM jsonb_to_recordset(calls) AS r("userId" text) ORDER BY 1
-             ON CONFLICT DO NOTHING;
            FOR one IN
              SELECT r.* FROM ROWS FROM (jsonb_to_recordset(calls)
                  AS ("callId" uuid, "userId" text, tokens bigint, "limit" bigint))
@@ -66,25 +61,26 @@ export const migration: Migration = {
                ORDER BY r."userId", r.n
            LOOP
              call := one."callId";
-             UPDATE public.token_quotas q SET held = q.held + one.tokens
-              WHERE q.user_id = one."userId" AND q.month = this_month
-                AND q.used + q.held + one.tokens <= one."limit"
-              RETURNING q.used + q.held - one.tokens INTO taken;
+             INSERT INTO public.token_quotas AS q (user_id, month, used, held)
+               SELECT one."userId", this_month, 0, one.tokens WHERE one.tokens <= one."limit"
+               ON CONFLICT (user_id, month) DO UPDATE SET held = q.held + one.tokens
+                 WHERE q.used + q.held + one.tokens <= one."limit"
+               RETURNING q.used + q.held - one.tokens INTO taken;
              admitted := FOUND;
              IF admitted THEN
                INSERT INTO public.quota_reservations
-                 VALUES (call, one."userId", this_month, one.tokens, reserver,
+                 VALUES (call, one."userId", this_month, one.tokens,
                          now() + make_interval(secs => seconds));
              ELSE
-               SELECT q.used + q.held INTO taken FROM public.token_quotas q
-                WHERE q.user_id = one."userId" AND q.month = this_month;
+               taken := coalesce((SELECT q.used + q.held FROM public.token_quotas q
+                 WHERE q.user_id = one."userId" AND q.month = this_month), 0);
              END IF;
              RETURN NEXT;
            END LOOP;
          END$$;
 
        -- Writes what calls used, once for each call, and gives back what was held for them.
-       -- What is only in given_back used nothing.
+       -- What is only in given_back used nothing. A call counts in the month it was reserved in.
        CREATE FUNCTION settle_calls(rows jsonb, given_back uuid[]) RETURNS void
          LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
          $$WITH used AS (
@@ -96,14 +92,17 @@ export const migration: Migration = {
              INSERT INTO public.usage_logs (call_id, user_id, agent_id, provider, model,
                  input_tokens, output_tokens, cost_usd, endpoint, created_at)
                SELECT * FROM used ON CONFLICT (call_id) DO NOTHING
-               RETURNING user_id, created_at, input_tokens, output_tokens
+               RETURNING call_id, user_id, created_at, input_tokens, output_tokens
            ), freed AS (
              DELETE FROM public.quota_reservations
-              WHERE call_id IN (SELECT "callId" FROM used) OR call_id = ANY (given_back)
-              RETURNING user_id, month, tokens
+              WHERE call_id = ANY (given_back || ARRAY(SELECT "callId" FROM used))
+              RETURNING call_id, user_id, month, tokens
            ), changes AS (
-             SELECT user_id, date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month,
-                    input_tokens::bigint + output_tokens AS used, 0 AS held FROM logged
+             SELECT l.user_id,
+                    coalesce(f.month, date_trunc('month', created_at AT TIME ZONE 'UTC')::date)
+                      AS month,
+                    input_tokens::bigint + output_tokens AS used, 0 AS held
+               FROM logged l LEFT JOIN freed f USING (call_id)
              UNION ALL SELECT user_id, month, 0, -tokens FROM freed
            )
            INSERT INTO public.token_quotas AS q (user_id, month, used, held)
@@ -111,28 +110,32 @@ export const migration: Migration = {
              ON CONFLICT (user_id, month)
              DO UPDATE SET used = q.used + excluded.used, held = q.held + excluded.held$$;
 
-       -- A holder that lives says so; what nobody holds any more goes back to its owner.
-       CREATE FUNCTION keep_reservations(living uuid, seconds integer) RETURNS void
+       -- Whoever has calls under way says so. What is just being settled needs it no more.
+       CREATE FUNCTION keep_reservations(calls uuid[], seconds integer) RETURNS void
          LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
          $$UPDATE public.quota_reservations
-              SET expires_at = now() + make_interval(secs => seconds) WHERE holder = living$$;
+              SET expires_at = now() + make_interval(secs => seconds)
+            WHERE call_id = ANY (ARRAY(
+              SELECT call_id FROM public.quota_reservations
+               WHERE call_id = ANY (calls) FOR UPDATE SKIP LOCKED))$$;
 
+       -- What nobody has said so of goes back to its owner.
        CREATE FUNCTION settle_abandoned(most integer) RETURNS integer
          LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
          $$WITH freed AS (
-             DELETE FROM public.quota_reservations WHERE call_id IN (
+             DELETE FROM public.quota_reservations WHERE call_id = ANY (ARRAY(
                SELECT call_id FROM public.quota_reservations
-                WHERE expires_at < now() ORDER BY expires_at LIMIT most FOR UPDATE SKIP LOCKED)
+                WHERE expires_at < now() ORDER BY expires_at LIMIT most FOR UPDATE SKIP LOCKED))
               RETURNING user_id, month, tokens
            ), given AS (
-             UPDATE public.token_quotas q SET held = q.held - f.tokens
-               FROM (SELECT user_id, month, sum(tokens) AS tokens FROM freed GROUP BY 1, 2) f
-              WHERE q.user_id = f.user_id AND q.month = f.month)
+             INSERT INTO public.token_quotas AS q (user_id, month, used, held)
+               SELECT user_id, month, 0, -sum(tokens) FROM freed GROUP BY 1, 2 ORDER BY 1, 2
+               ON CONFLICT (user_id, month) DO UPDATE SET held = q.held + excluded.held)
            SELECT count(*)::integer FROM freed$$;`,
     );
-    await grantExecute(context, 'reserve_tokens(uuid, integer, jsonb)');
+    await grantExecute(context, 'reserve_tokens(integer, jsonb)');
     await grantExecute(context, 'settle_calls(jsonb, uuid[])');
-    await grantExecute(context, 'keep_reservations(uuid, integer)');
+    await grantExecute(context, 'keep_reservations(uuid[], integer)');
     await grantExecute(context, 'settle_abandoned(integer)');
   },
 
@@ -140,9 +143,9 @@ export const migration: Migration = {
     await run(
       context,
       `DROP FUNCTION settle_abandoned(integer);
-       DROP FUNCTION keep_reservations(uuid, integer);
+       DROP FUNCTION keep_reservations(uuid[], integer);
        DROP FUNCTION settle_calls(jsonb, uuid[]);
-       DROP FUNCTION reserve_tokens(uuid, integer, jsonb);
+       DROP FUNCTION reserve_tokens(integer, jsonb);
        DROP TABLE quota_reservations, token_quotas, usage_logs;`,
     );
   },

@@ -8,6 +8,7 @@ import {
   type Sequelize,
 } from 'sequelize';
 import type { Plan } from '../../accounts/plans.js';
+import type { SkillChange } from '../../agents/agent-skills.js';
 import type { OperationKind, OperationStatus } from '../../agents/operation-rules.js';
 import type { WatchdogMemory } from '../../agents/watchdog.js';
 import type { PreviousRelease } from './releases.js';
@@ -164,6 +165,10 @@ export interface OperationInput {
   readonly aiProvider?: string;
   readonly model?: string;
   readonly config?: Record<string, unknown>;
+  /** A skill that a `configure` changes in the configuration as it is then. */
+  readonly skill?: SkillChange;
+  /** A credential that a `configure` changes: its version is in `agent_credentials`. */
+  readonly credential?: { readonly name: string; readonly version: string };
   /** The image of an `update`. */
   readonly image?: string;
   /** The archive of a `restore`. */

@@ -48,8 +48,6 @@ export interface QuotaReservationRow extends Model<
   userId: string;
   month: string;
   tokens: string;
-  /** The process that makes the call. */
-  holder: string;
   expiresAt: Date;
 }
 
@@ -99,14 +97,12 @@ export const defineQuotaReservation = (sequelize: Sequelize) =>
       userId: { type: DataTypes.STRING(255), allowNull: false },
       month: { type: DataTypes.DATEONLY, allowNull: false },
       tokens: { type: DataTypes.BIGINT, allowNull: false },
-      holder: { type: DataTypes.UUID, allowNull: false },
       expiresAt: { type: DataTypes.DATE, allowNull: false },
     },
     {
       tableName: 'quota_reservations',
       timestamps: false,
       indexes: [
-        { name: 'quota_reservations_holder', fields: ['holder'] },
         { name: 'quota_reservations_expires_at', fields: ['expires_at'] },
       ],
     },

@@ -1,0 +1,84 @@
+// What a call costs that goes to its provider through this product, through LiteLLM's proxy and
+// through Portkey's gateway, over calling the provider itself.
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { readSettings } from '../scripts/settings.js';
+import { GatewayMissing, type Gateway } from './support/ai/gateway.js';
+import { startLiteLlm } from './support/ai/litellm.js';
+import { measure, type Measured } from './support/ai/measure.js';
+import { platformGateway, requireUsageOf } from './support/ai/platform-gateway.js';
+import { startPortkey } from './support/ai/portkey.js';
+import { printRates, printTimes } from './support/ai/report.js';
+import { forkUntilMessage } from './support/child.js';
+import { runBenchmark } from './support/cleanups.js';
+import { makeFolder } from './support/folder.js';
+import { BenchPlatform } from './support/platform.js';
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '4' },
+    connections: { type: 'string', default: '32' },
+    rate: { type: 'string', default: '200' },
+    // Until V8 has compiled what is asked for.
+    warmup: { type: 'string', default: '10' },
+    // Which of the others run beside this product.
+    against: { type: 'string', default: 'litellm,portkey' },
+  },
+});
+const against = options.against.split(',');
+
+await runBenchmark(async (atEnd) => {
+  const folder = await makeFolder(atEnd);
+  const { cacheDir } = readSettings(process.env).config;
+  const provider = await forkUntilMessage<{ port: number }>('ai/provider', []);
+  atEnd(() => void provider.child.kill());
+  const providerUrl = `http://127.0.0.1:${provider.message.port}/v1`;
+  const direct: Gateway = {
+    name: 'the provider itself',
+    url: `${providerUrl}/chat/completions`,
+    model: 'gpt-4o-mini',
+    keys: ['sk-bench'],
+    headers: {},
+    pids: { provider: provider.child.pid ?? 0 },
+  };
+  const others: Gateway[] = [];
+  for (const [name, start] of [
+    ['litellm', startLiteLlm],
+    ['portkey', startPortkey],
+  ] as const) {
+    if (!against.includes(name)) continue;
+    try {
+      others.push(await start(providerUrl, cacheDir, folder, atEnd));
+    } catch (error) {
+      if (!(error instanceof GatewayMissing)) throw error;
+      console.log(`Without ${name}: ${error.message}`);
+    }
+  }
+  const platform = await BenchPlatform.start(path.join(folder, 'data'), {
+    TRUSTED_PROXIES: '127.0.0.1/32',
+    AI_PROVIDER: 'openai',
+    OPENAI_BASE_URL: providerUrl,
+    OPENAI_API_KEY: 'sk-bench',
+    // No container runs here.
+    MANAGE_DOCKER: 'never',
+    AGENT_RUNTIME_IMAGE: 'none',
+  });
+  atEnd(() => platform.stop());
+  const product = await platformGateway(platform);
+
+  const measured = await measure([direct, product, ...others], {
+    rounds: Number(options.rounds),
+    seconds: Number(options.seconds),
+    connections: Number(options.connections),
+    rate: Number(options.rate),
+    warmup: Number(options.warmup),
+  });
+  await requireUsageOf(platform, answeredBy(measured, product));
+  printTimes(measured);
+  printRates(measured, product);
+});
+
+function answeredBy(measured: readonly Measured[], wanted: Gateway): number {
+  return measured.find(({ gateway }) => gateway === wanted)?.answered ?? 0;
+}

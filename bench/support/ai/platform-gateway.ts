@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { createApiKey } from '../../../src/accounts/api-keys.js';
+import { grantPlan } from '../../../src/accounts/subscriptions.js';
+import { Database } from '../../../src/database/database.js';
+import { poll } from '../../../scripts/poll.js';
+import { Client } from '../client.js';
+import type { BenchPlatform } from '../platform.js';
+import type { Gateway } from './gateway.js';
+
+/** Each with a key, a plan and its quota. */
+const USERS = 10;
+/** One whose monthly tokens are counted. */
+const PLAN = 'label';
+/** The last records may still be on their way, however busy the machine is. */
+const WRITTEN_TIMEOUT_MS = 30_000;
+
+/** This product, as users' programs call it. */
+export async function platformGateway(platform: BenchPlatform): Promise<Gateway> {
+  const database = new Database(platform.databaseUrl, { maxConnections: 1 });
+  const web = new Client(platform.webUrl, {});
+  try {
+    const keys: string[] = [];
+    for (let number = 0; number < USERS; number++) {
+      const account = { email: `bench-${number}@example.org`, password: randomUUID() };
+      const { id } = await web.json<{ id: string }>('POST', '/api/register', account);
+      await grantPlan(database, id, PLAN, 'benchmark');
+      const owner = { userId: id, requestId: randomUUID() };
+      const { key } = await createApiKey(database.asUser(id), owner, 'benchmark');
+      keys.push(key);
+    }
+    return {
+      name: 'this product',
+      url: `${platform.backendUrl}/v1/chat/completions`,
+      model: 'openai/gpt-6-luna',
+      keys,
+      headers: {},
+      pids: { api: platform.pidOf('api'), PostgreSQL: platform.pidOf('postgres') },
+    };
+  } finally {
+    web.close();
+    await database.close();
+  }
+}
+
+/**
+ * Waits until the database has a usage record of each answered call.
+ *
+ * @throws Error when it comes to have fewer or more.
+ */
+export async function requireUsageOf(platform: BenchPlatform, answered: number): Promise<void> {
+  const database = new Database(platform.databaseUrl, { maxConnections: 1 });
+  const count = () =>
+    database
+      .asPlatform()
+      .transaction((transaction) => database.models.UsageLog.count({ transaction }));
+  try {
+    const all = async () => ((await count()) >= answered ? true : undefined);
+    await poll(all, { timeoutMs: WRITTEN_TIMEOUT_MS, everyMs: 250 });
+    const rows = await count();
+    if (rows !== answered) {
+      throw new Error(`${answered} calls were answered, and ${rows} usage records are there.`);
+    }
+    console.log(`\n${answered} calls answered by this product, ${rows} usage records: the same.`);
+  } finally {
+    await database.close();
+  }
+}

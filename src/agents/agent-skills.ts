@@ -1,0 +1,43 @@
+/** What a user wants of one of the agent's skills. */
+export interface SkillChange {
+  /** The skill's key in the runtime's configuration. */
+  readonly name: string;
+  /** Left as it is when left out. */
+  readonly enabled?: boolean | undefined;
+  /** The skill's own settings, all of them; left as they are when left out. */
+  readonly config?: Readonly<Record<string, unknown>> | undefined;
+}
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** An agent's configuration with one skill changed: `runtime.skills.entries.<name>`. */
+export function withSkill(config: Settings, change: SkillChange): Record<string, unknown> {
+  const runtime = settings(config.runtime);
+  const skills = settings(runtime.skills);
+  const entries = settings(skills.entries);
+  const entry = {
+    ...settings(Object.hasOwn(entries, change.name) ? entries[change.name] : undefined),
+    ...(change.enabled !== undefined && { enabled: change.enabled }),
+    ...(change.config && { config: change.config }),
+  };
+  return {
+    ...config,
+    runtime: { ...runtime, skills: { ...skills, entries: { ...entries, [change.name]: entry } } },
+  };
+}
+
+/** The skills that an agent's configuration names. What it does not turn off is on. */
+export function skillsIn(config: Settings): { name: string; enabled: boolean }[] {
+  const entries = settings(settings(settings(config.runtime).skills).entries);
+  return Object.entries(entries)
+    .map(([name, entry]) => ({ name, enabled: settings(entry).enabled !== false }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function settings(value: unknown): Settings {
+  return isSettings(value) ? value : {};
+}
+
+function isSettings(value: unknown): value is Settings {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
