@@ -1,5 +1,5 @@
 import { ApiKeyUses } from '../../src/accounts/api-key-uses.js';
-import { findApiKey } from '../../src/accounts/find-api-key.js';
+import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentToolEndpoints } from './agent-tools.js';
 import { agentViewEndpoints } from './agent-views.js';
@@ -45,6 +45,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
 /** The backend API: the internal key, or a user's API key where an endpoint takes one. */
 export function createBackend(dependencies: BackendDependencies): Listener {
   const { config, database, log, secrets } = dependencies;
+  const keys = new ApiKeyLookup(database, config);
   const uses = new ApiKeyUses(database, log);
   return createListener({
     name: 'backend',
@@ -55,7 +56,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
       internalApiKey: config.internalApiKey,
       believesLoopback: config.aiTrustHeaders === 'loopback',
       async apiKey(key) {
-        const holder = await findApiKey(database, key, config);
+        const holder = await keys.find(key);
         if (holder) uses.note(holder);
         return holder;
       },

@@ -1,7 +1,7 @@
 import { QueryTypes } from 'sequelize';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
-import type { ApiKeyHolder } from './find-api-key.js';
+import type { ApiKeyHolder } from './api-key-lookup.js';
 
 /** `last_used` of a key is this old at most before its next use is written down. */
 const NOTED_EVERY_MS = 60_000;

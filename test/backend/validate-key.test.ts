@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiKeyHash, findApiKey } from '../../src/accounts/find-api-key.js';
+import { ApiKeyLookup, apiKeyHash } from '../../src/accounts/api-key-lookup.js';
 import { until } from '../support/docker.js';
 import { call, type Answer } from '../support/http.js';
 import {
@@ -33,7 +33,7 @@ const validate = (key: string, headers: Record<string, string> = {}): Promise<An
     headers: { authorization: `Bearer ${key}`, ...headers },
   });
 
-const find = (key: string) => findApiKey(platform.db, key, platform.config);
+const find = (key: string) => new ApiKeyLookup(platform.db, platform.config).find(key);
 
 describe('a valid key', () => {
   test('tells whose it is, the plan and its features', async () => {

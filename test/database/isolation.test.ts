@@ -231,7 +231,7 @@ describe('the serving role', () => {
     expect(functions).toEqual(
       [
         'find_account',
-        'find_api_key',
+        'find_api_keys',
         'find_session',
         'host_loads',
         'keep_reservations',

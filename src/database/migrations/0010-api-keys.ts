@@ -27,26 +27,26 @@ export const migration: Migration = {
     await run(
       context,
       `-- Whose a key is, is asked before any user is known: this looks behind the policies, at
-       -- exactly one key. All that a call is judged by comes in one round trip.
-       CREATE FUNCTION find_api_key(hash text)
-         RETURNS TABLE (key_id text, user_id text, email text, is_admin boolean, plan text,
+       -- these keys alone. All that calls are judged by comes in one round trip.
+       CREATE FUNCTION find_api_keys(hashes text[])
+         RETURNS TABLE (hash text, key_id text, user_id text, email text, is_admin boolean, plan text,
                         subscription_active boolean, last_used timestamptz)
          LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
-         $$SELECT k.id, u.id, u.email, u.is_admin, s.plan,
+         $$SELECT k.lookup_hash, k.id, u.id, u.email, u.is_admin, s.plan,
                   s.status = 'active' AND (s.period_end IS NULL OR s.period_end > now()),
                   k.last_used
              FROM public.api_keys k
              JOIN public.users u ON u.id = k.user_id
              LEFT JOIN public.subscriptions s ON s.user_id = u.id
-            WHERE k.lookup_hash = hash$$;`,
+            WHERE k.lookup_hash = ANY (hashes)$$;`,
     );
-    await grantExecute(context, 'find_api_key(text)');
+    await grantExecute(context, 'find_api_keys(text[])');
   },
 
   async down(context) {
     await run(
       context,
-      `DROP FUNCTION find_api_key(text);
+      `DROP FUNCTION find_api_keys(text[]);
        DROP TABLE api_keys;`,
     );
   },
