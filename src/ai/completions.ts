@@ -195,7 +195,7 @@ export class Completions {
       userId,
       agentId,
       provider,
-      model: model.slice(0, 100),
+      model: cutOff(model),
       ...counted,
       costUsd: costOf(attempt.entry, counted),
       endpoint,
@@ -203,5 +203,8 @@ export class Completions {
     });
   }
 }
+
+/** As long as its column, and not in the middle of a character: the database would refuse that. */
+const cutOff = (model: string) => model.slice(0, 100).replace(/[\ud800-\udbff]$/, '');
 
 const servedBy = ({ provider, model }: Attempt) => ({ provider, model: `${provider}/${model}` });

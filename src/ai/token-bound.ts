@@ -9,6 +9,9 @@ const IMAGE_TOKENS = 8_000;
 /** What surrounds each message in a model's own format. */
 const MESSAGE_TOKENS = 16;
 
+/** More than what any provider says to its model where it may call tools. */
+const TOOLS_TOKENS = 1_000;
+
 /**
  * What a call may use at most. A token is at least one byte of UTF-8, so that text never has more
  * tokens than bytes; in fact it has about a fourth.
@@ -39,6 +42,7 @@ const answersOf = ({ n }: ChatBody): number => (typeof n === 'number' && n > 1 ?
 
 function inputBound({ messages, ...rest }: ChatBody): number {
   let tokens = Buffer.byteLength(JSON.stringify(rest));
+  if (rest.tools !== undefined || rest.functions !== undefined) tokens += TOOLS_TOKENS;
   for (const message of messages) tokens += MESSAGE_TOKENS + messageBound(message);
   return tokens;
 }

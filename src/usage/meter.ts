@@ -23,8 +23,6 @@ export interface MeterOptions {
   /** Where the journal is; survives this process. */
   readonly folder: string;
   readonly log: Logger;
-  /** Milliseconds after which a silent process counts as gone; for tests. */
-  readonly abandonedAfterMs?: number;
 }
 
 /**
@@ -51,7 +49,7 @@ export class Meter {
     this.#living = Promise.all([
       this.#regularly(() => this.#journal.touch()),
       this.#regularly(() => this.#quota.keep()),
-      this.#regularly(() => this.recover()),
+      this.#regularly(() => this.#recover()),
     ]);
   }
 
@@ -114,20 +112,6 @@ export class Meter {
     this.#journal.close(left);
   }
 
-  /** Takes over what processes left that were killed. */
-  async recover(): Promise<void> {
-    const { abandonedAfterMs = ABANDONED_AFTER_MS, log } = this.options;
-    for (const journal of this.#journal.abandoned(abandonedAfterMs)) {
-      const { records, unreadable } = journal.read();
-      for (let start = 0; start < records.length; start += MAX_BATCH) {
-        await this.#settle(records.slice(start, start + MAX_BATCH), []);
-      }
-      for (const line of unreadable) this.#setAside(line, new TypeError('unreadable'));
-      if (records.length > 0) log.info({ count: records.length }, 'usage of a process that ended');
-      journal.remove();
-    }
-  }
-
   #write(): void {
     if (this.#closing.signal.aborted) return;
     this.#writing ??= this.#writeAll().finally(() => {
@@ -182,6 +166,20 @@ export class Meter {
       this.#journal.setAside(line);
     } catch (error) {
       this.#logFailure(error);
+    }
+  }
+
+  /** Takes over what processes left that were killed. */
+  async #recover(): Promise<void> {
+    const { log } = this.options;
+    for (const journal of this.#journal.abandoned(ABANDONED_AFTER_MS)) {
+      const { records, unreadable } = journal.read();
+      for (let start = 0; start < records.length; start += MAX_BATCH) {
+        await this.#settle(records.slice(start, start + MAX_BATCH), []);
+      }
+      for (const line of unreadable) this.#setAside(line, new TypeError('unreadable'));
+      if (records.length > 0) log.info({ count: records.length }, 'usage of a process that ended');
+      journal.remove();
     }
   }
 

@@ -51,7 +51,7 @@ describe("the agents' AI listener", () => {
       for (const body of [undefined, HELLO]) {
         const path = body ? '/v1/chat/completions' : '/v1/models';
         const refused = await ask(path, bearer, body);
-        expect([refused.status, refused.body.error]).toEqual([401, 'Unauthorized']);
+        expect([refused.status, refused.body.error.message]).toEqual([401, 'Unauthorized']);
       }
     }
     expect(platform.provider.requests).toHaveLength(0);
@@ -136,7 +136,7 @@ describe("the agents' AI listener", () => {
         sendJson(response, theirs, { error: { message: 'Incorrect API key sk-provider-key' } }),
       );
       const refused = await ask('/v1/chat/completions', token, HELLO);
-      expect([refused.status, refused.body.error]).toEqual([ours, said]);
+      expect([refused.status, refused.body.error.message]).toEqual([ours, said]);
       expect(refused.text).not.toContain('sk-provider');
       expect(platform.logged.join()).not.toContain('sk-provider-key');
     },
@@ -219,7 +219,7 @@ test('without a provider the answer says what to set', async () => {
       ),
     );
     const refused = answers.find(({ status }) => status === 503);
-    expect(refused?.body.error).toContain('GROQ_API_KEY');
+    expect(refused?.body.error.message).toContain('GROQ_API_KEY');
   } finally {
     await without.close();
   }

@@ -272,6 +272,7 @@ describe('authentication', () => {
     expect(await (await call('/me/internal', { headers })).json()).toEqual({
       kind: 'internal',
       user: { id: 'ada', email: 'ada@example.com' },
+      email: 'ada@example.com',
       subscriptionId: 'sub',
     });
   });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { endpoint } from '../../api/http/endpoint.js';
+import { hashRequest } from '../../api/http/idempotency.js';
 import { reply } from '../../api/http/reply.js';
 import { BadRequestError } from '../../src/errors.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
@@ -70,6 +71,13 @@ test('a secret answer is given again, the same bytes, and kept where nobody read
   expect(row?.state).toBe('done');
   expect(JSON.stringify(row)).not.toContain(made[0]);
   expect(JSON.stringify(row)).not.toContain('secret"');
+});
+
+test('what was asked cannot be guessed from what is kept', async () => {
+  await make('a', 'k');
+  const [row] = await kept();
+  expect(row?.requestHash).toMatch(/^[0-9a-f]{64}$/);
+  expect(row?.requestHash).not.toBe(hashRequest(undefined, undefined, { name: 'a' }));
 });
 
 test('another request with its key is 422, and makes nothing', async () => {

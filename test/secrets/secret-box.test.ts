@@ -51,3 +51,12 @@ describe('a sealed secret', () => {
 test('a key that is not 32 bytes is refused', () => {
   expect(() => new SecretBox(randomBytes(16))).toThrow(RangeError);
 });
+
+test('a digest tells the same text in the same context, under the same key alone', () => {
+  const digest = box.digest('1234', 'pin');
+  expect(digest).toMatch(/^[0-9a-f]{64}$/);
+  expect(box.digest('1234', 'pin')).toBe(digest);
+  expect(box.digest('1235', 'pin')).not.toBe(digest);
+  expect(box.digest('1234', 'other')).not.toBe(digest);
+  expect(new SecretBox(randomBytes(32)).digest('1234', 'pin')).not.toBe(digest);
+});

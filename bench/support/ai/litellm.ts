@@ -92,7 +92,7 @@ async function installed(python: string, cacheDir: string): Promise<string> {
   const fresh = await mkdtemp(path.join(cacheDir, 'pip-'));
   const options = ['--disable-pip-version-check', '--target', fresh, '-r', REQUIREMENTS];
   try {
-    await step(`Installing ${NAME} ${pinned} (500 MB, once)`, () =>
+    await step(`Installing ${NAME} ${pinned} (700 MB, once)`, () =>
       install(NAME, python, ['-m', 'pip', 'install', '-q', ...options]),
     );
     await rename(fresh, folder);

@@ -1,0 +1,92 @@
+import { createBackend } from '../../api/backend/backend.js';
+import { Completions } from '../../src/ai/completions.js';
+import { ProviderHealthCheck } from '../../src/ai/provider-health.js';
+import type { ProviderName } from '../../src/ai/provider-names.js';
+import { Router } from '../../src/ai/route.js';
+import { call, type Answer } from '../support/http.js';
+import type { TestPlatform, TestUser } from '../support/platform.js';
+
+/** A backend of its own, which knows of no failures yet. */
+export interface AiBackend {
+  readonly url: string;
+  /** `POST /api/ai/chat` with the internal key; in a new conversation that says hello. */
+  chat(headers: Readonly<Record<string, string>>, body?: object): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** Serves the AI API of a platform anew, with some of its providers. */
+export async function startAi(
+  platform: TestPlatform,
+  names: readonly ProviderName[],
+  options: { readonly preferred?: ProviderName; readonly timeoutMs?: number } = {},
+): Promise<AiBackend> {
+  const { config, dependencies, log, meter } = platform;
+  const { preferred = 'openrouter', timeoutMs = 30_000 } = options;
+  const providers = Object.fromEntries(names.map((name) => [name, config.providers[name]]));
+  const ai = {
+    completions: new Completions({ providers, timeoutMs, meter, log }),
+    router: new Router(providers, preferred),
+    health: new ProviderHealthCheck(providers),
+    meter,
+  };
+  const backend = createBackend({ ...dependencies.backend, ai });
+  const { url, close } = await backend.listen('127.0.0.1', 0);
+  return {
+    url,
+    close,
+    chat: (headers, body = {}) =>
+      call(url, 'POST', '/api/ai/chat', {
+        headers: { authorization: `Bearer ${platform.internalKey}`, ...headers },
+        body: { messages: [{ role: 'user', content: 'hello' }], ...body },
+      }),
+  };
+}
+
+export const subscribed = (plan: string): Record<string, string> => ({
+  'x-user-plan': plan,
+  'x-billing-subscription-id': 'sub_1',
+});
+
+/** The key of a user's program. */
+export async function apiKeyOf(platform: TestPlatform, user: TestUser): Promise<string> {
+  const made = await platform.web(user, 'POST', '/api/keys', { body: { name: 'test' } });
+  return made.body.key;
+}
+
+/** What is recorded of a user's calls, once all of it is. */
+export async function usageOf(platform: TestPlatform, userId: string) {
+  await platform.meter.flushed();
+  const { models } = platform.db;
+  return platform.db
+    .asPlatform()
+    .transaction((transaction) =>
+      models.UsageLog.findAll({ where: { userId }, order: ['id'], raw: true, transaction }),
+    );
+}
+
+/** A user's tokens of this month: used, and held for calls that are under way. */
+export async function quotaOf(platform: TestPlatform, userId: string) {
+  await platform.meter.flushed();
+  const { models } = platform.db;
+  const row = await platform.db
+    .asPlatform()
+    .transaction((transaction) =>
+      models.TokenQuota.findOne({ where: { userId }, raw: true, transaction }),
+    );
+  return { used: Number(row?.used ?? 0), held: Number(row?.held ?? 0) };
+}
+
+/** Uses up a user's quota of this month but for so many tokens. */
+export async function leave(
+  platform: TestPlatform,
+  user: TestUser,
+  tokens: number,
+  limit: number,
+): Promise<void> {
+  await platform.asOwner(
+    `INSERT INTO token_quotas (user_id, month, used, held)
+       VALUES ('${user.id}', date_trunc('month', now() AT TIME ZONE 'UTC')::date,
+               ${limit - tokens}, 0)
+       ON CONFLICT (user_id, month) DO UPDATE SET used = excluded.used`,
+  );
+}

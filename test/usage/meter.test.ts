@@ -1,0 +1,379 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Database } from '../../src/database/database.js';
+import { UnavailableError } from '../../src/errors.js';
+import { Meter } from '../../src/usage/meter.js';
+import type { UsageRecord } from '../../src/usage/usage-record.js';
+import { startEngineProxy, type EngineProxy } from '../support/engine-proxy.js';
+import { keptLog } from '../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { asOwner, balanceOf, rowsOf, unbalanced, usageOf } from './ledger.js';
+
+/** For the writer's next attempt, on a busy machine. */
+const SOON = { timeout: 15_000 };
+
+let database: TestDatabase;
+let db: Database;
+let folder: string;
+let logged: string[];
+let cleanups: (() => Promise<unknown>)[];
+
+beforeAll(async () => {
+  database = await testDatabase();
+  db = database.db;
+});
+afterAll(() => database?.close());
+beforeEach(async () => {
+  const tables = 'usage_logs, usage_daily, usage_pending, quota_reservations, token_quotas';
+  await asOwner(database.ownerUrl, `TRUNCATE ${tables}`);
+  folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
+  logged = [];
+  cleanups = [() => rm(folder, { recursive: true, force: true })];
+});
+afterEach(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+interface Made {
+  readonly at?: Database;
+  readonly in?: string;
+}
+
+/** Closed at the end of the test, unless it has closed it itself. */
+function meterOf(made: Made = {}) {
+  const { log, lines } = keptLog();
+  logged = lines;
+  const meter = new Meter({ database: made.at ?? db, folder: made.in ?? folder, log });
+  let closing: Promise<void> | undefined;
+  const close = (timeoutMs?: number) => (closing ??= meter.close(timeoutMs));
+  cleanups.push(() => close(0));
+  return { meter, close };
+}
+
+const messages = () =>
+  logged.map((line) => {
+    const { level, msg }: { level: number; msg: string } = JSON.parse(line);
+    return `${level >= 50 ? 'error' : 'info'}: ${msg}`;
+  });
+
+const pages = (): string[] => readdirSync(folder).filter((name) => /\.[01]\.jsonl$/.test(name));
+
+/** Ids of the calls on the journal. */
+const journal = (): string[] =>
+  pages().flatMap((name) =>
+    readFileSync(path.join(folder, name), 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => (JSON.parse(line) as UsageRecord).callId),
+  );
+
+const refused = () => readFileSync(path.join(folder, 'refused.jsonl'), 'utf8').split('\n');
+
+const rows = async () =>
+  (await rowsOf<{ id: string }>(db, 'SELECT call_id AS id FROM usage_logs u ORDER BY u.id')).map(
+    ({ id }) => id,
+  );
+
+const ids = (records: readonly UsageRecord[]) => records.map(({ callId }) => callId);
+
+const many = (count: number, given: Partial<UsageRecord> = {}) =>
+  Array.from({ length: count }, () => usageOf(given));
+
+/** A journal of somebody who is gone, and has not been heard of for an hour. */
+async function leave(text: string, at = folder): Promise<void> {
+  const file = path.join(at, `${randomUUID()}.0.jsonl`);
+  writeFileSync(file, text);
+  await age(file);
+}
+
+async function age(file: string): Promise<void> {
+  const hourAgo = new Date(Date.now() - 3_600_000);
+  await utimes(file, hourAgo, hourAgo);
+}
+
+/** A process that begins takes over what others left. */
+async function takeOver(takers = 1): Promise<void> {
+  const left = pages();
+  for (let n = 0; n < takers; n++) meterOf();
+  await expect.poll(() => left.filter((name) => pages().includes(name)), SOON).toEqual([]);
+}
+
+const linesOf = (records: readonly UsageRecord[]) =>
+  records.map((record) => `${JSON.stringify(record)}\n`).join('');
+
+describe('a record', () => {
+  test('is on the journal when it is taken, soon in the database, and then on no page', async () => {
+    const { meter } = meterOf();
+    const record = usageOf();
+    meter.record(record);
+    expect(journal()).toEqual([record.callId]);
+    await expect.poll(rows, SOON).toEqual([record.callId]);
+    await meter.flushed();
+    expect(journal()).toEqual([]);
+  });
+
+  test('is a row as it was given', async () => {
+    const { meter } = meterOf();
+    const record = usageOf({ agentId: 'agent-1', at: '2026-03-01T23:59:59.999Z' });
+    meter.record(record);
+    await meter.flushed();
+    const [row] = await rowsOf(db, 'SELECT * FROM usage_logs');
+    expect(row).toMatchObject({
+      call_id: record.callId,
+      user_id: 'ada',
+      agent_id: 'agent-1',
+      provider: 'openai',
+      model: 'openai/gpt-6-luna',
+      input_tokens: 3,
+      output_tokens: 2,
+      cost_usd: '0.000123',
+      endpoint: '/v1/chat/completions',
+      created_at: new Date('2026-03-01T23:59:59.999Z'),
+    });
+  });
+
+  test('is told to the log', () => {
+    const { meter } = meterOf();
+    meter.record(usageOf({ agentId: 'agent-1' }));
+    meter.record(usageOf());
+    expect(messages()).toEqual([
+      'info: [UsageLogger] Logging: agent-1 | openai/gpt-6-luna | 3+2 tokens | $0.000123',
+      'info: [UsageLogger] Logging: api | openai/gpt-6-luna | 3+2 tokens | $0.000123',
+    ]);
+  });
+
+  test('settles what was held for its call, and a call that came to nothing gives it back', async () => {
+    const { meter } = meterOf();
+    const [answered, failed] = [usageOf(), usageOf()];
+    for (const { callId, userId } of [answered, failed]) {
+      await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
+    }
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 200 });
+    meter.record(answered);
+    meter.giveBack(failed.callId);
+    await meter.flushed();
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+});
+
+describe('closing', () => {
+  test('brings in everything, and leaves no journal', async () => {
+    const { meter, close } = meterOf();
+    const records = many(2_345);
+    for (const record of records) meter.record(record);
+    await close();
+    expect(await rows()).toEqual(ids(records));
+    expect(pages()).toEqual([]);
+  });
+
+  test('does not lose what is recorded meanwhile', async () => {
+    const { meter, close } = meterOf();
+    const records = many(50);
+    const closing = close();
+    for (const record of records) {
+      meter.record(record);
+      await new Promise(setImmediate);
+    }
+    await closing;
+    const inTheDatabase = await rows();
+    const left = new Set(pages().length > 0 ? journal() : []);
+    const failed = messages().filter((line) => line.startsWith('error')).length;
+    const kept = records.filter(({ callId }) => inTheDatabase.includes(callId) || left.has(callId));
+    // What comes when the journal is closed is refused aloud.
+    expect(kept.length + failed).toBe(50);
+  });
+});
+
+describe('while the database is out', () => {
+  let proxy: EngineProxy;
+  let far: Database;
+
+  beforeEach(async () => {
+    const url = new URL(database.url);
+    proxy = await startEngineProxy(`tcp://${url.host}`);
+    const way = new URL(proxy.host);
+    url.host = way.host;
+    far = new Database(url.href, { maxConnections: 3 });
+    cleanups.push(
+      () => proxy.close(),
+      () => far.close(),
+    );
+  });
+
+  test('calls go on, nothing is lost, and it comes into the database afterwards', async () => {
+    const { meter } = meterOf({ at: far });
+    const before = many(10);
+    for (const record of before) meter.record(record);
+    await meter.flushed();
+    proxy.cut();
+
+    const during = many(700);
+    for (const [n, record] of during.entries()) {
+      const { callId, userId } = record;
+      await meter.reserve({ callId, userId, plan: 'network', tokens: 10 });
+      meter.record(record);
+      // Some are on their way already when the next ones come.
+      if (n % 100 === 0) await expect.poll(() => logged.length, SOON).toBeGreaterThan(n / 100);
+    }
+    await expect.poll(messages, SOON).toContainEqual(expect.stringMatching(FAILED));
+    expect(new Set(journal())).toEqual(new Set(ids(during)));
+
+    proxy.mend();
+    await meter.flushed();
+    expect(new Set(await rows())).toEqual(new Set(ids([...before, ...during])));
+    expect(journal()).toEqual([]);
+    expect(await unbalanced(db)).toEqual([]);
+  }, 60_000);
+
+  test('no call begins any more when too many records wait', async () => {
+    const { meter, close } = meterOf({ at: far });
+    proxy.cut();
+    meter.record(usageOf());
+    await expect.poll(messages, SOON).toContainEqual(expect.stringMatching(FAILED));
+    const call = { userId: 'ada', plan: 'network', tokens: 1 } as const;
+    await meter.reserve({ callId: randomUUID(), ...call });
+    for (const record of many(100_000)) meter.record(record);
+    const begun = meter.reserve({ callId: randomUUID(), ...call });
+    await expect(begun).rejects.toThrow(UnavailableError);
+    await expect(begun).rejects.toMatchObject({ status: 503 });
+    await close(0);
+    expect(journal()).toHaveLength(100_001);
+  }, 60_000);
+
+  test('closing leaves the journal to the next process', async () => {
+    const { meter, close } = meterOf({ at: far });
+    proxy.cut();
+    const records = many(20);
+    for (const record of records) meter.record(record);
+    await close(100);
+    expect(await rows()).toEqual([]);
+
+    for (const name of pages()) await age(path.join(folder, name));
+    await takeOver();
+    expect(new Set(await rows())).toEqual(new Set(ids(records)));
+  });
+});
+
+const FAILED = /^error: \[UsageLogger\] Failed to log usage: ./;
+
+describe('a journal that cannot be written', () => {
+  test('lets no process begin', () => {
+    const file = path.join(folder, 'file');
+    writeFileSync(file, '');
+    expect(() => meterOf({ in: path.join(file, 'journal') })).toThrow('ENOTDIR');
+  });
+
+  // Linux has a disk that is always full.
+  test.skipIf(process.platform !== 'linux')(
+    'does not stop calls while it is full',
+    async () => {
+      const { meter } = meterOf();
+      // It opens anew what was taken away, at its next sign of life.
+      for (const name of pages()) {
+        rmSync(path.join(folder, name));
+        symlinkSync('/dev/full', path.join(folder, name));
+      }
+      const records: UsageRecord[] = [];
+      const failure =
+        'error: [UsageLogger] Failed to log usage: ENOSPC: no space left on device, write';
+      await expect
+        .poll(
+          () => {
+            const record = usageOf();
+            records.push(record);
+            meter.record(record);
+            return messages();
+          },
+          { timeout: 30_000, interval: 500 },
+        )
+        .toContain(failure);
+      await meter.flushed();
+      expect(await rows()).toEqual(ids(records));
+    },
+    60_000,
+  );
+});
+
+describe('what a process left that was killed', () => {
+  test('is taken over, up to a last line that was cut off', async () => {
+    const records = many(1_203);
+    const text = linesOf(records);
+    await leave(text.slice(0, -40));
+    await takeOver();
+    expect(await rows()).toEqual(ids(records.slice(0, -1)));
+    expect(await unbalanced(db)).toEqual([]);
+  });
+
+  test('counts once, though two processes take it over at a time', async () => {
+    const records = many(1_500);
+    await db.sequelize.query('SELECT reserve_tokens(60, $1)', {
+      bind: [
+        JSON.stringify(
+          records.map(({ callId, userId }) => ({ callId, userId, tokens: 100, limit: 1e9 })),
+        ),
+      ],
+    });
+    await leave(linesOf(records));
+    // Some of it had come into the database before.
+    await db.sequelize.query(`SELECT settle_calls($1, '{}')`, {
+      bind: [JSON.stringify(records.slice(0, 700))],
+    });
+    await takeOver(3);
+    expect(new Set(await rows())).toEqual(new Set(ids(records)));
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 1_500 * 5, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+
+  test('is left alone while its process lives', async () => {
+    const living = meterOf();
+    living.meter.record(usageOf());
+    const before = pages();
+    await leave(linesOf([usageOf()]));
+    const gone = pages().filter((name) => !before.includes(name));
+    meterOf();
+    await expect.poll(() => pages().some((name) => gone.includes(name)), SOON).toBe(false);
+    expect(pages()).toEqual(expect.arrayContaining(before));
+  });
+
+  test('does not stop at a line that nobody can read, which is set aside', async () => {
+    const records = many(3);
+    await leave(`${linesOf(records.slice(0, 1))}{"callId":\n\n{}\n${linesOf(records.slice(1))}`);
+    await takeOver();
+    expect(await rows()).toEqual(ids(records));
+    expect(refused()).toEqual(['{"callId":', '{}', '']);
+  });
+});
+
+describe('a record that the database refuses', () => {
+  const poison = () => usageOf({ costUsd: '123456789.000000' });
+
+  test('is set aside, and the others are written', async () => {
+    const { meter } = meterOf();
+    const records = many(40);
+    const bad = [poison(), usageOf({ model: '\ud83d' })];
+    const mixed = [...records.slice(0, 13), ...bad, ...records.slice(13)];
+    for (const { callId, userId } of mixed) {
+      await meter.reserve({ callId, userId, plan: 'solo', tokens: 10 });
+    }
+    for (const record of mixed) meter.record(record);
+    await meter.flushed();
+    expect(await rows()).toEqual(ids(records));
+    expect(refused()).toEqual([...bad.map((record) => JSON.stringify(record)), '']);
+    expect(messages().filter((line) => FAILED.test(line))).toHaveLength(2);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 200, held: 0 });
+    expect(journal()).toEqual([]);
+  });
+
+  test('is set aside also when it was taken over', async () => {
+    const [good, bad] = [usageOf(), poison()];
+    await leave(linesOf([bad, good]));
+    await takeOver();
+    expect(await rows()).toEqual([good.callId]);
+    expect(refused()).toEqual([JSON.stringify(bad), '']);
+  });
+});

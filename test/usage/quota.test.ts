@@ -1,0 +1,310 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { PLAN_LIMITS, type Plan } from '../../src/accounts/plans.js';
+import { Database } from '../../src/database/database.js';
+import { Quota, QuotaExceededError } from '../../src/usage/quota.js';
+import { settleAbandoned } from '../../src/usage/rollups.js';
+import { settleUsage } from '../../src/usage/settle-usage.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { asOwner, balanceOf, rowsOf, THIS_MONTH, unbalanced, usageOf } from './ledger.js';
+import { numbers } from './support.js';
+
+const LIMIT = PLAN_LIMITS.solo.monthlyTokens;
+
+let database: TestDatabase;
+let elsewhere: Database;
+let db: Database;
+let quota: Quota;
+/** Another process's. */
+let other: Quota;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  db = database.db;
+  elsewhere = new Database(database.url, { maxConnections: 5 });
+});
+afterAll(async () => {
+  await elsewhere?.close();
+  await database?.close();
+});
+beforeEach(async () => {
+  const tables = 'usage_logs, usage_daily, usage_pending, quota_reservations, token_quotas';
+  await asOwner(database.ownerUrl, `TRUNCATE ${tables}`);
+  quota = new Quota(db);
+  other = new Quota(elsewhere);
+});
+
+interface Asked {
+  readonly userId?: string;
+  readonly plan?: Plan | undefined;
+  readonly of?: Quota;
+}
+
+/** @returns the call's id. */
+async function reserve(tokens: number, asked: Asked = {}): Promise<string> {
+  const { userId = 'ada', of = quota } = asked;
+  const callId = randomUUID();
+  const plan = 'plan' in asked ? asked.plan : 'solo';
+  await of.reserve({ callId, userId, plan, tokens });
+  return callId;
+}
+
+const settle = (callId: string, tokens: number, userId = 'ada') =>
+  settleUsage(db, [usageOf({ callId, userId, inputTokens: tokens, outputTokens: 0 })], []);
+
+const reservations = async () => (await rowsOf(db, 'SELECT FROM quota_reservations')).length;
+
+const admitted = (outcomes: readonly PromiseSettledResult<unknown>[]) =>
+  outcomes.filter(({ status }) => status === 'fulfilled').length;
+
+describe('1,000 calls at once', () => {
+  test('by two processes: exactly those that fit are let in', async () => {
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 1_000 }, (_, n) => reserve(7_000, { of: n % 2 ? quota : other })),
+    );
+    expect(admitted(outcomes)).toBe(Math.floor(LIMIT / 7_000));
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') {
+        expect(outcome.reason).toBeInstanceOf(QuotaExceededError);
+      }
+    }
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 285 * 7_000 });
+    expect(await reservations()).toBe(285);
+  });
+
+  test('of all sizes, each settled when it is over: never is more used and held', async () => {
+    const random = numbers(7);
+    const sizes = Array.from({ length: 1_000 }, () => 1 + random(20_000));
+    let over = 0;
+    const watch = async () => {
+      const { used, held } = await balanceOf(elsewhere, 'ada');
+      if (used + held > LIMIT) over++;
+    };
+    const outcomes = await Promise.allSettled(
+      sizes.map(async (tokens, n) => {
+        const callId = await reserve(tokens, { of: n % 2 ? quota : other });
+        if (n % 50 === 0) await watch();
+        await settle(callId, tokens);
+      }),
+    );
+    expect(admitted(outcomes)).toBeLessThan(1_000);
+    expect(over).toBe(0);
+    const { used, held } = await balanceOf(db, 'ada');
+    expect(held).toBe(0);
+    expect(used).toBeLessThanOrEqual(LIMIT);
+    expect(used).toBeGreaterThan(LIMIT - 20_000);
+    expect(await unbalanced(db)).toEqual([]);
+  });
+});
+
+describe('what is held', () => {
+  test('lets in what exactly fills the month, and no token more', async () => {
+    await reserve(LIMIT - 1);
+    await expect(reserve(2)).rejects.toThrow(QuotaExceededError);
+    await reserve(1);
+    await expect(reserve(1)).rejects.toThrow(QuotaExceededError);
+  });
+
+  test('of one user is nothing to another', async () => {
+    await reserve(LIMIT, { userId: 'ada' });
+    await reserve(LIMIT, { userId: 'bob' });
+    await expect(reserve(1, { userId: 'ada' })).rejects.toThrow(QuotaExceededError);
+  });
+
+  test('is not held by a call that is refused, also when it is the first', async () => {
+    await expect(reserve(LIMIT + 1)).rejects.toThrow(QuotaExceededError);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 0 });
+    await reserve(LIMIT);
+  });
+
+  test('is nothing for those who have no quota, but what they use is counted', async () => {
+    const calls = [await reserve(9e15, { plan: 'network' }), await reserve(5, { plan: undefined })];
+    expect(await reservations()).toBe(0);
+    for (const callId of calls) await settle(callId, 40);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 80, held: 0 });
+    expect(calls.map((callId) => quota.over(callId))).toEqual([false, false]);
+  });
+
+  test.each([
+    ['255 characters', 'x'.repeat(255)],
+    ['255 characters of four bytes', '🦊'.repeat(255)],
+    ['quotes', `'"; DROP TABLE users; -- \\`],
+    ['braces', '{"userId": [null]}'],
+    ['scripts of all directions', 'ümläut ñ 漢字 עברית\u200f'],
+    ['what looks like nothing', 'null'],
+  ])('is the right user’s when the id is of %s', async (_name, userId) => {
+    const [first] = await Promise.all([reserve(10, { userId }), reserve(20, { userId: 'bob' })]);
+    expect(await balanceOf(db, userId)).toEqual({ used: 0, held: 10 });
+    await settle(first, 4, userId);
+    expect(await balanceOf(db, userId)).toEqual({ used: 4, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+});
+
+describe('a call that is over', () => {
+  test.each([
+    ['less', 40],
+    ['more', 2_500],
+    ['nothing', 0],
+  ])('counts with what it used, when that is %s than was held', async (_name, tokens) => {
+    await settle(await reserve(1_000), tokens);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: tokens, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+
+  test('counts once, however often it is settled', async () => {
+    const callId = await reserve(1_000);
+    const usage = usageOf({ callId });
+    await settleUsage(db, [usage, usage], [callId]);
+    await Promise.all([settleUsage(db, [usage], []), settleUsage(elsewhere, [usage], [callId])]);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 0 });
+  });
+
+  test('that came to nothing gives back what was held, once', async () => {
+    const [callId] = [await reserve(1_000), await reserve(10)];
+    await settleUsage(db, [], [callId]);
+    await settleUsage(db, [], [callId, randomUUID()]);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 10 });
+    expect(await rowsOf(db, 'SELECT FROM usage_logs')).toEqual([]);
+  });
+
+  test('counts also when its process was given up before', async () => {
+    const callId = await reserve(1_000);
+    await silent([callId]);
+    await settleAbandoned(db);
+    await settle(callId, 600);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 600, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+});
+
+/** As if these calls' process had not been heard of for long. */
+const silent = (calls: readonly string[]) =>
+  asOwner(
+    database.ownerUrl,
+    `UPDATE quota_reservations SET expires_at = now() - interval '1 second'
+      WHERE call_id IN (${calls.map((id) => `'${id}'`).join()})`,
+  );
+
+describe('calls of a process', () => {
+  test('that is silent give back what they held, and no others do', async () => {
+    const gone = [await reserve(10, { of: other }), await reserve(20, { of: other })];
+    await reserve(40);
+    await silent(gone);
+    expect(await settleAbandoned(db)).toBe(2);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 40 });
+    expect(await settleAbandoned(db)).toBe(0);
+  });
+
+  test('that says it lives keep what they hold', async () => {
+    const calls = [await reserve(10), await reserve(20)];
+    await silent(calls);
+    await quota.keep();
+    expect(await settleAbandoned(db)).toBe(0);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 30 });
+  });
+
+  test('are not kept by another, nor when they are over', async () => {
+    const [mine, over] = [await reserve(10), await reserve(20)];
+    const theirs = await reserve(40, { of: other });
+    expect(quota.over(over)).toBe(true);
+    await silent([mine, over, theirs]);
+    await quota.keep();
+    expect(await settleAbandoned(db)).toBe(2);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 10 });
+  });
+
+  test('that were let in without its hearing of it are given back', async () => {
+    const calls = JSON.stringify([{ callId: randomUUID(), userId: 'ada', tokens: 5, limit: 9 }]);
+    await db.sequelize.query('SELECT reserve_tokens(-1, $1)', { bind: [calls] });
+    await quota.keep();
+    expect(await settleAbandoned(db)).toBe(1);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 0 });
+  });
+});
+
+describe('the month', () => {
+  const LAST = `(${THIS_MONTH} - interval '1 month')::date`;
+
+  const lastMonth = async () => {
+    const [row] = await rowsOf<{ month: string }>(db, `SELECT ${LAST}::text AS month`);
+    return row?.month ?? '';
+  };
+
+  test('is the calendar’s in UTC', async () => {
+    await reserve(1);
+    const [row] = await rowsOf(db, 'SELECT month::text FROM token_quotas');
+    expect(row).toEqual({ month: `${new Date().toISOString().slice(0, 7)}-01` });
+  });
+
+  test('begins with nothing used, whatever the last one was', async () => {
+    const values = `'ada', ${LAST}, ${LIMIT}, 1000`;
+    await asOwner(database.ownerUrl, `INSERT INTO token_quotas VALUES (${values})`);
+    await reserve(LIMIT);
+  });
+
+  test('of a call is the one that it was reserved in, though it ends in the next', async () => {
+    const callId = await reserve(1_000);
+    await asOwner(database.ownerUrl, `UPDATE quota_reservations SET month = ${LAST}`);
+    await asOwner(database.ownerUrl, `UPDATE token_quotas SET month = ${LAST}`);
+    await settle(callId, 400);
+    expect(await balanceOf(db, 'ada', await lastMonth())).toEqual({ used: 400, held: 0 });
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 0 });
+    await reserve(LIMIT);
+  });
+
+  test('of a call without quota is the one of its end', async () => {
+    const month = await lastMonth();
+    const last = usageOf({ at: `${month.slice(0, 7)}-28T23:59:59.999Z` });
+    await settleUsage(db, [last, usageOf()], []);
+    expect(await balanceOf(db, 'ada', month)).toEqual({ used: 5, held: 0 });
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+});
+
+test('who has not enough left is told how much was used, and of how much', async () => {
+  await settle(await reserve(1_000), 1_500);
+  await reserve(LIMIT - 2_000);
+  const refused: unknown = await reserve(501).catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    status: 429,
+    code: 'QUOTA_EXCEEDED',
+    message:
+      'Monthly token quota exceeded for plan "solo". Used 1999500 of 2000000 tokens. ' +
+      'Quota resets at the start of next month.',
+  });
+});
+
+test('many users at once, reserved, settled, kept and given up, never block each other', async () => {
+  const random = numbers(11);
+  const users = Array.from({ length: 40 }, (_, n) => `user ${n}`);
+  const call = async (of: Quota, via: Database) => {
+    const userId = users[random(users.length)] ?? '';
+    const callId = await reserve(100, { userId, of });
+    const kind = random(4);
+    if (kind === 0) return;
+    const usage = usageOf({ callId, userId });
+    await settleUsage(via, kind === 1 ? [] : [usage], kind === 1 ? [callId] : []);
+    of.over(callId);
+  };
+  const maintain = async (of: Quota, via: Database) => {
+    for (let pass = 0; pass < 20; pass++) {
+      await of.keep();
+      await asOwner(
+        database.ownerUrl,
+        `UPDATE quota_reservations SET expires_at = now() - interval '1 s'
+          WHERE call_id = ANY (ARRAY(
+            SELECT call_id FROM quota_reservations LIMIT 5 FOR UPDATE SKIP LOCKED))`,
+      );
+      await settleAbandoned(via);
+    }
+  };
+  await Promise.all([
+    ...Array.from({ length: 400 }, () => call(quota, db)),
+    ...Array.from({ length: 400 }, () => call(other, elsewhere)),
+    maintain(quota, db),
+    maintain(other, elsewhere),
+  ]);
+  expect(await unbalanced(db)).toEqual([]);
+});

@@ -1,0 +1,37 @@
+// Makes calls for as long as it lives, and says of each when it is recorded. As the product runs it:
+// from dist.
+import { randomUUID } from 'node:crypto';
+import { writeSync } from 'node:fs';
+import process from 'node:process';
+import { pino } from 'pino';
+import { Database } from '../../dist/src/database/database.js';
+import { Meter } from '../../dist/src/usage/meter.js';
+
+const [, , url, folder] = process.argv;
+const meter = new Meter({
+  database: new Database(url, { maxConnections: 5 }),
+  folder,
+  log: pino({ level: 'silent' }),
+});
+
+async function makeCalls(userId) {
+  for (;;) {
+    const callId = randomUUID();
+    await meter.reserve({ callId, userId, plan: 'label', tokens: 100 });
+    meter.record({
+      callId,
+      userId,
+      agentId: null,
+      provider: 'openai',
+      model: 'openai/any',
+      inputTokens: 3,
+      outputTokens: 2,
+      costUsd: '0.000001',
+      endpoint: '/test',
+      at: new Date().toISOString(),
+    });
+    writeSync(1, `${callId}\n`);
+  }
+}
+
+await Promise.all(Array.from({ length: 50 }, (_, n) => makeCalls(`user ${n % 7}`)));
