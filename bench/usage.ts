@@ -33,7 +33,7 @@ await runBenchmark(async (atEnd) => {
   const owner = new pg.Client(ownerUrl);
   await owner.connect();
   atEnd(() => owner.end());
-  const database = new Database(servingUrl, { maxConnections: 1 });
+  const database = new Database(servingUrl, { maxConnections: 1, answerTimeoutMs: 0 });
   atEnd(() => database.close());
 
   const rows = Number(options.rows);

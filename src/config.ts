@@ -292,6 +292,10 @@ function readProviders(read: EnvironmentReader): Partial<Record<ProviderName, Pr
     const prefix = name.toUpperCase();
     const apiKey = read.secret(`${prefix}_API_KEY`);
     const baseUrl = read.url(`${prefix}_BASE_URL`, ['http', 'https']);
+    // What no header can hold would be quoted by the error of whoever tries to send it.
+    if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey)) {
+      read.problems.push(`${prefix}_API_KEY must be one line of visible ASCII characters`);
+    }
     // A local model server often needs no key, so an address alone configures a provider too.
     if (apiKey === undefined && baseUrl === undefined) continue;
     providers[name] = { apiKey, baseUrl: baseUrl ?? defaultBaseUrl };

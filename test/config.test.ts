@@ -145,6 +145,14 @@ describe('the environment', () => {
     });
   });
 
+  test.each(['two\nlines', 'a\u0001b', 'with space', 'ключ'])(
+    'refuses a key to a provider that no header can hold: %j',
+    (key) => {
+      const problems = problemsOf({ ...NEEDED, GROQ_API_KEY: key });
+      expect(problems).toEqual(['GROQ_API_KEY must be one line of visible ASCII characters']);
+    },
+  );
+
   test('takes Telegram only with both a bot and a chat', () => {
     const bot = { ...NEEDED, TELEGRAM_BOT_TOKEN: '12:abc' };
     expect(loadConfig(bot).telegram).toBeUndefined();

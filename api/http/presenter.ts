@@ -23,9 +23,14 @@ export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders
 export function errorJson(
   endpoint: Endpoint | undefined,
   error: ErrorAnswer,
-  headers?: ReplyHeaders,
+  headers = retryHeaders(error),
 ): Answer {
   return jsonAnswer(error.status, endpoint?.errorForm?.of(error) ?? error.body, headers);
+}
+
+/** Clients look for it where HTTP has it. */
+function retryHeaders({ body: { retryAfter } }: ErrorAnswer): ReplyHeaders | undefined {
+  return typeof retryAfter === 'number' ? { 'Retry-After': String(retryAfter) } : undefined;
 }
 
 /** An answer that its endpoint does not declare: a defect, shown outside production. */

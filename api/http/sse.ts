@@ -54,6 +54,8 @@ export function eventStream(
     if (stream.readableLength === 0) stream.push(HEARTBEAT);
   }, heartbeatMs);
   heartbeat.unref();
+  // A generator that was never begun would not do what it has to do at its end.
+  stream.read(0);
 
   return streamReply(200, stream, 'text/event-stream; charset=utf-8', {
     'X-Accel-Buffering': 'no',

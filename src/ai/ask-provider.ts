@@ -57,9 +57,9 @@ export async function askForAnswer(ask: Ask): Promise<Completion> {
  * @throws ProviderError when it does not begin; the chunks throw what comes after.
  */
 export async function askForStream(ask: Ask): Promise<CompletionStream> {
-  const time = new IdleTimer(ask.timeoutMs);
+  const time = new IdleTimer(ask.timeoutMs, STREAM_MS);
   try {
-    const signal = AbortSignal.any([ask.signal, time.signal, AbortSignal.timeout(STREAM_MS)]);
+    const signal = AbortSignal.any([ask.signal, time.signal]);
     const response = await send(ask, signal, time.signal);
     if (!response.body) throw new ProviderError(ask.name, 'garbage', response.status);
     const reader = adapterOf(ask.name).openStream(ask.request);
@@ -83,8 +83,9 @@ async function* readChunks(
     while (!reader.over) {
       const next = await failing(ask, time.signal, () => events.next());
       if (next.done === true) break;
-      time.restart(STREAM_IDLE_MS);
+      time.stop(); // that a client takes it slowly is not the provider's silence
       yield* reader.read(next.value);
+      time.restart(STREAM_IDLE_MS);
     }
     if (!reader.ended) throw new ProviderError(ask.name, 'unreachable');
   } finally {
@@ -191,17 +192,15 @@ function decode(name: ProviderName, decoder: TextDecoder, piece?: Uint8Array): s
   }
 }
 
-/** A timeout that begins anew with every sign of life. */
+/** A timeout that begins anew with every sign of life, and one for the whole. */
 class IdleTimer {
+  readonly signal: AbortSignal;
   readonly #controller = new AbortController();
   #timer: NodeJS.Timeout;
 
-  constructor(ms: number) {
+  constructor(ms: number, wholeMs: number) {
+    this.signal = AbortSignal.any([this.#controller.signal, AbortSignal.timeout(wholeMs)]);
     this.#timer = this.#set(ms);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   restart(ms: number): void {

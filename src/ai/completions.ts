@@ -77,6 +77,7 @@ export class Completions {
   /** @throws QuotaExceededError; NoAnswerError when nobody answers. */
   async answer(call: Call): Promise<Answered> {
     const { result, attempt, tried } = await this.#begin(call, askForAnswer);
+    this.#circuit.succeeded(attempt);
     const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.content.length / 4));
     this.#record(call, attempt, usage);
     return { completion: result, usage, ...servedBy(attempt), tried };
@@ -86,7 +87,7 @@ export class Completions {
   async stream(call: Call): Promise<Streaming> {
     const { result, attempt, tried } = await this.#begin(call, askForStream);
     let used: TokenUsage = { inputTokens: 0, outputTokens: 0 };
-    const metered = this.#metered(call, result, (usage) => {
+    const metered = this.#metered(call, attempt, result, (usage) => {
       used = usage;
       this.#record(call, attempt, usage);
     });
@@ -121,7 +122,6 @@ export class Completions {
       this.#circuit.trying(attempt);
       try {
         const result = await ask(this.#askOf(call, attempt));
-        this.#circuit.succeeded(attempt);
         done('ok');
         if (tried.length > 1) this.#logTried(call, tried);
         return { result, attempt, tried };
@@ -166,17 +166,24 @@ export class Completions {
   /** Records before the last piece is out, and also when nobody takes the rest. */
   async *#metered(
     { request }: Call,
+    attempt: Attempt,
     stream: CompletionStream,
     record: (usage: TokenUsage) => void,
   ): AsyncGenerator<string> {
     let pieces = 0;
+    let brokeOff: ProviderError | undefined;
     try {
       yield ''; // where `begun` leaves it
       for await (const chunk of stream.chunks) {
         pieces++;
         yield chunk;
       }
+    } catch (error) {
+      if (error instanceof ProviderError) brokeOff = error;
+      throw error;
     } finally {
+      if (brokeOff) this.#circuit.failed(attempt, brokeOff);
+      else this.#circuit.succeeded(attempt);
       // About a token a piece, where the provider has not come to say it.
       record(stream.usage() ?? usageEstimate(request, pieces));
       await stream.chunks.return(undefined);

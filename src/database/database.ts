@@ -31,7 +31,11 @@ export class Database {
   readonly sequelize: Sequelize;
   readonly models: Models;
 
-  constructor(url: string, options: { maxConnections?: number } = {}) {
+  /**
+   * @param options `answerTimeoutMs`: 0 where statements may take longer than the server lets them
+   *   by itself.
+   */
+  constructor(url: string, options: { maxConnections?: number; answerTimeoutMs?: number } = {}) {
     this.sequelize = new Sequelize(url, {
       dialect: 'postgres',
       logging: false,
@@ -46,7 +50,7 @@ export class Database {
         application_name: 'agent-platform-service',
         connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
         statement_timeout: STATEMENT_TIMEOUT_MS,
-        query_timeout: ANSWER_TIMEOUT_MS,
+        query_timeout: options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS,
         lock_timeout: LOCK_TIMEOUT_MS,
         idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
         keepAlive: true,

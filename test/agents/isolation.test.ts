@@ -67,6 +67,9 @@ beforeAll(async () => {
 afterAll(() => platform?.close());
 
 const missing = { nobody: 401, bob: 404 };
+/** The internal key speaks for a user with the plan that its headers name, and these name none. */
+const unpaid = { nobody: 401, bob: 402, anotherKey: 401 };
+const question = () => ({ user: ada.id, messages: [{ role: 'user', content: 'hello' }] });
 const config = () => ({ config: { taken: 'over' } });
 const newAgent = () => ({ name: randomUUID(), model: 'gpt-4' });
 
@@ -110,6 +113,9 @@ const WEB: Readonly<Record<string, Visit>> = {
     ...missing,
     body: () => ({ action: 'set-credential', agentId, name: 'OF_BOB', value: 'of bob' }),
   },
+  'GET /api/models': { nobody: 401, bob: 200 },
+  'GET /api/demo/chat': { nobody: 200, bob: 200 },
+  'POST /api/demo/chat': { nobody: 200, bob: 200, body: () => ({ message: 'hello' }) },
   'GET /api/instance/:userId': missing,
   'GET /api/instance/:userId/stats': missing,
   'GET /api/health': { nobody: 200, bob: 200 },
@@ -157,6 +163,18 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'POST /api/logs/:agentId/stop': { ...missing, body: () => ({ streamId: 'x' }) },
   // Opened by users' keys alone: the internal key, whoever it speaks for, is none.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
+  'GET /api/ai/health': { nobody: 200, bob: 200 },
+  'GET /api/ai/models': { nobody: 200, bob: 200 },
+  'GET /api/ai/models/:provider': { nobody: 404, bob: 404, anotherKey: 404 },
+  // Opened by users' keys as well, which an agent's token is not.
+  'POST /api/ai/models/select': { nobody: 401, bob: 200, anotherKey: 401, body: () => ({}) },
+  'POST /api/ai/estimate-cost': {
+    ...unpaid,
+    body: () => ({ model: 'openai/gpt-4', inputTokens: 1, outputTokens: 1 }),
+  },
+  'POST /api/ai/chat': { ...unpaid, nobody: 402, body: question },
+  'POST /v1/chat/completions': { ...unpaid, body: question },
+  'GET /v1/models': unpaid,
   'GET /api/usage/summary': { nobody: 401, bob: 200 },
   'GET /api/usage/by-agent/:agentId': { nobody: 401, bob: 200 },
   'GET /api/usage/by-model': { nobody: 401, bob: 200 },

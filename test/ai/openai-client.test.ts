@@ -250,13 +250,14 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
   });
 
   test('understands that the provider limits us, and that it fails', async () => {
-    providers.behave('openai', fails(429));
+    providers.behave('openai', fails(429, undefined, { 'retry-after': '7' }));
     const limited = await errorOf(client.chat.completions.create({ model, messages }));
     expect(limited).toBeInstanceOf(OpenAI.RateLimitError);
     expect(limited).toMatchObject({
       message: '429 The AI provider openai limits its requests',
       type: 'rate_limit_error',
     });
+    expect(limited.headers?.get('retry-after')).toBe('7');
     providers.behave('openai', fails(500));
     const failed = await errorOf(client.chat.completions.create({ model, messages }));
     expect(failed).toMatchObject({

@@ -2,8 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../../src/ai/provider-names.js';
 import {
+  chunk,
   fails,
   sayHello,
+  sendEvents,
   silent,
   startAiProviders,
   type AiProviders,
@@ -242,6 +244,20 @@ describe('a provider that keeps failing', () => {
     providers.behave();
     await backend.chat(ADMIN, { model: 'openai/gpt-4' });
     expect(providers.asked()).toEqual(['openai/gpt-4']);
+  });
+
+  test('half way through its streams is skipped too', async () => {
+    const backend = await start(['openai', 'openrouter']);
+    providers.behave('openai', (request, response) => {
+      sendEvents(response, [chunk(request.model, { content: 'half' })], false);
+      setImmediate(() => response.destroy());
+    });
+    for (let n = 0; n < 3; n++) {
+      expect((await backend.chat(ADMIN, { ...body, stream: true })).text).toContain('broke off');
+    }
+    providers.asked();
+    const answer = await backend.chat(ADMIN, body);
+    expect([answer.status, providers.asked()]).toEqual([200, ['openrouter/openai/gpt-6-luna']]);
   });
 
   test('is asked all the same before nobody is', async () => {

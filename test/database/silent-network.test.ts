@@ -10,7 +10,7 @@ test('a database that falls silent holds up nobody for ever, and none of its con
   const url = new URL(database.url);
   const proxy = await startEngineProxy(`tcp://${url.host}`);
   url.host = new URL(proxy.host).host;
-  const far = new Database(url.href, { maxConnections: 1 });
+  const far = new Database(url.href, { maxConnections: 1, answerTimeoutMs: 1_000 });
   try {
     const quota = new Quota(far);
     const reserve = () =>

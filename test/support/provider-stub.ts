@@ -66,6 +66,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 }
 
 function sayBack({ body }: ProviderRequest, response: ServerResponse): void {
+  if (body === undefined) return sendJson(response, 404, { error: { message: 'not here' } });
   sendJson(response, 200, completion(`said: ${body.messages.at(-1).content}`, body.model));
 }
 

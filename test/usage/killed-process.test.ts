@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -19,31 +19,32 @@ const CALLS = 3_000;
 
 /** @returns the ids of the calls that it said were recorded. */
 async function recordUntilKilled(url: string, folder: string): Promise<string[]> {
-  const child = spawn(process.execPath, [PROGRAM, url, folder], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const said = path.join(folder, 'said');
+  const output = openSync(said, 'a');
+  const child = spawn(process.execPath, [PROGRAM, url, path.join(folder, 'journal')], {
+    stdio: ['ignore', output, 'inherit'],
   });
+  const exited = once(child, 'exit');
+  closeSync(output);
+  const recorded = () => readFileSync(said, 'utf8').split('\n').slice(0, -1);
   try {
-    let said = '';
-    for await (const chunk of child.stdout) {
-      said += String(chunk);
-      if (said.length > CALLS * 37) child.kill('SIGKILL');
-    }
-    return said.split('\n').slice(0, -1);
+    const count = () => recorded().length;
+    await expect.poll(count, { timeout: 30_000, interval: 20 }).toBeGreaterThan(CALLS);
   } finally {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    }
+    child.kill('SIGKILL');
+    await exited;
   }
+  return recorded();
 }
 
 test('a process that is killed loses no recorded call, doubles none, and holds nothing', async () => {
   const database = await testDatabase();
-  const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
+  const place = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
+  const folder = path.join(place, 'journal');
   const { log } = keptLog();
   const { db } = database;
   try {
-    const recorded = await recordUntilKilled(database.url, folder);
+    const recorded = await recordUntilKilled(database.url, place);
     expect(recorded.length).toBeGreaterThanOrEqual(CALLS);
     // As if the time had passed after which it counts as gone.
     const past = new Date(Date.now() - 3_600_000);
@@ -69,6 +70,6 @@ test('a process that is killed loses no recorded call, doubles none, and holds n
     expect(readdirSync(folder)).toEqual([]);
   } finally {
     await database.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(place, { recursive: true, force: true });
   }
 }, 60_000);

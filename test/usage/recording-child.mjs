@@ -1,5 +1,5 @@
-// Makes calls for as long as it lives, and says of each when it is recorded. As the product runs it:
-// from dist.
+// Makes calls for as long as it lives, and says of each when it is recorded, in a file: a pipe may be
+// full. As the product runs it: from dist.
 import { randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import process from 'node:process';
