@@ -98,7 +98,12 @@ function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): Cha
 }
 
 /** With these OpenRouter would ask other models than the one that is paid for, or charge for more. */
-function withoutChoices({ models: _m, route: _r, plugins: _p, ...request }: ChatRequest): ChatRequest {
+function withoutChoices({
+  models: _m,
+  route: _r,
+  plugins: _p,
+  ...request
+}: ChatRequest): ChatRequest {
   return request;
 }
 

@@ -102,8 +102,6 @@ export const defineQuotaReservation = (sequelize: Sequelize) =>
     {
       tableName: 'quota_reservations',
       timestamps: false,
-      indexes: [
-        { name: 'quota_reservations_expires_at', fields: ['expires_at'] },
-      ],
+      indexes: [{ name: 'quota_reservations_expires_at', fields: ['expires_at'] }],
     },
   );
