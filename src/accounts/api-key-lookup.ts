@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { QueryTypes } from 'sequelize';
 import { Batcher } from '../batcher.js';
 import type { Database } from '../database/database.js';
 import { isAdmin, type AdminRules } from './admin.js';
@@ -32,6 +31,8 @@ interface FoundKey {
 
 /** Keys in one round trip. */
 const MAX_BATCH = 200;
+
+const FIND = { name: 'find_api_keys', text: 'SELECT * FROM find_api_keys($1)' };
 
 /** By which a key is found without being stored: SHA-256 in hex. */
 export function apiKeyHash(key: string): string {
@@ -70,10 +71,7 @@ export class ApiKeyLookup {
   }
 
   async #findAll(hashes: readonly string[]): Promise<(FoundKey | undefined)[]> {
-    const rows = await this.database.sequelize.query<FoundKey>('SELECT * FROM find_api_keys($1)', {
-      type: QueryTypes.SELECT,
-      bind: [[...new Set(hashes)]],
-    });
+    const rows = await this.database.callFunction<FoundKey>(FIND, [[...new Set(hashes)]]);
     const found = new Map(rows.map((row) => [row.hash, row]));
     return hashes.map((hash) => found.get(hash));
   }

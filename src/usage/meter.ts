@@ -7,8 +7,11 @@ import { settleUsage } from './settle-usage.js';
 import { UsageJournal } from './usage-journal.js';
 import type { UsageRecord } from './usage-record.js';
 
-/** Milliseconds in which records gather before they are written together. */
-const GATHER_MS = 20;
+/**
+ * Milliseconds in which records gather before they are written together. While they are, calls of
+ * the same users wait with their reservations: seldom is better than little at a time.
+ */
+const GATHER_MS = 100;
 /** Between two attempts while the database is out. */
 const RETRY_MS = 1_000;
 /** Records in one round trip. */

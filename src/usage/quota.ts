@@ -1,4 +1,3 @@
-import { QueryTypes } from 'sequelize';
 import { PLAN_LIMITS, type Plan } from '../accounts/plans.js';
 import { Batcher } from '../batcher.js';
 import type { Database } from '../database/database.js';
@@ -15,6 +14,11 @@ const MAX_BATCH = 200;
  */
 const HOLD_SECONDS = 120;
 export const SIGN_OF_LIFE_MS = 15_000;
+
+const RESERVE = {
+  name: 'reserve_tokens',
+  text: 'SELECT call, admitted, taken FROM reserve_tokens($1, $2)',
+};
 
 /** What one call may use at most, and whose it is. */
 export interface Reservation {
@@ -94,13 +98,10 @@ export class Quota {
       tokens,
       limit,
     }));
-    const rows = await this.database.sequelize.query<Verdict & { readonly call: string }>(
-      'SELECT call, admitted, taken FROM reserve_tokens($1, $2)',
-      {
-        bind: [HOLD_SECONDS, JSON.stringify(asked)],
-        type: QueryTypes.SELECT,
-      },
-    );
+    const rows = await this.database.callFunction<Verdict & { readonly call: string }>(RESERVE, [
+      HOLD_SECONDS,
+      JSON.stringify(asked),
+    ]);
     const verdicts = new Map(rows.map((row) => [row.call, row]));
     return calls.flatMap(({ callId }) => verdicts.get(callId) ?? []);
   }
