@@ -58,6 +58,8 @@ export default defineConfig({
         test: {
           name: 'platform',
           include: PLATFORM,
+          // Agents' containers are waited for: that leaves room for one more.
+          maxWorkers: 3,
           testTimeout: 90_000,
           hookTimeout: 120_000,
           sequence: { groupOrder: 3 },

@@ -8,8 +8,7 @@ import {
   PortTakenError,
 } from '../src/containers/container-errors.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
-import { telling } from './failures.js';
-import { heartbeating } from './heartbeat.js';
+import { engineWork } from './engine-work.js';
 
 /** How long an agent is given to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
@@ -35,27 +34,26 @@ export interface ContainerActivityDependencies {
  */
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
   const { containers, specs } = dependencies;
-  const engine = <T>(work: () => Promise<T>) => telling(() => heartbeating(work));
 
   return {
     ensureImage: (agent: AgentRef) =>
-      engine(async () => {
+      engineWork(async () => {
         const { cancellationSignal } = Context.current();
         const image = await specs.imageOf(agent);
         const { version } = await containers.ensureImage(image, { signal: cancellationSignal });
         await specs.recordImage(agent, image, version);
       }),
     createNetwork: (agent: AgentRef) =>
-      engine(async () => containers.ensureNetwork(await specs.specOf(agent))),
+      engineWork(async () => containers.ensureNetwork(await specs.specOf(agent))),
     createVolume: (agent: AgentRef) =>
-      engine(async () => containers.ensureVolume(await specs.specOf(agent))),
+      engineWork(async () => containers.ensureVolume(await specs.specOf(agent))),
     createContainer: (agent: AgentRef) =>
-      engine(async () => {
+      engineWork(async () => {
         const { id } = await containers.ensureContainer(await specs.specOf(agent));
         await specs.recordContainer(agent, id);
       }),
     startContainer: (agent: AgentRef) =>
-      engine(async () => {
+      engineWork(async () => {
         try {
           await containers.start(agent.agentId);
         } catch (error) {
@@ -68,7 +66,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       }),
     /** Starts the container that is there. False when something of it has to be made first. */
     startAgain: (agent: AgentRef) =>
-      engine(async () => {
+      engineWork(async () => {
         try {
           await containers.start(agent.agentId);
           return true;
@@ -78,7 +76,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         }
       }),
     awaitReady: (agent: AgentRef) =>
-      engine(async () => {
+      engineWork(async () => {
         const { port, gatewayToken } = await specs.gatewayOf(agent);
         const { cancellationSignal } = Context.current();
         await awaitReady(containers, agent.agentId, {
@@ -88,10 +86,11 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         });
       }),
     stopContainer: (agent: AgentRef) =>
-      engine(() => containers.stop(agent.agentId, STOP_GRACE_SECONDS)),
-    removeContainer: (agent: AgentRef) => engine(() => containers.removeContainer(agent.agentId)),
-    removeNetwork: (agent: AgentRef) => engine(() => containers.removeNetwork(agent.agentId)),
-    removeVolume: (agent: AgentRef) => engine(() => containers.removeVolumes(agent.agentId)),
+      engineWork(() => containers.stop(agent.agentId, STOP_GRACE_SECONDS)),
+    removeContainer: (agent: AgentRef) =>
+      engineWork(() => containers.removeContainer(agent.agentId)),
+    removeNetwork: (agent: AgentRef) => engineWork(() => containers.removeNetwork(agent.agentId)),
+    removeVolume: (agent: AgentRef) => engineWork(() => containers.removeVolumes(agent.agentId)),
   };
 }
 

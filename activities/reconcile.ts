@@ -2,8 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { Reconciliation } from '../src/agents/reconcile.js';
 import { EngineRefusedError, ForeignContainerError } from '../src/containers/container-errors.js';
 import type { AgentRow } from '../src/database/models.js';
-import { telling } from './failures.js';
-import { heartbeating } from './heartbeat.js';
+import { engineWork } from './engine-work.js';
 
 /** Ids that a line of the log names. */
 const MAX_NAMED = 20;
@@ -22,12 +21,10 @@ export function createReconcileActivities({
   host,
   wake,
 }: ReconcileActivityDependencies) {
-  const bounded = <T>(work: () => Promise<T>) => telling(() => heartbeating(work));
-
   return {
     /** @returns how many agents were not as they should be: their supervisors look at them now. */
     wakeAstray: () =>
-      bounded(async () => {
+      engineWork(async () => {
         let count = 0;
         for await (const agents of reconciliation.astray(host)) {
           await wake(agents);
@@ -42,7 +39,7 @@ export function createReconcileActivities({
      * @returns the agents of which something was left, for the next pass.
      */
     removeOrphans: (foundBefore: readonly string[]) =>
-      bounded(async () => {
+      engineWork(async () => {
         const { log } = Context.current();
         const { removed, unknown } = await reconciliation.orphans();
         if (unknown.length > 0) {

@@ -2,8 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ReleaseRecords } from '../src/agents/release-records.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { telling } from './failures.js';
-import { heartbeating } from './heartbeat.js';
+import { engineWork } from './engine-work.js';
 
 export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
   readonly releases: ReleaseRecords;
@@ -12,12 +11,11 @@ export interface ReleaseActivityDependencies extends ContainerActivityDependenci
 /** What replacing an agent's container or memory does on its engine. All of it may run again. */
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
   const { containers, releases, specs } = dependencies;
-  const engine = <T>(work: () => Promise<T>) => telling(() => heartbeating(work));
 
   return {
     /** Finds or pulls the image that the agent is to be updated to; false for the one it has. */
     findImage: (agent: AgentRef, operationId: string): Promise<boolean> =>
-      engine(async () => {
+      engineWork(async () => {
         const { image } = await releases.replacementOf(agent, operationId);
         if (image === undefined || image === (await specs.imageOf(agent))) return false;
         await containers.ensureImage(image, { signal: Context.current().cancellationSignal });
@@ -25,11 +23,12 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       }),
 
     /** Keeps the stopped container, so that the agent can go back to it. */
-    setAside: (agent: AgentRef): Promise<void> => engine(() => containers.setAside(agent.agentId)),
+    setAside: (agent: AgentRef): Promise<void> =>
+      engineWork(() => containers.setAside(agent.agentId)),
 
     /** Makes the volume that the operation gives the agent: empty, or a copy. */
     makeVolume: (agent: AgentRef, operationId: string): Promise<void> =>
-      engine(async () => {
+      engineWork(async () => {
         const { volume, copyOf } = await releases.replacementOf(agent, operationId);
         const spec = { ...(await specs.specOf(agent)), volume };
         if (copyOf === undefined) return containers.renewVolume(spec);
@@ -37,11 +36,14 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       }),
 
     /** Goes back to the container that was set aside. */
-    takeBack: (agent: AgentRef): Promise<void> => engine(() => containers.takeBack(agent.agentId)),
+    takeBack: (agent: AgentRef): Promise<void> =>
+      engineWork(() => containers.takeBack(agent.agentId)),
 
     /** Removes what the agent neither uses, nor may go back to, nor has archived. */
     removeLeftovers: (agent: AgentRef): Promise<void> =>
-      engine(async () => containers.removeVolumes(agent.agentId, await releases.volumesOf(agent))),
+      engineWork(async () =>
+        containers.removeVolumes(agent.agentId, await releases.volumesOf(agent)),
+      ),
   };
 }
 

@@ -8,6 +8,7 @@ import type { ContainerHealth, Observation } from '../src/agents/observation.js'
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
 import { logHistory } from '../src/logs/live-logs.js';
 import type { ContainerActivityDependencies } from './containers.js';
+import { engineWork } from './engine-work.js';
 import { telling } from './failures.js';
 import { heartbeating } from './heartbeat.js';
 
@@ -86,7 +87,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
     /** Kills the gateway, which is what the container runs. Missing or ended is well. */
     killGateway: (agent: AgentRef): Promise<void> =>
-      telling(() => heartbeating(() => containers.kill(agent.agentId))),
+      engineWork(() => containers.kill(agent.agentId)),
   };
 
   async function lookAt(agent: AgentRef, timeoutMs?: number): Promise<Observation> {

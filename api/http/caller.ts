@@ -1,4 +1,4 @@
-import type { Plan } from '../../src/accounts/plans.js';
+import type { ApiKeyHolder } from '../../src/accounts/api-key-lookup.js';
 
 /** A person as the endpoints see one; never with anything secret. */
 export interface CallerUser {
@@ -49,17 +49,8 @@ export interface AgentCaller {
 }
 
 /** A user's program, by one of the user's API keys. What its headers say of a user never counts. */
-export interface ApiKeyCaller {
+export interface ApiKeyCaller extends Omit<ApiKeyHolder, 'lastUsed'> {
   readonly kind: 'api-key';
-  readonly keyId: string;
-  /** The key's owner. */
-  readonly userId: string;
-  readonly email: string;
-  readonly isAdmin: boolean;
-  /** The plan that the owner is on now; none without an active subscription. */
-  readonly plan: Plan | undefined;
-  /** `ended`: there was one, which is cancelled or whose period is over. */
-  readonly subscription: 'none' | 'active' | 'ended';
 }
 
 export type Caller =

@@ -1,7 +1,7 @@
 import type { ProviderName } from '../provider-names.js';
 import type { ProviderAdapter } from './adapter.js';
-import { anthropic } from './anthropic.js';
-import { gemini } from './gemini.js';
+import { anthropic } from './anthropic/anthropic.js';
+import { gemini } from './gemini/gemini.js';
 import { openAiCompatible } from './openai-compatible.js';
 
 const ADAPTERS: Readonly<Record<ProviderName, ProviderAdapter>> = {

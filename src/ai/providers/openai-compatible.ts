@@ -3,6 +3,7 @@ import type { ChatRequest, Completion, TokenUsage } from '../completion.js';
 import { ProviderError, type ProviderFailure } from '../provider-error.js';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../provider-names.js';
 import type { ProviderAdapter, StreamReader } from './adapter.js';
+import { failureOfStatus } from './failure-of-status.js';
 import { isObject, tryParse } from './json.js';
 import { retryAfterMs } from './retry-after.js';
 
@@ -205,23 +206,9 @@ function failureOf(name: ProviderName, status: number, words: readonly unknown[]
     const known = typeof word === 'string' ? NAMED_FAILURES.get(word) : undefined;
     if (known) return known;
   }
-  switch (status) {
-    case 401:
-    case 402:
-      return 'bad_key';
-    case 403:
-      return name === 'openrouter' ? 'refused' : 'bad_key'; // there it is their moderation
-    case 404:
-      return 'unknown_model';
-    case 408:
-      return 'timeout';
-    case 413:
-      return 'too_long';
-    case 429:
-      return 'rate_limited';
-    default:
-      return status >= 500 ? 'overloaded' : 'bad_request';
-  }
+  // There it is their moderation.
+  if (status === 403 && name === 'openrouter') return 'refused';
+  return failureOfStatus(status);
 }
 
 function parse(name: ProviderName, text: string): unknown {

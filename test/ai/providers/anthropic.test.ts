@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../../src/ai/completion.js';
 import { ProviderError } from '../../../src/ai/provider-error.js';
-import { anthropic } from '../../../src/ai/providers/anthropic.js';
+import { anthropic } from '../../../src/ai/providers/anthropic/anthropic.js';
 
 const REQUEST: ChatRequest = {
   model: 'claude-opus-4-6',

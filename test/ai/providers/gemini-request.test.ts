@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatMessage, ChatRequest } from '../../../src/ai/completion.js';
-import { gemini } from '../../../src/ai/providers/gemini.js';
+import { gemini } from '../../../src/ai/providers/gemini/gemini.js';
 
 const PROVIDER = {
   baseUrl: 'https://generativelanguage.googleapis.com/v1beta',

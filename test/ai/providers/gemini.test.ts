@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../../src/ai/completion.js';
-import { gemini } from '../../../src/ai/providers/gemini.js';
+import { gemini } from '../../../src/ai/providers/gemini/gemini.js';
 
 const REQUEST: ChatRequest = {
   model: 'gemini-3.8-flash',

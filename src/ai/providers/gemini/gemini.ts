@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { ProviderAdapter } from './adapter.js';
-import { ProviderError } from '../provider-error.js';
-import { finishReason, readGemini, readParts, readUsage } from './gemini-answer.js';
-import { geminiError } from './gemini-error.js';
-import { geminiBody } from './gemini-request.js';
-import { GeminiStream } from './gemini-stream.js';
-import { tryParse } from './json.js';
+import type { ProviderAdapter } from '../adapter.js';
+import { ProviderError } from '../../provider-error.js';
+import { finishReason, readGemini, readParts, readUsage } from './answer.js';
+import { geminiError } from './error.js';
+import { geminiBody } from './request.js';
+import { GeminiStream } from './stream.js';
+import { tryParse } from '../json.js';
 
 /** Speaks the Gemini API of Google AI (`generateContent`). */
 export const gemini: ProviderAdapter = {

@@ -1,6 +1,6 @@
-import type { ChatRequest } from '../completion.js';
-import { unsayable } from './anthropic-errors.js';
-import { isObject, type JsonObject } from './json.js';
+import type { ChatRequest } from '../../completion.js';
+import { unsayable } from './errors.js';
+import { isObject, type JsonObject } from '../json.js';
 
 const NO_PARAMETERS = { type: 'object', properties: {} };
 

@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import type { ChatRequest, TokenUsage } from '../completion.js';
-import type { StreamReader, WireEvent } from './adapter.js';
+import type { ChatRequest, TokenUsage } from '../../completion.js';
+import type { StreamReader, WireEvent } from '../adapter.js';
 import {
   toFinishReason,
   toOpenAiUsage,
   toTokenUsage,
   wireUsage,
   type WireUsage,
-} from './anthropic-answer.js';
-import { errorInside } from './anthropic-errors.js';
-import { isObject, tryParse, type JsonObject } from './json.js';
+} from './answer.js';
+import { errorInside } from './errors.js';
+import { isObject, tryParse, type JsonObject } from '../json.js';
 
 const messageStart = z.object({
   message: z.object({ id: z.string(), model: z.string(), usage: wireUsage }),

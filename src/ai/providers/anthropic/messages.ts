@@ -1,7 +1,7 @@
-import type { ChatMessage } from '../completion.js';
-import { unsayable } from './anthropic-errors.js';
-import { imageSource } from './anthropic-image.js';
-import { isObject, tryParse, type JsonObject } from './json.js';
+import type { ChatMessage } from '../../completion.js';
+import { unsayable } from './errors.js';
+import { imageSource } from './image.js';
+import { isObject, tryParse, type JsonObject } from '../json.js';
 
 type Block = JsonObject;
 

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { ProviderError, type ProviderFailure } from '../provider-error.js';
-import { tryParse } from './json.js';
-import { retryAfterMs } from './retry-after.js';
+import { ProviderError, type ProviderFailure } from '../../provider-error.js';
+import { tryParse } from '../json.js';
+import { failureOfStatus } from '../failure-of-status.js';
+import { retryAfterMs } from '../retry-after.js';
 
 /**
  * What each `error.type` means. A conversation that does not fit the model has no type of its own:
@@ -57,25 +58,4 @@ function saidFailure(body: unknown): ProviderFailure | undefined {
   const { type, details } = read.data.error;
   if (ACCOUNT_CODES.has(details?.error_code ?? '')) return 'bad_key';
   return FAILURE_OF_TYPE.get(type);
-}
-
-function failureOfStatus(status: number): ProviderFailure {
-  switch (status) {
-    case 401:
-    case 402:
-    case 403:
-      return 'bad_key';
-    case 404:
-      return 'unknown_model';
-    case 408:
-    case 504:
-      return 'timeout';
-    case 413:
-      return 'too_long';
-    case 429:
-      return 'rate_limited';
-    default:
-      if (status >= 500) return 'overloaded';
-      return status >= 400 ? 'bad_request' : 'garbage';
-  }
 }

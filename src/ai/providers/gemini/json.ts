@@ -1,4 +1,4 @@
-import { ProviderError, type ProviderFailure } from '../provider-error.js';
+import { ProviderError, type ProviderFailure } from '../../provider-error.js';
 
 /** @throws ProviderError for what is nested so deeply that it can be read, but not written. */
 export function toJson(value: unknown, failure: ProviderFailure): string {

@@ -1,8 +1,8 @@
-import type { ProviderAdapter } from './adapter.js';
-import { readMessage } from './anthropic-answer.js';
-import { httpError } from './anthropic-errors.js';
-import { toMessagesRequest } from './anthropic-request.js';
-import { AnthropicStream } from './anthropic-stream.js';
+import type { ProviderAdapter } from '../adapter.js';
+import { readMessage } from './answer.js';
+import { httpError } from './errors.js';
+import { toMessagesRequest } from './request.js';
+import { AnthropicStream } from './stream.js';
 
 const API_VERSION = '2023-06-01';
 

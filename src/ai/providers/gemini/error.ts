@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { ProviderError, type ProviderFailure } from '../provider-error.js';
-import { isObject } from './json.js';
-import { retryAfterMs } from './retry-after.js';
+import { ProviderError, type ProviderFailure } from '../../provider-error.js';
+import { isObject } from '../json.js';
+import { failureOfStatus } from '../failure-of-status.js';
+import { retryAfterMs } from '../retry-after.js';
 
 /** Google's common form of an error (google.rpc.Status with its details). */
 const details = z
@@ -50,7 +51,7 @@ export function geminiError(
   if (!said && httpStatus === undefined) return undefined;
   const error = status.safeParse(said).data;
   const code = httpStatus ?? error?.code;
-  let failure = BY_STATUS.get(error?.status ?? '') ?? byHttpStatus(code);
+  let failure = BY_STATUS.get(error?.status ?? '') ?? failureOfStatus(code ?? 0);
   let waitMs = headers && retryAfterMs(headers);
   for (const { reason, retryDelay } of error?.details ?? []) {
     // A wrong or expired key comes as an invalid argument.
@@ -64,26 +65,4 @@ export function geminiError(
 function delayMs(delay: string | undefined): number | undefined {
   if (delay === undefined || !/^\d+(\.\d+)?s$/.test(delay)) return undefined;
   return retryAfterMs(new Headers({ 'retry-after': delay.slice(0, -1) }));
-}
-
-/** For what stands in front of Gemini and speaks otherwise. */
-function byHttpStatus(code: number | undefined): ProviderFailure {
-  if (code === undefined || code < 400) return 'garbage';
-  if (code >= 500) return 'overloaded';
-  switch (code) {
-    case 401:
-    case 402:
-    case 403:
-      return 'bad_key';
-    case 404:
-      return 'unknown_model';
-    case 408:
-      return 'timeout';
-    case 413:
-      return 'too_long';
-    case 429:
-      return 'rate_limited';
-    default:
-      return 'bad_request';
-  }
 }

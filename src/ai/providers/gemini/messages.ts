@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { ChatMessage, ChatRequest } from '../completion.js';
-import { imagePart } from './gemini-image.js';
-import { badRequest, parsed } from './gemini-input.js';
-import { isObject, tryParse, type JsonObject } from './json.js';
+import type { ChatMessage, ChatRequest } from '../../completion.js';
+import { imagePart } from './image.js';
+import { badRequest, parsed } from './input.js';
+import { isObject, tryParse, type JsonObject } from '../json.js';
 
 type Part = JsonObject;
 

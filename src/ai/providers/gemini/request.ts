@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { ChatRequest } from '../completion.js';
-import { badRequest, parsed } from './gemini-input.js';
-import { toJson } from './gemini-json.js';
-import { toContents } from './gemini-messages.js';
+import type { ChatRequest } from '../../completion.js';
+import { badRequest, parsed } from './input.js';
+import { toJson } from './json.js';
+import { toContents } from './messages.js';
 
 const functionTools = z
   .array(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Completion, TokenUsage } from '../completion.js';
-import { errorInside } from './anthropic-errors.js';
-import { tryParse } from './json.js';
+import type { Completion, TokenUsage } from '../../completion.js';
+import { errorInside } from './errors.js';
+import { tryParse } from '../json.js';
 
 const count = z.number().int().min(0);
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { TokenUsage } from '../completion.js';
-import { ProviderError, type ProviderFailure } from '../provider-error.js';
-import { geminiError } from './gemini-error.js';
-import { toJson } from './gemini-json.js';
-import { tryParse } from './json.js';
+import type { TokenUsage } from '../../completion.js';
+import { ProviderError, type ProviderFailure } from '../../provider-error.js';
+import { geminiError } from './error.js';
+import { toJson } from './json.js';
+import { tryParse } from '../json.js';
 
 const part = z.object({
   text: z.string().nullish(),
