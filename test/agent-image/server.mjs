@@ -2,7 +2,7 @@
 // told. By environment: START_DELAY_MS, ANSWER_DELAY_MS, EXIT_AT_START (a code), PRINT_LINES (a
 // number). By `POST /test` on the gateway's port with a JSON body of
 //   {"mode": "healthy" | "unhealthy" | "hang" | "draining"}, {"answerDelayMs": 500},
-//   {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}}.
+//   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}}.
 // By its configuration: {"test": {"exitAtStart": 3}}.
 // `POST /test/fetch {"url"}` tells whether this container can reach an address.
 import { existsSync, readFileSync } from 'node:fs';
@@ -12,7 +12,11 @@ import { once } from 'node:events';
 const { env } = process;
 const token = env.OPENCLAW_GATEWAY_TOKEN ?? '';
 const startedAt = Date.now();
-const behaviour = { mode: 'healthy', answerDelayMs: Number(env.ANSWER_DELAY_MS ?? 0) };
+const behaviour = {
+  mode: 'healthy',
+  answerDelayMs: Number(env.ANSWER_DELAY_MS ?? 0),
+  stopDelayMs: 0,
+};
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -32,7 +36,7 @@ const server = createServer((request, response) => {
   });
 });
 server.listen(18789, '0.0.0.0', () => console.log('gateway ready on 18789'));
-process.on('SIGTERM', () => process.exit(0));
+process.on('SIGTERM', () => setTimeout(() => process.exit(0), behaviour.stopDelayMs));
 
 async function answer(request, response) {
   const { pathname } = new URL(request.url, 'http://localhost');
@@ -105,6 +109,7 @@ function configuration() {
 function obey(order) {
   if (order.mode !== undefined) behaviour.mode = order.mode;
   if (order.answerDelayMs !== undefined) behaviour.answerDelayMs = order.answerDelayMs;
+  if (order.stopDelayMs !== undefined) behaviour.stopDelayMs = order.stopDelayMs;
   if (order.print !== undefined) print(order.print);
   if (order.exit !== undefined) setTimeout(() => process.exit(order.exit), 20);
   return behaviour;

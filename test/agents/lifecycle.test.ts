@@ -44,8 +44,8 @@ async function deleteWholly(id: string): Promise<void> {
   expect(await platform.resourcesOf(id)).toEqual([]);
 }
 
-/** Keeps the next stop of the container from ending for ten seconds, or until it is killed. */
-const holdStop = (id: string) => engineContainer(id).pause();
+/** Keeps the next stop of the container from ending for four seconds, or until it is killed. */
+const holdStop = (id: string) => platform.tellAgent(id, { stopDelayMs: 4_000 });
 
 describe('an agent', () => {
   test('goes from provisioning to running, with every step on record', async () => {

@@ -140,8 +140,8 @@ describe('an update', () => {
 
   test('asked for twice is one, and another one meanwhile is refused', async () => {
     const id = await platform.runningAgent(ada);
-    // Keeps its stop from ending for ten seconds.
-    await platform.docker.getContainer(containerName(id)).pause();
+    // Keeps its stop from ending for four seconds.
+    await platform.tellAgent(id, { stopDelayMs: 4_000 });
     const ask = (version: string) =>
       platform.backend(ada, 'POST', `/api/agents/${id}/update`, { body: { version } });
     const first = await ask(good);

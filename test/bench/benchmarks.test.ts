@@ -120,7 +120,8 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     expect(rowOf(output, 'history events of an agent an hour')[1]).toBe('0.00');
   });
 
-  test.runIf(isRoot)('detect', async () => {
+  // These two mostly wait, each beside an engine of its own.
+  test.runIf(isRoot)('detect', { concurrent: true }, async () => {
     const output = await bench('detect', ['--rounds=1', '--agents=3', '--interval=1s']);
     const [detections = '', recoveries = ''] = output.split('From detected to healthy');
     for (const name of ['docker kill', 'kill -9 of the gateway', 'hang']) {
@@ -137,7 +138,7 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     }
   });
 
-  test.runIf(hasOwnEngine)('reboot', async () => {
+  test.runIf(hasOwnEngine)('reboot', { concurrent: true }, async () => {
     const output = await bench('reboot', ['--agents=2']);
     const [, running, ms, , aim] = rowOf(output, 'the platform');
     expect([running, aim]).toEqual(['2 of 2', '30000']);
