@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import type { Entitlement } from '../../src/accounts/entitlement.js';
-import type { Call, Streaming } from '../../src/ai/completions.js';
+import type { Call, Served, Streaming } from '../../src/ai/completions.js';
 import { NoAnswerError } from '../../src/ai/no-answer-error.js';
 import { ProviderError } from '../../src/ai/provider-error.js';
 import type { TokenUsage } from '../../src/ai/completion.js';
-import type { Served } from '../../src/ai/completions.js';
 import { BadGatewayError, ServiceError } from '../../src/errors.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { eventStream, type ServerEvent } from '../http/sse.js';
+import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
 import { callOf } from '../openai/complete.js';
 import { presentUsage } from '../openai/usage.js';
 import { aiEntitlement } from './ai-entitlement.js';
@@ -33,7 +32,7 @@ export function aiChatEndpoints({ ai, config }: BackendDependencies) {
       async handler({ body, caller, headers, signal }) {
         const entitlement = aiEntitlement(caller, config.adminEmails);
         const { model, taskType = 'general', stream, ...request } = body;
-        const streamed = stream === true || headers.accept?.includes('text/event-stream') === true;
+        const streamed = stream === true || wantsEvents(headers);
         const call = callOf({
           entitlement,
           agentId: null,

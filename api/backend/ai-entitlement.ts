@@ -1,3 +1,4 @@
+import { isAdmin } from '../../src/accounts/admin.js';
 import { entitled, type Entitlement } from '../../src/accounts/entitlement.js';
 import { isPlan } from '../../src/accounts/plans.js';
 import { PaymentRequiredError } from '../../src/errors.js';
@@ -25,9 +26,9 @@ export function aiEntitlement(
     case 'internal':
     case 'claimed': {
       const { email, plan, subscriptionId, user } = caller;
-      const isAdmin = adminEmails.includes(email?.toLowerCase() ?? '');
-      const found = entitled(user?.id ?? ANONYMOUS_USER, isAdmin, isPlan(plan) ? plan : undefined);
-      if (!isAdmin && subscriptionId === undefined) throw subscriptionRequired();
+      const admin = email !== undefined && isAdmin({ email, isAdmin: false }, { adminEmails });
+      const found = entitled(user?.id ?? ANONYMOUS_USER, admin, isPlan(plan) ? plan : undefined);
+      if (!admin && subscriptionId === undefined) throw subscriptionRequired();
       return found;
     }
   }

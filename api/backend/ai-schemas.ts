@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { maxTokens } from '../openai/completion-schemas.js';
+import { usageItem } from '../openai/usage.js';
 
 export const timestamp = z.iso.datetime();
 
@@ -32,11 +33,7 @@ export const chatAnswer = z.strictObject({
   model: z.string(),
   provider: z.string(),
   message: z.strictObject({ role: z.literal('assistant'), content: z.string() }),
-  usage: z.strictObject({
-    prompt_tokens: z.number(),
-    completion_tokens: z.number(),
-    total_tokens: z.number(),
-  }),
+  usage: usageItem,
   timestamp,
   attempts: attempts.optional(),
 });

@@ -9,6 +9,11 @@ export interface ServerEvent {
   readonly data?: unknown;
 }
 
+/** Whether a caller asks for its answer as events, by `Accept`. */
+export function wantsEvents({ accept }: { readonly accept?: string | undefined }): boolean {
+  return accept?.includes('text/event-stream') === true;
+}
+
 const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = ': heartbeat\n\n';
 

@@ -1,7 +1,14 @@
+import { z } from 'zod';
 import type { TokenUsage } from '../../src/ai/completion.js';
 
-/** As OpenAI's API spells it. */
-export function presentUsage({ inputTokens, outputTokens }: TokenUsage) {
+/** What a call used, as OpenAI's API spells it. */
+export const usageItem = z.strictObject({
+  prompt_tokens: z.number(),
+  completion_tokens: z.number(),
+  total_tokens: z.number(),
+});
+
+export function presentUsage({ inputTokens, outputTokens }: TokenUsage): z.infer<typeof usageItem> {
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,

@@ -9,7 +9,7 @@ import type { MessageRow } from '../../src/database/models.js';
 import { ServiceError } from '../../src/errors.js';
 import { conversationName } from '../http/message-schemas.js';
 import { reply } from '../http/reply.js';
-import { eventStream, type ServerEvent } from '../http/sse.js';
+import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
 import type { WebDependencies } from './dependencies.js';
 
 const MAX_MESSAGE_LENGTH = 100_000;
@@ -56,7 +56,7 @@ export async function answerChat(
   const conversation = asked.conversation ?? randomUUID();
   const question = { message: asked.message, conversation };
   const turn = chatTurn(tenant, agent, { port, token }, question, signal);
-  if (headers.accept?.includes('text/event-stream')) {
+  if (wantsEvents(headers)) {
     return eventStream(serverEvents(turn, agent.id));
   }
   return reply(200, presentAnswer(await lastOf(turn), agent.id));

@@ -11,7 +11,7 @@ import {
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { callOf } from '../openai/complete.js';
-import { presentUsage } from '../openai/usage.js';
+import { presentUsage, usageItem } from '../openai/usage.js';
 import type { WebDependencies } from './dependencies.js';
 
 const PATH = '/api/demo/chat';
@@ -73,11 +73,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
           id: z.string(),
           model: z.string(),
           message: z.string(),
-          usage: z.strictObject({
-            prompt_tokens: z.number(),
-            completion_tokens: z.number(),
-            total_tokens: z.number(),
-          }),
+          usage: usageItem,
           done: z.literal(true),
         }),
       },

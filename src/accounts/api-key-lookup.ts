@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { Batcher } from '../batcher.js';
 import type { Database } from '../database/database.js';
+import { tokenHash } from '../secrets/token-hash.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import type { Plan } from './plans.js';
 
@@ -34,11 +34,6 @@ const MAX_BATCH = 200;
 
 const FIND = { name: 'find_api_keys', text: 'SELECT * FROM find_api_keys($1)' };
 
-/** By which a key is found without being stored: SHA-256 in hex. */
-export function apiKeyHash(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
-}
-
 /** Finds keys as calls come with them; those that come together, in one round trip. */
 export class ApiKeyLookup {
   readonly #batches: Batcher<string, FoundKey | undefined>;
@@ -55,7 +50,7 @@ export class ApiKeyLookup {
    * key. What the token looks like does not matter.
    */
   async find(token: string): Promise<ApiKeyHolder | undefined> {
-    const found = await this.#batches.add(apiKeyHash(token));
+    const found = await this.#batches.add(tokenHash(token));
     if (!found) return undefined;
     const { email, plan } = found;
     const active = found.subscription_active === true;

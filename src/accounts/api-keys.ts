@@ -5,7 +5,7 @@ import type { TenantDatabase } from '../database/database.js';
 import type { ApiKeyRow } from '../database/models.js';
 import { lockUntilEnd } from '../database/transaction-sql.js';
 import { ConflictError, NotFoundError } from '../errors.js';
-import { apiKeyHash } from './api-key-lookup.js';
+import { tokenHash } from '../secrets/token-hash.js';
 
 /** The longest name of a key, in characters. */
 export const MAX_API_KEY_NAME = 64;
@@ -65,7 +65,7 @@ export async function createApiKey(
         name,
         keyPreview: preview(random),
         keyHash,
-        lookupHash: apiKeyHash(key),
+        lookupHash: tokenHash(key),
         lastUsed: null,
       },
       { transaction },

@@ -1,6 +1,7 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { QueryTypes } from 'sequelize';
 import type { Database } from '../database/database.js';
+import { tokenHash } from '../secrets/token-hash.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import type { SignedInUser } from './sign-in.js';
 
@@ -41,7 +42,7 @@ export async function createSession(database: Database, userId: string): Promise
   const { csrfToken, expiresAt } = session;
   await database.asPlatform().transaction(async (transaction) => {
     await models.Session.create(
-      { tokenHash: hashToken(session.token), userId, csrfToken, expiresAt },
+      { tokenHash: tokenHash(session.token), userId, csrfToken, expiresAt },
       { transaction },
     );
     // Skipping what another sign-in is clearing: two of them never wait for each other.
@@ -73,7 +74,7 @@ export async function findSession(
   if (!TOKEN_FORM.test(token)) return undefined;
   const [found] = await database.sequelize.query<SessionFound>('SELECT * FROM find_session($1)', {
     type: QueryTypes.SELECT,
-    bind: [hashToken(token)],
+    bind: [tokenHash(token)],
   });
   if (!found) return undefined;
   const user = { id: found.id, name: found.name, email: found.email };
@@ -89,12 +90,8 @@ export async function deleteSession(database: Database, token: string): Promise<
   if (!TOKEN_FORM.test(token)) return;
   await database.asPlatform().transaction(async (transaction) => {
     await database.models.Session.destroy({
-      where: { tokenHash: hashToken(token) },
+      where: { tokenHash: tokenHash(token) },
       transaction,
     });
   });
-}
-
-function hashToken(token: string): string {
-  return createHash('sha256').update(token).digest('hex');
 }

@@ -1,9 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'sequelize';
 import type { Database, TenantDatabase } from '../database/database.js';
 import type { Models } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
+import { tokenHash } from '../secrets/token-hash.js';
 
 /** `gateway-token` opens the agent's gateway; `ai-token` is what the agent shows our AI listener. */
 export type AgentSecretKind = 'gateway-token' | 'ai-token';
@@ -11,11 +12,6 @@ export type AgentSecretKind = 'gateway-token' | 'ai-token';
 /** Binds a sealed secret to its agent and kind, so that it cannot be moved to another row. */
 export function secretContext(agentId: string, kind: AgentSecretKind): string {
   return `agent/${agentId}/${kind}`;
-}
-
-/** By which an AI token is found without being stored. */
-export function tokenHash(token: string): string {
-  return createHash('sha256').update(token).digest('hex');
 }
 
 /** Makes the tokens of a new agent, 256 random bits each, and stores them sealed. */

@@ -100,7 +100,9 @@ export class Completions {
   ): Promise<{ result: T; attempt: Attempt; tried: readonly Tried[] }> {
     const { callId, userId, plan, request } = call;
     const { meter } = this.options;
-    await meter.reserve({ callId, userId, plan, tokens: tokenBound(request) });
+    // To reckon it, all of the conversation is looked through.
+    const tokens = hasQuota(plan) ? tokenBound(request) : 0;
+    await meter.reserve({ callId, userId, plan, tokens });
     try {
       return await this.#askInTurn(call, ask);
     } catch (error) {

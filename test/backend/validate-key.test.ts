@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ApiKeyLookup, apiKeyHash } from '../../src/accounts/api-key-lookup.js';
+import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
 import { until } from '../support/docker.js';
 import { call, type Answer } from '../support/http.js';
 import {
@@ -8,6 +8,7 @@ import {
   type TestPlatform,
   type TestUser,
 } from '../support/platform.js';
+import { tokenHash } from '../../src/secrets/token-hash.js';
 
 let platform: TestPlatform;
 
@@ -97,7 +98,7 @@ describe('a valid key', () => {
     const { id } = await keyOf(user);
     const other = 'a key that was brought along';
     await platform.asOwner(
-      `UPDATE api_keys SET lookup_hash = '${apiKeyHash(other)}' WHERE id = '${id}'`,
+      `UPDATE api_keys SET lookup_hash = '${tokenHash(other)}' WHERE id = '${id}'`,
     );
     expect((await validate(other)).body).toMatchObject({ userId: user.id, plan: 'label' });
   });
@@ -143,7 +144,7 @@ describe('refused with 401', () => {
     const row = await platform.db
       .asPlatform()
       .transaction((transaction) => platform.db.models.ApiKey.findByPk(id, { transaction }));
-    expect(row?.lookupHash).toBe(apiKeyHash(key));
+    expect(row?.lookupHash).toBe(tokenHash(key));
     for (const stored of [row?.lookupHash, row?.keyHash, row?.keyPreview, id]) {
       unauthorized(await validate(stored ?? ''));
     }
