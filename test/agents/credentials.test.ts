@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { QueryTypes } from 'sequelize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { actionsOn, agentWithActions } from '../support/agent-actions.js';
 import {
   beginCredential,
   MAX_CREDENTIALS,
@@ -11,8 +12,7 @@ import {
 } from '../../src/agents/agent-credentials.js';
 import { until } from '../support/docker.js';
 import { textsOfHistories } from '../support/histories.js';
-import type { CallOptions } from '../support/http.js';
-import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import type { TestPlatform, TestUser } from '../support/platform.js';
 import { workerLog } from '../support/temporal.js';
 
 let platform: TestPlatform;
@@ -20,23 +20,11 @@ let ada: TestUser;
 let agentId: string;
 
 beforeAll(async () => {
-  platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
-  ada = await platform.signUp('network');
-  agentId = await platform.runningAgent(ada);
+  ({ platform, ada, agentId } = await agentWithActions());
 });
 afterAll(() => platform?.close());
 
-type Body = Readonly<Record<string, unknown>>;
-
-const act = (action: string, body: Body = {}, options: CallOptions = {}) =>
-  platform.web(ada, 'POST', '/api/agent?wait=60', {
-    ...options,
-    body: { action, agentId, ...body },
-  });
-const setCredential = (name: string, value: string | null, body: Body = {}) =>
-  act('set-credential', { name, value, ...body });
-const look = async (id = agentId) =>
-  (await platform.web(ada, 'GET', `/api/agent?agentId=${id}`)).body;
+const { act, setCredential, look } = actionsOn(() => ({ platform, ada, agentId }));
 
 /** What the container was given, by the engine's own account. */
 async function environment(id = agentId): Promise<Record<string, string>> {

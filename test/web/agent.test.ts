@@ -1,30 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { allEvents, send, type CallOptions } from '../support/http.js';
-import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import { actionsOn, agentWithActions } from '../support/agent-actions.js';
+import { allEvents, send } from '../support/http.js';
+import type { TestPlatform, TestUser } from '../support/platform.js';
 
 let platform: TestPlatform;
 let ada: TestUser;
 let agentId: string;
 
 beforeAll(async () => {
-  platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
-  ada = await platform.signUp('network');
-  agentId = await platform.runningAgent(ada);
+  ({ platform, ada, agentId } = await agentWithActions());
 });
 afterAll(() => platform?.close());
 
-type Body = Readonly<Record<string, unknown>>;
-
-const act = (action: string, body: Body = {}, options: CallOptions = {}) =>
-  platform.web(ada, 'POST', '/api/agent?wait=60', {
-    ...options,
-    body: { action, agentId, ...body },
-  });
-const setCredential = (name: string, value: string | null, body: Body = {}) =>
-  act('set-credential', { name, value, ...body });
-const look = async (id = agentId) =>
-  (await platform.web(ada, 'GET', `/api/agent?agentId=${id}`)).body;
+const { act, setCredential, look } = actionsOn(() => ({ platform, ada, agentId }));
 
 const succeeded = {
   id: expect.any(String),

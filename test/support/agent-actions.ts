@@ -1,0 +1,38 @@
+import type { CallOptions } from './http.js';
+import { testPlatform, type TestPlatform, type TestUser } from './platform.js';
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** A running agent of somebody, and what `/api/agent` does with it. */
+export interface AgentActions {
+  readonly platform: TestPlatform;
+  readonly ada: TestUser;
+  readonly agentId: string;
+}
+
+/** On a platform whose watchdog stays out of the way. */
+export async function agentWithActions(): Promise<AgentActions> {
+  const platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
+  const ada = await platform.signUp('network');
+  return { platform, ada, agentId: await platform.runningAgent(ada) };
+}
+
+/** Ways to act on it, and to look at it; the fixture is asked for when it is there. */
+export function actionsOn(fixture: () => AgentActions) {
+  const act = (action: string, body: Body = {}, options: CallOptions = {}) => {
+    const { platform, ada, agentId } = fixture();
+    return platform.web(ada, 'POST', '/api/agent?wait=60', {
+      ...options,
+      body: { action, agentId, ...body },
+    });
+  };
+  return {
+    act,
+    setCredential: (name: string, value: string | null, body: Body = {}) =>
+      act('set-credential', { name, value, ...body }),
+    async look(id = fixture().agentId) {
+      const { platform, ada } = fixture();
+      return (await platform.web(ada, 'GET', `/api/agent?agentId=${id}`)).body;
+    },
+  };
+}
