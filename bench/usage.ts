@@ -72,7 +72,7 @@ await runBenchmark(async (atEnd) => {
   printTable(
     ['way', 'calls a second', 'p50 ms a batch', 'p99', 'share of bare', 'aim'],
     [
-      ['settle_calls', ...ratesOf(ours), figure(median(bare) / median(ours)), WRITE_AIM],
+      ['settle_usage', ...ratesOf(ours), figure(median(bare) / median(ours)), WRITE_AIM],
       ['  INSERT alone', ...ratesOf(bare), '', ''],
     ],
   );
@@ -88,12 +88,18 @@ async function write(batch: (calls: ReturnType<typeof newCalls>) => Promise<numb
 /** As the platform does, with what was held for the calls given back; that is held beforehand. */
 async function settle(database: Database, calls: ReturnType<typeof newCalls>): Promise<number> {
   const { sequelize } = database;
-  const held = calls.map(({ callId, userId }) => ({ callId, userId, tokens: 2_000, limit: 1e15 }));
-  await sequelize.query('SELECT count(*) FROM reserve_tokens(120, $1)', {
+  const held = calls.map(({ callId, userId }) => ({
+    callId,
+    userId,
+    tokens: 2_000,
+    extra: 0,
+    limit: 1e15,
+  }));
+  await sequelize.query('SELECT count(*) FROM hold_tokens(120, $1)', {
     bind: [JSON.stringify(held)],
   });
   const settling = performance.now();
-  await sequelize.query(`SELECT settle_calls($1, '{}')`, { bind: [JSON.stringify(calls)] });
+  await sequelize.query(`SELECT settle_usage($1, '{}')`, { bind: [JSON.stringify(calls)] });
   return performance.now() - settling;
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
 import { UnavailableError } from '../errors.js';
-import { Quota, SIGN_OF_LIFE_MS, type Reservation } from './quota.js';
+import { Quota, SIGN_OF_LIFE_MS, type TokenClaim } from './quota.js';
 import { settleUsage } from './settle-usage.js';
 import { UsageJournal } from './usage-journal.js';
 import type { UsageRecord } from './usage-record.js';
@@ -18,6 +18,8 @@ const RETRY_MS = 1_000;
 const MAX_BATCH = 500;
 /** Records that wait for a database that is out. Beyond, no call is begun any more. */
 const MAX_WAITING = 100_000;
+/** What is held ahead for somebody who does not call for so long is given back. */
+const IDLE_MS = 5_000;
 /** A journal that was not touched for so long has nobody any more. */
 const ABANDONED_AFTER_MS = 4 * SIGN_OF_LIFE_MS;
 
@@ -37,7 +39,6 @@ export class Meter {
   readonly #journal: UsageJournal;
   /** On the journal's open page. */
   #waiting: UsageRecord[] = [];
-  #givenBack: string[] = [];
   #writing: Promise<void> | undefined;
   /** Whether records were left on the journal. */
   #interrupted = false;
@@ -50,9 +51,10 @@ export class Meter {
     this.#journal = new UsageJournal(options.folder);
     // Each on its own: a database that is out must not make the journal look abandoned.
     this.#living = Promise.all([
-      this.#regularly(() => this.#journal.touch()),
-      this.#regularly(() => this.#quota.keep()),
-      this.#regularly(() => this.#recover()),
+      this.#regularly(SIGN_OF_LIFE_MS, () => this.#journal.touch()),
+      this.#regularly(SIGN_OF_LIFE_MS, () => this.#quota.keep()),
+      this.#regularly(SIGN_OF_LIFE_MS, () => this.#recover()),
+      this.#regularly(IDLE_MS, () => this.#retireIdle()),
     ]);
   }
 
@@ -61,16 +63,17 @@ export class Meter {
    *
    * @throws QuotaExceededError; UnavailableError when usage cannot be recorded.
    */
-  async reserve(reservation: Reservation): Promise<void> {
+  async reserve(claim: TokenClaim): Promise<void> {
     if (this.#waiting.length >= MAX_WAITING) {
       throw new UnavailableError('Usage cannot be recorded: the database does not answer');
     }
-    await this.#quota.reserve(reservation);
+    await this.#quota.reserve(claim);
   }
 
   /** Records what a call used. To be called before its answer ends. */
-  record(record: UsageRecord): void {
-    const { callId, agentId, model, inputTokens, outputTokens, costUsd } = record;
+  record(used: UsageRecord): void {
+    const record = { ...used, ...this.#quota.settle(used.callId) };
+    const { agentId, model, inputTokens, outputTokens, costUsd } = record;
     this.options.log.info(
       `[UsageLogger] Logging: ${agentId ?? 'api'} | ${model} | ` +
         `${inputTokens}+${outputTokens} tokens | $${costUsd}`,
@@ -81,20 +84,20 @@ export class Meter {
       // It is still written from memory, if this process lives.
       this.#logFailure(error);
     }
-    this.#quota.over(callId);
     this.#waiting.push(record);
     this.#write();
   }
 
   /** The call came to nothing: what was held for it is free. */
   giveBack(callId: string): void {
-    if (!this.#quota.over(callId)) return;
-    this.#givenBack.push(callId);
-    this.#write();
+    this.#quota.giveBack(callId);
+    if (this.#quota.hasOver) this.#write();
   }
 
-  /** Resolves when everything recorded so far is in the database. */
+  /** Resolves when everything recorded so far is in the database, and nothing is held ahead. */
   async flushed(): Promise<void> {
+    this.#quota.retireAll();
+    if (this.#quota.hasOver) this.#write();
     while (this.#writing !== undefined) await this.#writing;
   }
 
@@ -119,20 +122,20 @@ export class Meter {
     if (this.#closing.signal.aborted) return;
     this.#writing ??= this.#writeAll().finally(() => {
       this.#writing = undefined;
-      if (this.#waiting.length + this.#givenBack.length > 0) this.#write();
+      if (this.#waiting.length > 0 || this.#quota.hasOver) this.#write();
     });
   }
 
   async #writeAll(): Promise<void> {
     await delay(GATHER_MS);
     const records = this.#waiting;
-    const givenBack = this.#givenBack;
+    const over = this.#quota.takeOver();
     this.#waiting = [];
-    this.#givenBack = [];
     this.#journal.turn();
     for (let start = 0; start < records.length || start === 0; start += MAX_BATCH) {
-      const part = records.slice(start, start + MAX_BATCH);
-      await this.#settleSurely(part, start === 0 ? givenBack : []);
+      const end = start + MAX_BATCH;
+      // With the last: until then records name them.
+      await this.#settleSurely(records.slice(start, end), end >= records.length ? over : []);
     }
     if (this.#closing.signal.aborted) return;
     try {
@@ -144,11 +147,11 @@ export class Meter {
   }
 
   /** Until the database takes it: a record that is given twice counts once. */
-  async #settleSurely(records: readonly UsageRecord[], givenBack: readonly string[]) {
+  async #settleSurely(records: readonly UsageRecord[], over: readonly string[]) {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        return await this.#settle(records, givenBack);
+        return await this.#settle(records, over);
       } catch (error) {
         this.#logFailure(error);
         await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
@@ -157,8 +160,8 @@ export class Meter {
     this.#interrupted = true;
   }
 
-  async #settle(records: readonly UsageRecord[], givenBack: readonly string[]): Promise<void> {
-    const refused = await settleUsage(this.options.database, records, givenBack);
+  async #settle(records: readonly UsageRecord[], over: readonly string[]): Promise<void> {
+    const refused = await settleUsage(this.options.database, records, over);
     for (const { record, error } of refused) this.#setAside(JSON.stringify(record), error);
   }
 
@@ -186,7 +189,12 @@ export class Meter {
     }
   }
 
-  async #regularly(work: () => void | Promise<void>): Promise<void> {
+  #retireIdle(): void {
+    this.#quota.retireIdle();
+    if (this.#quota.hasOver) this.#write();
+  }
+
+  async #regularly(everyMs: number, work: () => void | Promise<void>): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
@@ -194,7 +202,7 @@ export class Meter {
       } catch (error) {
         this.options.log.warn({ reason: messageOf(error) }, 'usage is not kept up');
       }
-      await delay(SIGN_OF_LIFE_MS, undefined, { signal }).catch(() => undefined);
+      await delay(everyMs, undefined, { signal }).catch(() => undefined);
     }
   }
 

@@ -12,28 +12,28 @@ export interface RefusedRecord {
  * Writes what calls used, each once however often it is given, and frees what was held for them. A
  * record that the database refuses is found by halves, so that it does not keep the others out.
  *
- * @param givenBack calls that came to nothing.
- * @returns what was refused; nothing is held for these calls either.
+ * @param over reservations by which nothing is to be held any more. No later record may name one.
+ * @returns what was refused; what was held for it is free when its reservation is over.
  */
 export async function settleUsage(
   database: Database,
   records: readonly UsageRecord[],
-  givenBack: readonly string[],
+  over: readonly string[],
 ): Promise<RefusedRecord[]> {
   try {
-    await database.sequelize.query('SELECT settle_calls($1, $2)', {
-      bind: [JSON.stringify(records), [...givenBack]],
+    await database.sequelize.query('SELECT settle_usage($1, $2)', {
+      bind: [JSON.stringify(records), [...over]],
     });
     return [];
   } catch (error) {
     const [record] = records;
     if (record === undefined || !refusesData(error)) throw error;
     if (records.length === 1) {
-      await settleUsage(database, [], [...givenBack, record.callId]);
+      await settleUsage(database, [], over);
       return [{ record, error }];
     }
     const half = Math.ceil(records.length / 2);
-    const first = await settleUsage(database, records.slice(0, half), givenBack);
-    return [...first, ...(await settleUsage(database, records.slice(half), []))];
+    const first = await settleUsage(database, records.slice(0, half), []);
+    return [...first, ...(await settleUsage(database, records.slice(half), over))];
   }
 }

@@ -16,6 +16,15 @@ export const usageRecord = z.strictObject({
   endpoint: z.string().max(255),
   /** ISO 8601. */
   at: z.string(),
+  /** The reservation that held tokens for it, and how many; neither without a quota. */
+  heldBy: z.uuid().optional(),
+  held: z.number().int().min(0).optional(),
 });
+
+/** A call's part of a reservation. */
+export interface HeldTokens {
+  readonly heldBy: string;
+  readonly held: number;
+}
 
 export type UsageRecord = z.output<typeof usageRecord>;

@@ -80,7 +80,7 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
       expect(aim).toBe('50');
       for (const value of [median, bare, ratio]) expect(Number(value)).toBeGreaterThan(0);
     }
-    const [, rate, , , share, aim] = rowOf(output, 'settle_calls');
+    const [, rate, , , share, aim] = rowOf(output, 'settle_usage');
     expect(Number(rate)).toBeGreaterThan(0);
     expect(Number(share)).toBeGreaterThan(0);
     expect(aim).toBe('5000');

@@ -148,15 +148,60 @@ describe('a record', () => {
 
   test('settles what was held for its call, and a call that came to nothing gives it back', async () => {
     const { meter } = meterOf();
-    const [answered, failed] = [usageOf(), usageOf()];
+    const [answered, failed] = [usageOf(), usageOf({ userId: 'bob' })];
     for (const { callId, userId } of [answered, failed]) {
       await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
     }
-    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 200 });
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 100 });
+    expect(await balanceOf(db, 'bob')).toEqual({ used: 0, held: 100 });
     meter.record(answered);
     meter.giveBack(failed.callId);
     await meter.flushed();
     expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 0 });
+    expect(await balanceOf(db, 'bob')).toEqual({ used: 0, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+
+  test('names its reservation on the journal, so that it can be settled by another process', async () => {
+    const { meter } = meterOf();
+    const record = usageOf();
+    const { callId, userId } = record;
+    await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
+    meter.record(record);
+    const [line] = pages().flatMap((name) => {
+      const text = readFileSync(path.join(folder, name), 'utf8');
+      return text === '' ? [] : [JSON.parse(text) as UsageRecord];
+    });
+    expect(line).toEqual({ ...record, heldBy: callId, held: 100 });
+  });
+});
+
+describe('what is held ahead for somebody who calls often', () => {
+  const held = async () => (await balanceOf(db, 'ada')).held;
+
+  async function callOften(meter: Meter): Promise<void> {
+    for (let n = 0; n < 20; n++) {
+      const record = usageOf();
+      const { callId, userId } = record;
+      await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
+      meter.record(record);
+    }
+  }
+
+  test('is given back when they call no more', async () => {
+    const { meter } = meterOf();
+    await callOften(meter);
+    expect(await held()).toBeGreaterThan(0);
+    await expect.poll(held, { timeout: 20_000, interval: 250 }).toBe(0);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 100, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  }, 30_000);
+
+  test('is given back when the process ends', async () => {
+    const { meter, close } = meterOf();
+    await callOften(meter);
+    await close();
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 100, held: 0 });
     expect(await unbalanced(db)).toEqual([]);
   });
 });
@@ -311,16 +356,22 @@ describe('what a process left that was killed', () => {
 
   test('counts once, though two processes take it over at a time', async () => {
     const records = many(1_500);
-    await db.sequelize.query('SELECT reserve_tokens(60, $1)', {
+    await db.sequelize.query('SELECT hold_tokens(60, $1)', {
       bind: [
         JSON.stringify(
-          records.map(({ callId, userId }) => ({ callId, userId, tokens: 100, limit: 1e9 })),
+          records.map(({ callId, userId }) => ({
+            callId,
+            userId,
+            tokens: 100,
+            extra: 0,
+            limit: 1e9,
+          })),
         ),
       ],
     });
     await leave(linesOf(records));
     // Some of it had come into the database before.
-    await db.sequelize.query(`SELECT settle_calls($1, '{}')`, {
+    await db.sequelize.query(`SELECT settle_usage($1, '{}')`, {
       bind: [JSON.stringify(records.slice(0, 700))],
     });
     await takeOver(3);
@@ -363,7 +414,8 @@ describe('a record that the database refuses', () => {
     for (const record of mixed) meter.record(record);
     await meter.flushed();
     expect(await rows()).toEqual(ids(records));
-    expect(refused()).toEqual([...bad.map((record) => JSON.stringify(record)), '']);
+    const aside = refused().filter((line) => line !== '');
+    expect(aside.map((line): unknown => JSON.parse(line))).toMatchObject(bad);
     expect(messages().filter((line) => FAILED.test(line))).toHaveLength(2);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 200, held: 0 });
     expect(journal()).toEqual([]);

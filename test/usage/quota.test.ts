@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { PLAN_LIMITS, type Plan } from '../../src/accounts/plans.js';
 import { Database } from '../../src/database/database.js';
 import { Quota, QuotaExceededError } from '../../src/usage/quota.js';
@@ -17,6 +17,7 @@ let db: Database;
 let quota: Quota;
 /** Another process's. */
 let other: Quota;
+let settling: Promise<unknown>;
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -32,6 +33,7 @@ beforeEach(async () => {
   await asOwner(database.ownerUrl, `TRUNCATE ${tables}`);
   quota = new Quota(db);
   other = new Quota(elsewhere);
+  settling = Promise.resolve();
 });
 
 interface Asked {
@@ -49,8 +51,30 @@ async function reserve(tokens: number, asked: Asked = {}): Promise<string> {
   return callId;
 }
 
-const settle = (callId: string, tokens: number, userId = 'ada') =>
-  settleUsage(db, [usageOf({ callId, userId, inputTokens: tokens, outputTokens: 0 })], []);
+/** As the process does that reserved it: one after the other. */
+function settle(callId: string, tokens: number, userId = 'ada', of = quota): Promise<unknown> {
+  const used = { callId, userId, inputTokens: tokens, outputTokens: 0, ...of.settle(callId) };
+  const over = of.takeOver();
+  settling = settling.then(() => settleUsage(db, [usageOf(used)], over));
+  return settling;
+}
+
+/** The call came to nothing. */
+function giveBack(callId: string, of = quota): Promise<unknown> {
+  of.giveBack(callId);
+  return settleUsage(db, [], of.takeOver());
+}
+
+/** Nothing is held ahead any more. */
+function giveUp(of = quota): Promise<unknown> {
+  of.retireAll();
+  return settleUsage(db, [], of.takeOver());
+}
+
+/** Somebody who has just called often. */
+async function callOften(tokens: number, of = quota): Promise<void> {
+  for (let n = 0; n < 40; n++) await settle(await reserve(tokens, { of }), tokens, 'ada', of);
+}
 
 const reservations = async () => (await rowsOf(db, 'SELECT FROM quota_reservations')).length;
 
@@ -82,13 +106,15 @@ describe('1,000 calls at once', () => {
     };
     const outcomes = await Promise.allSettled(
       sizes.map(async (tokens, n) => {
-        const callId = await reserve(tokens, { of: n % 2 ? quota : other });
+        const of = n % 2 ? quota : other;
+        const callId = await reserve(tokens, { of });
         if (n % 50 === 0) await watch();
-        await settle(callId, tokens);
+        await settle(callId, tokens, 'ada', of);
       }),
     );
     expect(admitted(outcomes)).toBeLessThan(1_000);
     expect(over).toBe(0);
+    await Promise.all([giveUp(quota), giveUp(other)]);
     const { used, held } = await balanceOf(db, 'ada');
     expect(held).toBe(0);
     expect(used).toBeLessThanOrEqual(LIMIT);
@@ -122,7 +148,7 @@ describe('what is held', () => {
     expect(await reservations()).toBe(0);
     for (const callId of calls) await settle(callId, 40);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 80, held: 0 });
-    expect(calls.map((callId) => quota.over(callId))).toEqual([false, false]);
+    expect(calls.map((callId) => quota.settle(callId))).toEqual([undefined, undefined]);
   });
 
   test.each([
@@ -153,19 +179,44 @@ describe('a call that is over', () => {
   });
 
   test('counts once, however often it is settled', async () => {
+    await callOften(10);
+    const calls = [await reserve(10), await reserve(10)];
+    const before = await balanceOf(db, 'ada');
+    const [usage] = calls.map((callId) => usageOf({ callId, ...quota.settle(callId) }));
+    if (!usage) throw new TypeError('no call');
+    await settleUsage(db, [usage, usage], []);
+    await Promise.all([settleUsage(db, [usage], []), settleUsage(elsewhere, [usage], [])]);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: before.used + 5, held: before.held - 10 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+
+  test('counts once also with the end of its reservation', async () => {
     const callId = await reserve(1_000);
-    const usage = usageOf({ callId });
-    await settleUsage(db, [usage, usage], [callId]);
-    await Promise.all([settleUsage(db, [usage], []), settleUsage(elsewhere, [usage], [callId])]);
+    const usage = usageOf({ callId, ...quota.settle(callId) });
+    const over = quota.takeOver();
+    await settleUsage(db, [usage, usage], over);
+    await Promise.all([settleUsage(db, [usage], []), settleUsage(elsewhere, [usage], over)]);
+    expect(over).toEqual([callId]);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 0 });
   });
 
   test('that came to nothing gives back what was held, once', async () => {
-    const [callId] = [await reserve(1_000), await reserve(10)];
-    await settleUsage(db, [], [callId]);
+    const callId = await reserve(1_000, { userId: 'ada' });
+    await reserve(10, { userId: 'ada', of: other });
+    await giveBack(callId);
     await settleUsage(db, [], [callId, randomUUID()]);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 10 });
     expect(await rowsOf(db, 'SELECT FROM usage_logs')).toEqual([]);
+  });
+
+  test('of the release before, which names no reservation, has one to itself', async () => {
+    const [callId, later] = [await reserve(1_000), await reserve(10, { of: other })];
+    await settleUsage(db, [usageOf({ callId })], []);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 10 });
+    await db.sequelize.query(`SELECT settle_calls($1, '{}')`, {
+      bind: [JSON.stringify([usageOf({ callId: later })])],
+    });
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 10, held: 0 });
   });
 
   test('counts also when its process was given up before', async () => {
@@ -174,6 +225,138 @@ describe('a call that is over', () => {
     await settleAbandoned(db);
     await settle(callId, 600);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 600, held: 0 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+});
+
+describe('what is held ahead', () => {
+  const heldAhead = async () => (await balanceOf(db, 'ada')).held;
+
+  afterEach(() => void vi.useRealTimers());
+
+  test('is nothing at a first call, then more and more, and never more than 15 calls', async () => {
+    const ahead: number[] = [];
+    for (let n = 0; n < 60; n++) {
+      await settle(await reserve(10), 10);
+      const held = await heldAhead();
+      if (held > (ahead.at(-1) ?? -1)) ahead.push(held);
+    }
+    expect(ahead).toEqual([0, 20, 60, 140, 150]);
+    expect(await balanceOf(db, 'ada')).toMatchObject({ used: 600 });
+    expect(await unbalanced(db)).toEqual([]);
+  });
+
+  test('lets calls in without the database', async () => {
+    await callOften(10);
+    await reserve(150);
+    const before = await reservations();
+    const ask = vi.spyOn(db, 'callFunction');
+    try {
+      for (let n = 0; n < 100; n++) await reserve(10);
+      expect(ask.mock.calls.length).toBeLessThan(100 / 10);
+      expect(await reservations()).toBe(before + ask.mock.calls.length);
+    } finally {
+      ask.mockRestore();
+    }
+  });
+
+  test('is less than a hundredth of what is left', async () => {
+    await callOften(10);
+    await giveUp();
+    await reserve(LIMIT - 400 - 150 * 100 - 10 + 1);
+    await callOften(10);
+    expect(await heldAhead()).toBeLessThan(LIMIT - 400 - 100 * 100);
+    await giveUp();
+    const { used, held } = await balanceOf(db, 'ada');
+    await reserve(LIMIT - used - held - 10, { of: other });
+    await reserve(10);
+    await expect(reserve(1)).rejects.toThrow(QuotaExceededError);
+    await expect(reserve(1, { of: other })).rejects.toThrow(QuotaExceededError);
+  });
+
+  test('is given back when the user calls no more, and what is under way stays', async () => {
+    await callOften(10);
+    const under = await reserve(10);
+    quota.retireIdle();
+    expect(quota.takeOver()).toEqual([]);
+    quota.retireIdle();
+    expect(quota.hasOver).toBe(false);
+    await settle(under, 7);
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 407, held: 0 });
+    expect(await reservations()).toBe(0);
+  });
+
+  test('is kept for who calls on', async () => {
+    await callOften(10);
+    for (let n = 0; n < 10; n++) {
+      quota.retireIdle();
+      await settle(await reserve(10), 10);
+    }
+    expect(await heldAhead()).toBeGreaterThan(0);
+  });
+
+  test('has the part of a call that came to nothing again', async () => {
+    await callOften(10);
+    const held = await heldAhead();
+    for (let n = 0; n < 100; n++) quota.giveBack(await reserve(10));
+    expect(await heldAhead()).toBe(held);
+    expect(quota.hasOver).toBe(false);
+  });
+
+  test('goes back when a call needs more than it has', async () => {
+    await callOften(10);
+    const under = await reserve(10);
+    const ahead = await heldAhead();
+    await reserve(1_000);
+    expect(await heldAhead()).toBe(ahead + 1_000 * 16);
+    await settle(under, 10);
+    expect(await heldAhead()).toBe(1_000 * 16);
+  });
+
+  test('is nothing to a call of another plan', async () => {
+    await callOften(10);
+    const ask = vi.spyOn(db, 'callFunction');
+    try {
+      await reserve(10, { plan: 'label' });
+      expect(ask).toHaveBeenCalledOnce();
+    } finally {
+      ask.mockRestore();
+    }
+  });
+
+  test.each([
+    ['after half a minute', '2031-05-05T12:00:00Z', '2031-05-05T12:00:29Z', '2031-05-05T12:00:31Z'],
+    ['in the next month', '2031-12-31T23:59:50Z', '2031-12-31T23:59:59Z', '2032-01-01T00:00:00Z'],
+  ])('is taken no more %s', async (_name, made, before, after) => {
+    vi.useFakeTimers({ toFake: ['Date'], now: new Date(made) });
+    await callOften(10);
+    await reserve(150); // makes the next one now
+    const ask = vi.spyOn(db, 'callFunction');
+    try {
+      vi.setSystemTime(new Date(before));
+      await reserve(10);
+      expect(ask).not.toHaveBeenCalled();
+      vi.setSystemTime(new Date(after));
+      await reserve(10);
+      expect(ask).toHaveBeenCalledOnce();
+    } finally {
+      ask.mockRestore();
+    }
+  });
+
+  test('and was given up for its process’s silence counts with what its calls used', async () => {
+    await callOften(10);
+    const calls = [await reserve(10), await reserve(10)];
+    const { used } = await balanceOf(db, 'ada');
+    await asOwner(
+      database.ownerUrl,
+      `UPDATE quota_reservations SET expires_at = now() - interval '1 second'`,
+    );
+    await settleAbandoned(db);
+    expect(await heldAhead()).toBe(0);
+    for (const callId of calls) await settle(callId, 4);
+    await giveUp();
+    expect(await balanceOf(db, 'ada')).toEqual({ used: used + 8, held: 0 });
     expect(await unbalanced(db)).toEqual([]);
   });
 });
@@ -197,26 +380,31 @@ describe('calls of a process', () => {
   });
 
   test('that says it lives keep what they hold', async () => {
-    const calls = [await reserve(10), await reserve(20)];
+    const calls = [await reserve(10), await reserve(20, { userId: 'bob' })];
     await silent(calls);
     await quota.keep();
     expect(await settleAbandoned(db)).toBe(0);
-    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 30 });
+    expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 10 });
+    expect(await balanceOf(db, 'bob')).toEqual({ used: 0, held: 20 });
   });
 
   test('are not kept by another, nor when they are over', async () => {
-    const [mine, over] = [await reserve(10), await reserve(20)];
+    const [mine, over] = [await reserve(10), await reserve(20, { userId: 'bob' })];
     const theirs = await reserve(40, { of: other });
-    expect(quota.over(over)).toBe(true);
+    quota.giveBack(over);
+    quota.retireAll();
     await silent([mine, over, theirs]);
     await quota.keep();
     expect(await settleAbandoned(db)).toBe(2);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 10 });
+    expect(await balanceOf(db, 'bob')).toEqual({ used: 0, held: 0 });
   });
 
   test('that were let in without its hearing of it are given back', async () => {
-    const calls = JSON.stringify([{ callId: randomUUID(), userId: 'ada', tokens: 5, limit: 9 }]);
-    await db.sequelize.query('SELECT reserve_tokens(-1, $1)', { bind: [calls] });
+    const calls = JSON.stringify([
+      { callId: randomUUID(), userId: 'ada', tokens: 5, extra: 0, limit: 9 },
+    ]);
+    await db.sequelize.query('SELECT hold_tokens(-1, $1)', { bind: [calls] });
     await quota.keep();
     expect(await settleAbandoned(db)).toBe(1);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 0 });
@@ -288,10 +476,12 @@ test('many users at once, reserved, settled, kept and given up, never block each
           return usageOf({ userId, callId: await reserve(100, { userId, of }) });
         }),
       );
-      const answered = usages.filter((_, n) => n % 3 === 0);
-      const failed = usages.filter((_, n) => n % 3 === 1).map(({ callId }) => callId);
-      await settleUsage(via, answered, failed);
-      for (const { callId } of usages) of.over(callId);
+      const answered = usages
+        .filter((_, n) => n % 3 === 0)
+        .map((usage) => ({ ...usage, ...of.settle(usage.callId) }));
+      for (const { callId } of usages.filter((_, n) => n % 3 === 1)) of.giveBack(callId);
+      if (round % 5 === 0) of.retireIdle();
+      await settleUsage(via, answered, of.takeOver());
     }
   };
   const maintain = async (of: Quota, via: Database) => {

@@ -84,7 +84,7 @@ test('a call that is settled twice is counted once', async () => {
     { callId: '00000000-0000-4000-8000-000000000001', endpoint: '/test', ...call },
   ]);
   for (let time = 0; time < 2; time++) {
-    await db.sequelize.query(`SELECT settle_calls($1, '{}')`, { bind: [twice] });
+    await db.sequelize.query(`SELECT settle_usage($1, '{}')`, { bind: [twice] });
     await rollUpUsage(db);
   }
   expect(await daily()).toEqual(sums([call]));
@@ -155,8 +155,11 @@ test('nobody changes the sums but the pass', async () => {
 
 test('abandoned reservations are given back, and those of living processes stay', async () => {
   const reserve = (seconds: number, callId: string) =>
-    db.sequelize.query(`SELECT reserve_tokens($1, $2)`, {
-      bind: [seconds, JSON.stringify([{ callId, userId: 'ada', tokens: 10, limit: 100 }])],
+    db.sequelize.query(`SELECT hold_tokens($1, $2)`, {
+      bind: [
+        seconds,
+        JSON.stringify([{ callId, userId: 'ada', tokens: 10, extra: 0, limit: 100 }]),
+      ],
     });
   await reserve(-1, '00000000-0000-4000-8000-000000000001');
   await reserve(-1, '00000000-0000-4000-8000-000000000002');

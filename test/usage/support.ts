@@ -22,7 +22,7 @@ export async function settle(
   transaction?: Transaction,
 ): Promise<void> {
   const rows = calls.map((call) => ({ callId: randomUUID(), endpoint: '/test', ...call }));
-  await database.sequelize.query('SELECT settle_calls($rows, $none::uuid[])', {
+  await database.sequelize.query('SELECT settle_usage($rows, $none::uuid[])', {
     bind: { rows: JSON.stringify(rows), none: '{}' },
     ...(transaction && { transaction }),
   });
