@@ -12,6 +12,7 @@ import {
 } from '../../src/errors.js';
 import { watchAccess } from './access-log.js';
 import type { CallerReader } from './authentication.js';
+import type { Caller } from './caller.js';
 import type { AddressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
 import { planOf, type Plan } from './endpoint-plan.js';
@@ -55,9 +56,9 @@ const CLIENT_LEFT = 499;
 type Context = RouterContext<Koa.DefaultState & { arrival?: Arrival }>;
 
 /**
- * The way of every request: request id, access log, security headers, rate limit, body,
- * authentication, validation, tenant, handler, presenter. The limit is taken before the body is
- * read, so that a refused request costs nothing else.
+ * The way of every request: request id, access log, security headers, rate limit, body and beside it
+ * authentication, validation, tenant, handler, presenter. The limit is taken before the body is read,
+ * so that a refused request costs nothing else.
  */
 export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   const { log, limiter, server } = options;
@@ -98,10 +99,11 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const { endpoint } = plan;
     arrival.endpoint = endpoint;
     const incoming = ctx.req;
-    const rawBody = hasBody(incoming)
+    const withBody = hasBody(incoming);
+    const identified = withBody ? identify(plan, incoming) : callerOf(plan, incoming);
+    const rawBody = withBody
       ? await readJsonBody(incoming, endpoint.body !== undefined)
       : undefined;
-    const identified = options.callerOf(endpoint.auth, incoming);
     const caller = identified instanceof Promise ? await identified : identified;
 
     const params = plan.readParams(ctx.params);
@@ -136,6 +138,16 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
       },
       work,
     );
+  }
+
+  const callerOf = ({ endpoint }: Plan, incoming: IncomingMessage) =>
+    options.callerOf(endpoint.auth, incoming);
+
+  /** Beside the reading of a body, whose own failure is told first. */
+  function identify(plan: Plan, incoming: IncomingMessage): Promise<Caller> {
+    const identified = (async () => callerOf(plan, incoming))();
+    identified.catch(() => undefined);
+    return identified;
   }
 
   /** Always ends in an answer: whoever keeps it for a repetition relies on that. */
