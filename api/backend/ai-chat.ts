@@ -31,16 +31,13 @@ export function aiChatEndpoints({ ai, config }: BackendDependencies) {
       errors: [402, 403, 404, 503],
       async handler({ body, caller, headers, signal }) {
         const entitlement = aiEntitlement(caller, config.adminEmails);
-        const { model, taskType = 'general', stream, ...request } = body;
+        const { model, taskType: task, stream, ...request } = body;
         const streamed = stream === true || wantsEvents(headers);
         const call = callOf({
           entitlement,
           agentId: null,
           endpoint: PATH,
-          route:
-            model === undefined
-              ? ai.router.forTask(taskType, entitlement.plan)
-              : ai.router.forModel(model, entitlement.plan),
+          route: ai.router.for({ model, task }, entitlement.plan),
           request: streamed ? { ...request, stream: true } : request,
           signal,
         });

@@ -27,15 +27,12 @@ export function openAiEndpoints({ ai, config }: BackendDependencies) {
       errors: [402, 403, 404, 429, 502, 503],
       handler({ body, caller, signal }) {
         const entitlement = aiEntitlement(caller, config.adminEmails);
-        const { model = AUTO } = body;
+        const { model } = body;
         return complete(ai.completions, {
           entitlement,
           agentId: null,
           endpoint: PATH,
-          route:
-            model === AUTO
-              ? ai.router.forTask('general', entitlement.plan)
-              : ai.router.forModel(model, entitlement.plan),
+          route: ai.router.for(model === AUTO ? {} : { model }, entitlement.plan),
           request: requestOf(body),
           signal,
         });

@@ -1,21 +1,11 @@
-import { entitlementOf } from '../../src/accounts/entitlement.js';
+import { entitled } from '../../src/accounts/entitlement.js';
 import { AGENT_MODEL } from '../../src/agents/agent-specs.js';
-import { getAgent } from '../../src/agents/agents.js';
 import type { Ai } from '../../src/ai/ai.js';
-import type { Config } from '../../src/config.js';
-import type { Database } from '../../src/database/database.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
 import { completionBody, modelList, presentModel } from '../openai/completion-schemas.js';
 import { OPENAI_ERRORS } from '../openai/error-form.js';
-
-/** What the agents' AI endpoints work with. */
-export interface AgentAiDependencies {
-  readonly config: Config;
-  readonly database: Database;
-  readonly ai: Ai;
-}
 
 const PATH = '/v1/chat/completions';
 
@@ -23,8 +13,7 @@ const PATH = '/v1/chat/completions';
  * The OpenAI-compatible endpoints for agents (decision 22): they hold no provider key. What they
  * use is their owner's.
  */
-export function agentAiEndpoints(dependencies: AgentAiDependencies) {
-  const { ai, config, database } = dependencies;
+export function agentAiEndpoints(ai: Ai) {
   return [
     endpoint({
       method: 'POST',
@@ -36,14 +25,13 @@ export function agentAiEndpoints(dependencies: AgentAiDependencies) {
       responses: { 200: 'stream' },
       errorForm: OPENAI_ERRORS,
       errors: [402, 404, 429, 502, 503],
-      async handler({ body, caller, signal, tenant }) {
-        const agent = await getAgent(tenant, caller.agentId);
-        const entitlement = await entitlementOf(database, caller.userId, config);
+      handler({ body, caller, signal }) {
+        const entitlement = entitled(caller.userId, caller.isAdmin, caller.plan);
         return complete(ai.completions, {
           entitlement,
-          agentId: agent.id,
+          agentId: caller.agentId,
           endpoint: PATH,
-          route: ai.router.forAgent(agent, entitlement.plan),
+          route: ai.router.forAgent(caller, entitlement.plan),
           request: requestOf(body),
           signal,
         });

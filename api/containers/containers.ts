@@ -1,19 +1,29 @@
 import type { Logger } from 'pino';
-import { findAgentByAiToken } from '../../src/agents/agent-secrets.js';
+import { AgentCallerLookup } from '../../src/agents/agent-caller-lookup.js';
+import type { Ai } from '../../src/ai/ai.js';
+import type { Config } from '../../src/config.js';
+import type { Database } from '../../src/database/database.js';
 import { createListener, type Listener } from '../http/listener.js';
-import { agentAiEndpoints, type AgentAiDependencies } from './ai.js';
+import { agentAiEndpoints } from './ai.js';
+
+/** What the agents' listener works with. */
+export interface ContainersDependencies {
+  readonly config: Config;
+  readonly database: Database;
+  readonly ai: Ai;
+  readonly log: Logger;
+}
 
 /** The one listener that agents' containers can reach. Nothing else of ours is on it. */
-export function createContainersListener(
-  dependencies: AgentAiDependencies & { readonly log: Logger },
-): Listener {
-  const { config, database, log } = dependencies;
+export function createContainersListener(dependencies: ContainersDependencies): Listener {
+  const { ai, config, database, log } = dependencies;
+  const agents = new AgentCallerLookup(database, config);
   return createListener({
     name: 'containers',
     title: "Agent Platform Service: agents' AI",
-    endpoints: agentAiEndpoints(dependencies),
+    endpoints: agentAiEndpoints(ai),
     limits: [],
-    authenticate: { agent: (token) => findAgentByAiToken(database, token) },
+    authenticate: { agent: (token) => agents.find(token) },
     database,
     log,
     config,

@@ -1,9 +1,7 @@
-import type { Logger } from 'pino';
 import { ContainerError, EngineUnavailableError } from '../../src/containers/container-errors.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import { ListenError, type Listening } from '../http/server.js';
-import type { AgentAiDependencies } from './ai.js';
-import { createContainersListener } from './containers.js';
+import { createContainersListener, type ContainersDependencies } from './containers.js';
 
 /** Between two attempts to listen where containers can reach us, while the engine is out. */
 const RETRY_MS = 5_000;
@@ -25,10 +23,7 @@ export class AgentsNotServedError extends Error {
  * @throws AgentsNotServedError when the address is taken.
  */
 export async function serveAgents(
-  dependencies: AgentAiDependencies & {
-    readonly containers: DockerContainers;
-    readonly log: Logger;
-  },
+  dependencies: ContainersDependencies & { readonly containers: DockerContainers },
 ): Promise<Pick<Listening, 'close'>> {
   const { config, containers, log } = dependencies;
   let listening: Listening | undefined;

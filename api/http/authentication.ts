@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList } from 'node:net';
+import type { CallingAgent } from '../../src/agents/agent-caller-lookup.js';
 import {
   BadRequestError,
   ForbiddenError,
@@ -35,9 +36,7 @@ export interface Authenticators {
   ) => Promise<{ readonly user: CallerUser; readonly csrfToken: string } | undefined>;
   readonly internalApiKey?: string | undefined;
   /** Finds a living agent by the token that its container presents. */
-  readonly agent?: (
-    token: string,
-  ) => Promise<{ readonly agentId: string; readonly userId: string } | undefined>;
+  readonly agent?: (token: string) => Promise<CallingAgent | undefined>;
   /** Whether a caller without a key, on this machine, is who its headers say. */
   readonly believesLoopback?: boolean;
   /** Finds the owner of a user's API key, with the plan that counts now. */
@@ -67,7 +66,7 @@ export function authentication(
     const token = bearerOf(request);
     const found = token === undefined ? undefined : await authenticators.agent?.(token);
     if (found === undefined) throw new UnauthorizedError();
-    return { kind: 'agent', agentId: found.agentId, userId: found.userId };
+    return { kind: 'agent', ...found };
   }
 
   async function apiKey(request: IncomingMessage): Promise<ApiKeyCaller> {

@@ -1,3 +1,4 @@
+import type { CallingAgent } from '../../src/agents/agent-caller-lookup.js';
 import type { ApiKeyHolder } from '../../src/accounts/api-key-lookup.js';
 
 /** A person as the endpoints see one; never with anything secret. */
@@ -41,11 +42,8 @@ export interface ClaimedCaller extends Omit<InternalCaller, 'kind'> {
 }
 
 /** An agent, by the token that its container holds. */
-export interface AgentCaller {
+export interface AgentCaller extends CallingAgent {
   readonly kind: 'agent';
-  readonly agentId: string;
-  /** The agent's owner. */
-  readonly userId: string;
 }
 
 /** A user's program, by one of the user's API keys. What its headers say of a user never counts. */

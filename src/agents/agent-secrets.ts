@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'sequelize';
-import type { Database, TenantDatabase } from '../database/database.js';
+import type { TenantDatabase } from '../database/database.js';
 import type { Models } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -55,22 +55,6 @@ export async function readGatewayToken(
   );
   if (!row) throw new NotFoundError('Agent not found');
   return box.open(row.sealed, secretContext(agentId, 'gateway-token'));
-}
-
-/** The living agent that holds this AI token. */
-export async function findAgentByAiToken(
-  database: Database,
-  token: string,
-): Promise<{ readonly agentId: string; readonly userId: string } | undefined> {
-  // Who asks is known only after this: it looks across tenants.
-  const row = await database.asPlatform().transaction((transaction) =>
-    database.models.AgentSecret.findOne({
-      where: { lookupHash: tokenHash(token), kind: 'ai-token' },
-      raw: true,
-      transaction,
-    }),
-  );
-  return row ? { agentId: row.agentId, userId: row.userId } : undefined;
 }
 
 /** Every token of an agent. */

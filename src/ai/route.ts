@@ -82,6 +82,18 @@ export class Router {
   ) {}
 
   /**
+   * For a model where one is asked for, else for a kind of task.
+   *
+   * @throws what `forModel` and `forTask` do.
+   */
+  for(
+    { model, task = 'general' }: { model?: string | undefined; task?: string },
+    plan: Plan,
+  ): Route {
+    return model === undefined ? this.forTask(task, plan) : this.forModel(model, plan);
+  }
+
+  /**
    * For a model that was asked for by its id: it, the same model at another provider, and then its
    * provider's own fallback.
    *
@@ -125,12 +137,13 @@ export class Router {
     agent: {
       readonly model: string;
       readonly aiProvider: string;
-      readonly config: Readonly<Record<string, unknown>>;
+      /** What it was configured with in place of it. */
+      readonly ownModel: string | undefined;
     },
     plan: Plan,
   ): Route {
     requireProvider(this.providers, this.preferred);
-    const own = typeof agent.config.model === 'string' ? agent.config.model : undefined;
+    const { ownModel: own } = agent;
     const family = modelsOfFamily(own ?? agent.model);
     const first = [agent.aiProvider, this.preferred];
     const rank = ({ provider }: ModelEntry) => (first.indexOf(provider) + 3) % 3;

@@ -252,7 +252,7 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     const { web, backend, agents } = platform.dependencies;
     expect(Object.keys(WEB).sort()).toEqual(webEndpoints(web).map(nameOf).sort());
     expect(Object.keys(BACKEND).sort()).toEqual(backendEndpoints(backend).map(nameOf).sort());
-    expect(Object.keys(AGENTS).sort()).toEqual(agentAiEndpoints(agents).map(nameOf).sort());
+    expect(Object.keys(AGENTS).sort()).toEqual(agentAiEndpoints(agents.ai).map(nameOf).sort());
   });
 
   test('a visit notices what is shown, and what is changed', async () => {

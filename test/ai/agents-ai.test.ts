@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
 import { call, send } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
@@ -62,6 +62,46 @@ describe("the agents' AI listener", () => {
       object: 'list',
       data: [{ id: 'auto', object: 'model', created: 0, owned_by: 'platform' }],
     });
+  });
+
+  test('asks the database once for whose call it is', async () => {
+    const agent = await newAgent({ model: 'gpt-4' });
+    const functions = vi.spyOn(platform.db, 'callFunction');
+    const transactions = vi.spyOn(platform.db.sequelize, 'transaction');
+    try {
+      for (let n = 0; n < 3; n++) await ask('/v1/chat/completions', agent.token, HELLO);
+      // `network` has no quota.
+      expect(functions.mock.calls.map(([{ name }]) => name)).toEqual(
+        Array(3).fill('find_agent_callers'),
+      );
+      expect(transactions).not.toHaveBeenCalled();
+    } finally {
+      functions.mockRestore();
+      transactions.mockRestore();
+    }
+  });
+
+  test('is closed to an agent that is being removed, and follows its owner’s plan at once', async () => {
+    const owner = await platform.signUp('network');
+    const made = await platform.backend(owner, 'POST', '/api/deployments', {
+      body: { name: `agent ${randomUUID()}`, model: 'gpt-4' },
+    });
+    const own = await aiTokenOf(made.body.id);
+    const status = async () => (await ask('/v1/chat/completions', own, HELLO)).status;
+    const change = (sql: string) => platform.asOwner(sql);
+    expect(await status()).toBe(200);
+    await change(`UPDATE subscriptions SET status = 'cancelled' WHERE user_id = '${owner.id}'`);
+    expect(await status()).toBe(402);
+    await change(
+      `UPDATE subscriptions SET status = 'active', period_start = now() - interval '1 day',
+              period_end = now() - interval '1 s'
+        WHERE user_id = '${owner.id}'`,
+    );
+    expect(await status()).toBe(402);
+    await change(`UPDATE users SET is_admin = true WHERE id = '${owner.id}'`);
+    expect(await status()).toBe(200);
+    await change(`UPDATE agents SET desired = 'deleted' WHERE id = '${made.body.id}'`);
+    expect(await status()).toBe(401);
   });
 
   test('hands a request on as it came, with the model of the agent and the key of ours', async () => {

@@ -231,6 +231,7 @@ describe('the serving role', () => {
     expect(functions).toEqual(
       [
         'find_account',
+        'find_agent_callers',
         'find_api_keys',
         'find_session',
         'hold_tokens',

@@ -6,6 +6,7 @@ import { reply, streamReply } from '../../api/http/reply.js';
 import { ListenError } from '../../api/http/server.js';
 import { NotFoundError } from '../../src/errors.js';
 import {
+  AGENT,
   bearer,
   CSRF_TOKEN,
   INTERNAL_KEY,
@@ -288,7 +289,7 @@ describe('authentication', () => {
     const session = await call('/me/session', { headers: signedIn });
     expect(await session.json()).toMatchObject({ kind: 'session', user: { id: 'ada' } });
     const agent = await call('/me/agent', { headers: bearer('agent-token') });
-    expect(await agent.json()).toEqual({ kind: 'agent', agentId: 'a1', userId: 'ada' });
+    expect(await agent.json()).toEqual({ kind: 'agent', ...AGENT });
   });
 });
 

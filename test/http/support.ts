@@ -1,5 +1,6 @@
 import { BlockList } from 'node:net';
 import { pino, type Logger } from 'pino';
+import type { CallingAgent } from '../../src/agents/agent-caller-lookup.js';
 import { Database } from '../../src/database/database.js';
 import type { Endpoint } from '../../api/http/endpoint.js';
 import { createListener, type ListenerOptions } from '../../api/http/listener.js';
@@ -10,6 +11,17 @@ export const SESSION_TOKEN = 'session-token-of-this-test';
 export const CSRF_TOKEN = 'csrf-token-of-this-test';
 
 export const ADA = { id: 'ada', name: 'Ada', email: 'ada@example.com', isAdmin: false };
+
+/** Whose container shows `agent-token`. */
+export const AGENT: CallingAgent = {
+  agentId: 'a1',
+  model: 'gpt-4',
+  aiProvider: 'openai',
+  ownModel: undefined,
+  userId: 'ada',
+  isAdmin: false,
+  plan: 'solo',
+};
 
 /** A database that nothing answers for: these tests must not reach it. */
 export const NO_DATABASE = new Database('postgres://nobody@127.0.0.1:1/nothing');
@@ -35,8 +47,7 @@ export async function serve(
       session: (token) =>
         Promise.resolve(token === SESSION_TOKEN ? { user: ADA, csrfToken: CSRF_TOKEN } : undefined),
       internalApiKey: INTERNAL_KEY,
-      agent: (token) =>
-        Promise.resolve(token === 'agent-token' ? { agentId: 'a1', userId: 'ada' } : undefined),
+      agent: (token) => Promise.resolve(token === 'agent-token' ? AGENT : undefined),
     },
     database: NO_DATABASE,
     log,

@@ -8,8 +8,10 @@ import type Docker from 'dockerode';
 import type { Logger } from 'pino';
 import { createBackend } from '../../api/backend/backend.js';
 import type { BackendDependencies } from '../../api/backend/dependencies.js';
-import type { AgentAiDependencies } from '../../api/containers/ai.js';
-import { createContainersListener } from '../../api/containers/containers.js';
+import {
+  createContainersListener,
+  type ContainersDependencies,
+} from '../../api/containers/containers.js';
 import { HeartbeatSchedules } from '../../api/temporal/heartbeat-schedules.js';
 import { Supervisors } from '../../api/temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
@@ -84,7 +86,7 @@ export interface TestPlatform {
   readonly dependencies: {
     readonly web: WebDependencies;
     readonly backend: BackendDependencies;
-    readonly agents: AgentAiDependencies;
+    readonly agents: ContainersDependencies;
   };
 
   /** Registers somebody new and signs them in. */
@@ -206,8 +208,8 @@ async function build(
   const webListening = await createWeb(webParts).listen('127.0.0.1', 0);
   cleanups.push(webListening.close);
   const bridge = isDead('docker') ? '127.0.0.1' : await containers.hostAddress();
-  const agentParts = { ai, config, database: db };
-  const forAgents = createContainersListener({ ...agentParts, log });
+  const agentParts = { ai, config, database: db, log };
+  const forAgents = createContainersListener(agentParts);
   const agentsListening = await forAgents.listen(bridge, 0);
   cleanups.push(agentsListening.close);
 

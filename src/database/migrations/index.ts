@@ -11,6 +11,7 @@ import { migration as apiKeys } from './0010-api-keys.js';
 import { migration as usageRollups } from './0011-usage-rollups.js';
 import { migration as agentCredentials } from './0012-agent-credentials.js';
 import { migration as sharedReservations } from './0013-shared-reservations.js';
+import { migration as agentCallers } from './0014-agent-callers.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '0011-usage-rollups', migration: usageRollups },
   { name: '0012-agent-credentials', migration: agentCredentials },
   { name: '0013-shared-reservations', migration: sharedReservations },
+  { name: '0014-agent-callers', migration: agentCallers },
 ];

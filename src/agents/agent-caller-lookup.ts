@@ -1,0 +1,59 @@
+import { isAdmin, type AdminRules } from '../accounts/admin.js';
+import type { Plan } from '../accounts/plans.js';
+import { activePlan, TokenLookup, type FoundSubscription } from '../accounts/token-lookup.js';
+import type { Database } from '../database/database.js';
+
+/** A living agent, by the AI token that its container shows, and its owner. */
+export interface CallingAgent {
+  readonly agentId: string;
+  readonly model: string;
+  readonly aiProvider: string;
+  /** What its `config.model` names. */
+  readonly ownModel: string | undefined;
+  readonly userId: string;
+  /** Whether the owner is. */
+  readonly isAdmin: boolean;
+  /** The plan that the owner is on now; none without an active subscription. */
+  readonly plan: Plan | undefined;
+}
+
+interface FoundAgent extends FoundSubscription {
+  readonly hash: string;
+  readonly agent_id: string;
+  readonly model: string;
+  readonly ai_provider: string;
+  readonly own_model: string | null;
+  readonly user_id: string;
+  readonly email: string;
+  readonly is_admin: boolean;
+}
+
+const FIND = { name: 'find_agent_callers', text: 'SELECT * FROM find_agent_callers($1)' };
+
+/** Finds agents as they call. */
+export class AgentCallerLookup {
+  readonly #tokens: TokenLookup<FoundAgent>;
+
+  constructor(
+    database: Database,
+    private readonly rules: Pick<AdminRules, 'adminEmails'>,
+  ) {
+    this.#tokens = new TokenLookup(database, FIND);
+  }
+
+  /** The agent that holds this token; none when there is none, or it is being removed. */
+  async find(token: string): Promise<CallingAgent | undefined> {
+    const found = await this.#tokens.find(token);
+    if (!found) return undefined;
+    const { email, is_admin: admin } = found;
+    return {
+      agentId: found.agent_id,
+      model: found.model,
+      aiProvider: found.ai_provider,
+      ownModel: found.own_model ?? undefined,
+      userId: found.user_id,
+      isAdmin: isAdmin({ email, isAdmin: admin }, this.rules),
+      plan: activePlan(found),
+    };
+  }
+}
