@@ -56,6 +56,8 @@ export async function createSession(database: Database, userId: string): Promise
   return session;
 }
 
+const FIND = { name: 'find_session', text: 'SELECT * FROM find_session($1)' };
+
 interface SessionFound {
   readonly id: string;
   readonly name: string;
@@ -72,10 +74,7 @@ export async function findSession(
   rules: Pick<AdminRules, 'adminEmails'>,
 ): Promise<Session | undefined> {
   if (!TOKEN_FORM.test(token)) return undefined;
-  const [found] = await database.sequelize.query<SessionFound>('SELECT * FROM find_session($1)', {
-    type: QueryTypes.SELECT,
-    bind: [tokenHash(token)],
-  });
+  const [found] = await database.callFunction<SessionFound>(FIND, [tokenHash(token)]);
   if (!found) return undefined;
   const user = { id: found.id, name: found.name, email: found.email };
   return {

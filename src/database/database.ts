@@ -73,8 +73,8 @@ export class Database {
 
   /**
    * Runs one statement by itself, on a connection of the pool but past Sequelize's own layers, which
-   * cost three times what the driver does: for what every AI call waits for. It sees no tenant's
-   * rows, and so is for functions that look behind the policies.
+   * cost three times what the driver does: for what every request or AI call waits for. It sees no
+   * tenant's rows, and so is for functions that look behind the policies.
    *
    * @param statement prepared under its name, once for each connection.
    */
