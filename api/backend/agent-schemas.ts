@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
+import type { ListedAgent } from '../../src/agents/agents.js';
 import { addressOf } from '../../src/agents/agent-address.js';
 import type { Config } from '../../src/config.js';
 import { versionOf } from '../../src/containers/image-name.js';
@@ -61,7 +62,7 @@ type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion' | 'watch
 
 const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-export function presentListItem(agent: AgentRow, config: AddressConfig) {
+export function presentListItem(agent: ListedAgent, config: AddressConfig) {
   return {
     id: agent.id,
     status: agent.status,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
+import type { ListedAgent } from '../../src/agents/agents.js';
 import { addressOf } from '../../src/agents/agent-address.js';
 import type { Config } from '../../src/config.js';
 import type { AgentRow, AgentStatus } from '../../src/database/models.js';
@@ -44,7 +45,7 @@ const webStatus = (status: AgentStatus) => STATUS[status];
 
 type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion' | 'watchdog'>;
 
-export function presentItem(agent: AgentRow, config: AddressConfig): z.infer<typeof agentItem> {
+export function presentItem(agent: ListedAgent, config: AddressConfig): z.infer<typeof agentItem> {
   return {
     id: agent.id,
     name: agent.name,

@@ -1,4 +1,3 @@
-import { Op, type WhereOptions } from 'sequelize';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { BadRequestError, NotFoundError } from '../errors.js';
@@ -9,6 +8,12 @@ export interface Page<T> {
   readonly next: readonly string[] | undefined;
 }
 
+/** What lists show of an agent. */
+export type ListedAgent = Pick<
+  AgentRow,
+  'id' | 'name' | 'model' | 'status' | 'subdomain' | 'port' | 'createdAt' | 'updatedAt'
+>;
+
 /**
  * The tenant's agents, oldest first. Those being removed are left out.
  *
@@ -18,35 +23,29 @@ export interface Page<T> {
 export async function listAgents(
   tenant: TenantDatabase,
   page: { readonly limit: number; readonly after?: readonly string[] | undefined },
-): Promise<Page<AgentRow>> {
+): Promise<Page<ListedAgent>> {
   const { limit, after } = page;
   const { userId } = tenant;
-  const rows = await tenant.transaction((transaction) =>
-    tenant.models.Agent.findAll({
-      where: {
-        ...(userId !== undefined && { userId }),
-        desired: ['running', 'stopped'],
-        ...(after && following(after)),
-      },
-      order: [
-        ['createdAt', 'ASC'],
-        ['id', 'ASC'],
-      ],
-      // One more than asked for tells whether there is a next page.
-      limit: limit + 1,
-      raw: true,
-      transaction,
-    }),
+  const rows = await tenant.select<ListedAgent>(
+    `SELECT id, name, model, status, subdomain, port,
+            created_at AS "createdAt", updated_at AS "updatedAt"
+       FROM agents
+      WHERE desired IN ('running', 'stopped')
+        ${userId === undefined ? '' : 'AND user_id = :userId'}
+        ${after === undefined ? '' : 'AND (created_at, id) > (:createdAt, :id)'}
+      ORDER BY created_at, id
+      LIMIT :most`,
+    // One more than asked for tells whether there is a next page.
+    { userId, ...(after && position(after)), most: limit + 1 },
   );
   const items = rows.slice(0, limit);
   const last = rows.length > limit ? items.at(-1) : undefined;
   return { items, next: last && [last.createdAt.toISOString(), last.id] };
 }
 
-function following([createdAt = '', id = '']: readonly string[]): WhereOptions<AgentRow> {
+function position([createdAt = '', id = '']: readonly string[]) {
   if (Number.isNaN(Date.parse(createdAt))) throw new BadRequestError('cursor is not valid');
-  const at = new Date(createdAt);
-  return { [Op.or]: [{ createdAt: { [Op.gt]: at } }, { createdAt: at, id: { [Op.gt]: id } }] };
+  return { createdAt: new Date(createdAt), id };
 }
 
 /** @throws NotFoundError also when it is another tenant's, or being removed. */

@@ -153,6 +153,13 @@ describe('the tenant', () => {
         await expect(fails).rejects.toThrow(RangeError);
         expect(await seen()).toEqual([]);
         expect(await single.asUser('bob').transaction(seen)).toEqual([{ id: 'bob' }]);
+
+        expect(await tenant.select(ids, {})).not.toEqual([]);
+        expect(await seen()).toEqual([]);
+        const refusedSelect = tenant.select('SELECT 1 / count(*) FROM users WHERE id IS NULL', {});
+        await expect(refusedSelect).rejects.toThrow('division by zero');
+        expect(await seen()).toEqual([]);
+        expect(await single.asUser('bob').select(ids, {})).toEqual([{ id: 'bob' }]);
       }
     } finally {
       await single.close();
@@ -167,7 +174,18 @@ describe('the tenant', () => {
       'nobody\0',
     ]) {
       expect(await runAs(db.asUser(id), ids)).toEqual([]);
+      expect(await db.asUser(id).select(ids, {})).toEqual([]);
+      const own = 'SELECT id FROM users WHERE id <> :id';
+      expect(await db.asUser('alice').select(own, { id })).toEqual([{ id: 'alice' }]);
     }
+  });
+
+  test('is no value of what is read for it', async () => {
+    const values = { id: ':tenantId', tenantId: 'bob' };
+    const read = `SELECT :id AS "said", :tenantId AS "named", id FROM users`;
+    expect(await db.asUser('alice').select(read, values)).toEqual([
+      { said: ':tenantId', named: 'alice', id: 'alice' },
+    ]);
   });
 
   test('takes what was done back when the work fails', async () => {
