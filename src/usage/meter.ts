@@ -96,7 +96,7 @@ export class Meter {
 
   /** Resolves when everything recorded so far is in the database, and nothing is held ahead. */
   async flushed(): Promise<void> {
-    this.#quota.retireAll();
+    await this.#quota.retireAll();
     if (this.#quota.hasOver) this.#write();
     while (this.#writing !== undefined) await this.#writing;
   }

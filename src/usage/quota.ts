@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { PLAN_LIMITS, type Plan } from '../accounts/plans.js';
 import { Batcher } from '../batcher.js';
 import type { Database } from '../database/database.js';
@@ -42,6 +43,8 @@ export interface TokenClaim {
 
 interface LimitedClaim extends TokenClaim {
   readonly limit: number;
+  /** For calls to come, and not for one that waits. */
+  readonly refill: boolean;
 }
 
 /** What the database says of a claim; numbers as it writes them. */
@@ -77,6 +80,8 @@ export class Quota {
   /** The one that a user's next call takes of. Only of those who have called lately. */
   readonly #current = new Map<string, SharedReservation>();
   readonly #living = new Set<SharedReservation>();
+  /** Users for whom more is being asked for. */
+  readonly #refilling = new Map<string, Promise<void>>();
   #over: string[] = [];
   readonly #batches: Batcher<LimitedClaim, Verdict | 'held'>;
 
@@ -94,8 +99,11 @@ export class Quota {
     const { plan } = claim;
     if (!hasQuota(plan)) return;
     const limit = PLAN_LIMITS[plan].monthlyTokens;
-    const limited = { ...claim, limit };
-    if (this.#takePart(limited)) return;
+    const limited = { ...claim, limit, refill: false };
+    if (this.#takePart(limited)) {
+      this.#refillIfLow(limited);
+      return;
+    }
     const verdict = await this.#batches.add(limited);
     if (verdict === 'held' || verdict.admitted) return;
     throw new QuotaExceededError(plan, Number(verdict.taken), limit);
@@ -136,7 +144,8 @@ export class Quota {
   }
 
   /** Gives up all that is held ahead. */
-  retireAll(): void {
+  async retireAll(): Promise<void> {
+    await Promise.all(this.#refilling.values());
     for (const reservation of this.#current.values()) this.#retire(reservation);
     this.#current.clear();
   }
@@ -144,8 +153,26 @@ export class Quota {
   /** Says that the calls under way are alive, and so what is held for them. */
   async keep(): Promise<void> {
     await this.database.sequelize.query('SELECT keep_reservations($1, $2)', {
-      bind: [[...this.#living].map(({ id }) => id), HOLD_SECONDS],
+      bind: [[...this.#living].map(({ terms }) => terms.id), HOLD_SECONDS],
     });
+  }
+
+  /** Before what is held ahead is used up, so that no call waits for the database. */
+  #refillIfLow(claim: LimitedClaim): void {
+    const { userId } = claim;
+    if (this.#current.get(userId)?.low !== true || this.#refilling.has(userId)) return;
+    this.#refilling.set(userId, this.#refill(claim));
+  }
+
+  async #refill(claim: LimitedClaim): Promise<void> {
+    const callId = randomUUID();
+    try {
+      await this.#batches.add({ ...claim, callId, refill: true });
+    } catch {
+      // A call that finds nothing ahead asks for itself, and is told what is wrong.
+    }
+    this.#refilling.delete(claim.userId);
+    this.giveBack(callId);
   }
 
   #takePart({ callId, userId, tokens, limit }: LimitedClaim): boolean {
@@ -162,7 +189,7 @@ export class Quota {
     this.#held.delete(callId);
     reservation.end(part === 'unused' ? tokens : 0);
     this.#noticeOver(reservation);
-    return { heldBy: reservation.id, held: tokens };
+    return { heldBy: reservation.terms.id, held: tokens };
   }
 
   #retire(reservation: SharedReservation): void {
@@ -171,12 +198,12 @@ export class Quota {
   }
 
   #noticeOver(reservation: SharedReservation): void {
-    if (reservation.over && this.#living.delete(reservation)) this.#over.push(reservation.id);
+    if (reservation.over && this.#living.delete(reservation)) this.#over.push(reservation.terms.id);
   }
 
   /** What an earlier batch has left over is enough for some. */
   async #holdAll(claims: readonly LimitedClaim[]): Promise<(Verdict | 'held')[]> {
-    const held = claims.map((claim) => this.#takePart(claim));
+    const held = claims.map((claim) => !claim.refill && this.#takePart(claim));
     const asking = claims.filter((_, n) => held[n] === false);
     const verdicts = await this.#ask(asking);
     return claims.flatMap(({ callId }, n) => (held[n] ? 'held' : (verdicts.get(callId) ?? [])));
@@ -184,39 +211,35 @@ export class Quota {
 
   async #ask(claims: readonly LimitedClaim[]): Promise<Map<string, Verdict>> {
     if (claims.length === 0) return new Map();
-    const now = Date.now();
+    const until = aheadUntil(Date.now());
     const lastOf = new Map(claims.map((claim) => [claim.userId, claim]));
     const asked = claims.map((claim) => {
       const { callId, userId, tokens, limit } = claim;
-      const extra = lastOf.get(userId) === claim ? tokens * this.#callsAhead(userId) : 0;
-      return { callId, userId, tokens, limit, extra };
+      const callsAhead = lastOf.get(userId) === claim ? this.#callsAhead(userId) : 0;
+      return { callId, userId, tokens, limit, callsAhead, extra: tokens * callsAhead };
     });
     const rows = await this.database.callFunction<Verdict & { readonly call: string }>(HOLD, [
       HOLD_SECONDS,
       JSON.stringify(asked),
     ]);
     const verdicts = new Map(rows.map((row) => [row.call, row]));
-    for (const claim of claims) {
-      const verdict = verdicts.get(claim.callId);
+    for (const { callId, userId, tokens, limit, callsAhead } of asked) {
+      const verdict = verdicts.get(callId);
       if (!verdict?.admitted) continue;
-      const reservation = this.#open(claim, Number(verdict.extra), now);
-      if (lastOf.get(claim.userId) === claim) this.#lead(claim.userId, reservation);
+      const extra = Number(verdict.extra);
+      const reservation = new SharedReservation({ id: callId, limit, callsAhead, extra, until });
+      this.#living.add(reservation);
+      this.#held.set(callId, { reservation, tokens });
+      if (lastOf.get(userId)?.callId === callId) this.#lead(userId, reservation);
       else this.#retire(reservation);
     }
     return verdicts;
   }
 
-  /** Nobody's first call holds more than itself; each next time it may be twice what was needed. */
+  /** Nobody's first call holds more than itself; each next time it is about twice as much. */
   #callsAhead(userId: string): number {
-    return Math.min(MAX_CALLS_AHEAD, 2 * (this.#current.get(userId)?.taken ?? 0));
-  }
-
-  #open({ callId, tokens, limit }: LimitedClaim, extra: number, now: number): SharedReservation {
-    const until = Math.min(now + AHEAD_MS, nextMonth(now));
-    const reservation = new SharedReservation(callId, limit, extra, until);
-    this.#living.add(reservation);
-    this.#held.set(callId, { reservation, tokens });
-    return reservation;
+    const last = this.#current.get(userId);
+    return last ? Math.min(MAX_CALLS_AHEAD, 2 * last.terms.callsAhead + 2) : 0;
   }
 
   /** Lets the next calls of the user take of this one. */
@@ -227,8 +250,8 @@ export class Quota {
   }
 }
 
-/** When the month (UTC) after this moment begins. */
-function nextMonth(at: number): number {
-  const day = new Date(at);
-  return Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1, 1);
+/** Until when calls take of what is held ahead from now on: not into the next month (UTC). */
+function aheadUntil(now: number): number {
+  const day = new Date(now);
+  return Math.min(now + AHEAD_MS, Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1, 1));
 }

@@ -1,43 +1,45 @@
+/** How a reservation was made. */
+export interface ReservationTerms {
+  readonly id: string;
+  /** The monthly tokens that it was admitted under. */
+  readonly limit: number;
+  /** Calls that it was to be enough for, besides the first. */
+  readonly callsAhead: number;
+  /** Tokens that it holds besides the part of the first call: for all of those, or none. */
+  readonly extra: number;
+  /** Milliseconds since the epoch, after which no call takes a part any more. */
+  readonly until: number;
+}
+
 /**
  * Tokens that the database holds for a user under one id, of which calls of that user take their
- * parts. It is over when no call has a part in it and none will take one.
+ * parts; the first call has its part from the beginning. It is over when no call has a part in it
+ * and none will take one.
  */
 export class SharedReservation {
-  /** Calls that have taken a part; the first is the one that it was made for. */
-  #taken = 1;
   #underWay = 1;
   #takenLately = true;
   #retired = false;
   #free: number;
 
-  /**
-   * @param limit the monthly tokens that it was admitted under.
-   * @param extra what it holds besides the part of the first call.
-   * @param until milliseconds since the epoch, after which no call takes a part any more.
-   */
-  constructor(
-    readonly id: string,
-    private readonly limit: number,
-    extra: number,
-    private readonly until: number,
-  ) {
-    this.#free = extra;
-  }
-
-  get taken(): number {
-    return this.#taken;
+  constructor(readonly terms: ReservationTerms) {
+    this.#free = terms.extra;
   }
 
   get over(): boolean {
     return this.#underWay === 0 && (this.#retired || this.#free === 0);
   }
 
+  /** Whether most of what was held ahead is taken. */
+  get low(): boolean {
+    return !this.#retired && this.terms.extra > 0 && this.#free < this.terms.extra / 3;
+  }
+
   /** Takes a part, unless there is not as much in it for a call under this limit. */
   take(tokens: number, limit: number): boolean {
-    const open = !this.#retired && Date.now() < this.until && limit === this.limit;
-    if (!open || tokens > this.#free) return false;
+    const open = !this.#retired && Date.now() < this.terms.until;
+    if (!open || limit !== this.terms.limit || tokens > this.#free) return false;
     this.#free -= tokens;
-    this.#taken++;
     this.#underWay++;
     this.#takenLately = true;
     return true;
