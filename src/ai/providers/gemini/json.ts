@@ -1,10 +1,18 @@
 import { ProviderError, type ProviderFailure } from '../../provider-error.js';
 
-/** @throws ProviderError for what is nested so deeply that it can be read, but not written. */
+/** Twice what a request's own body may be: beyond, some can read it but not write it down. */
+const MAX_DEPTH = 200;
+
+/** @throws ProviderError for what is nested more deeply. */
 export function toJson(value: unknown, failure: ProviderFailure): string {
-  try {
-    return JSON.stringify(value);
-  } catch (cause) {
-    throw new ProviderError('gemini', failure, undefined, undefined, { cause });
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) throw new ProviderError('gemini', failure);
+    level = level.flatMap(childrenOf);
   }
+  return JSON.stringify(value);
+}
+
+function childrenOf(value: unknown): readonly unknown[] {
+  return typeof value === 'object' && value !== null ? Object.values(value) : [];
 }
