@@ -47,7 +47,6 @@ export default defineConfig({
         test: {
           name: 'containers',
           include: CONTAINERS,
-          fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 120_000,
           sequence: { groupOrder: 2 },
