@@ -203,10 +203,17 @@ export class Quota {
 
   /** What an earlier batch has left over is enough for some. */
   async #holdAll(claims: readonly LimitedClaim[]): Promise<(Verdict | 'held')[]> {
-    const held = claims.map((claim) => !claim.refill && this.#takePart(claim));
-    const asking = claims.filter((_, n) => held[n] === false);
-    const verdicts = await this.#ask(asking);
-    return claims.flatMap(({ callId }, n) => (held[n] ? 'held' : (verdicts.get(callId) ?? [])));
+    const held = new Set(claims.filter((claim) => !claim.refill && this.#takePart(claim)));
+    try {
+      const verdicts = await this.#ask(claims.filter((claim) => !held.has(claim)));
+      return claims.flatMap((claim) =>
+        held.has(claim) ? 'held' : (verdicts.get(claim.callId) ?? []),
+      );
+    } catch (error) {
+      // All of them fail together.
+      for (const { callId } of held) this.giveBack(callId);
+      throw error;
+    }
   }
 
   async #ask(claims: readonly LimitedClaim[]): Promise<Map<string, Verdict>> {

@@ -308,6 +308,34 @@ describe('what is held ahead', () => {
     expect(await unbalanced(db)).toEqual([]);
   });
 
+  test('goes back where calls fail with another one that asks', async () => {
+    await callOften(10);
+    let answer = () => {};
+    const slow = new Promise<void>((resolve) => (answer = resolve));
+    const callFunction = db.callFunction.bind(db);
+    const ask = vi.spyOn(db, 'callFunction');
+    ask.mockImplementationOnce(async (statement, values) => {
+      await slow;
+      return callFunction(statement, values);
+    });
+    ask.mockRejectedValueOnce(new RangeError('out'));
+    try {
+      const label = { plan: 'label' } as const;
+      const first = reserve(5_000, label);
+      // Of these the one finds room in what the first one brings, the other does not.
+      const both = [reserve(4_000, label), reserve(500_000, label)];
+      answer();
+      quota.giveBack(await first);
+      const reasons = await Promise.all(both.map((call) => call.catch(String)));
+      expect(reasons).toEqual(['RangeError: out', 'RangeError: out']);
+    } finally {
+      ask.mockRestore();
+    }
+    await giveUp();
+    expect(await reservations()).toBe(0);
+    expect(await unbalanced(db)).toEqual([]);
+  });
+
   test('is less than a hundredth of what is left', async () => {
     await callOften(10);
     await giveUp();
