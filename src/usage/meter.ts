@@ -115,7 +115,7 @@ export class Meter {
     this.#closing.abort();
     await this.#living;
     const left = this.#interrupted || this.#writing !== undefined || this.#waiting.length > 0;
-    this.#journal.close(left);
+    await this.#journal.close(left);
   }
 
   #write(): void {
@@ -139,7 +139,7 @@ export class Meter {
     }
     if (this.#closing.signal.aborted) return;
     try {
-      this.#journal.clear();
+      await this.#journal.clear();
     } catch (error) {
       // What stays on the page is given to the database once more, and counts once.
       this.#logFailure(error);

@@ -3,7 +3,7 @@ import {
   appendFileSync,
   closeSync,
   fstatSync,
-  ftruncateSync,
+  ftruncate,
   futimesSync,
   mkdirSync,
   openSync,
@@ -13,6 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { AbandonedJournal } from './abandoned-journal.js';
 import type { UsageRecord } from './usage-record.js';
 
@@ -22,6 +23,8 @@ const NAME = /^([0-9a-f-]{36})\.[01]\.jsonl$/;
 /** Records that the database refused, for whoever looks into it. */
 const REFUSED = 'refused.jsonl';
 const MAX_REFUSED_BYTES = 16 * 1024 * 1024;
+
+const truncate = promisify(ftruncate);
 
 interface Page {
   readonly file: string;
@@ -38,6 +41,8 @@ interface Page {
 export class UsageJournal {
   readonly #holder = randomUUID();
   readonly #pages: [Page, Page];
+  /** Under way; never fails. */
+  #clearing: Promise<void> | undefined;
   #closed = false;
 
   /** @throws what the file system refuses. */
@@ -65,11 +70,22 @@ export class UsageJournal {
     this.#pages.reverse();
   }
 
-  /** What was on the page before the last turn is in the database. */
-  clear(): void {
+  /**
+   * What was on the page before the last turn is in the database. Not at once: a file is shortened
+   * only when the disk has done with what it is just writing of it.
+   *
+   * @throws what the file system refuses.
+   */
+  async clear(): Promise<void> {
     const [, page] = this.#pages;
-    ftruncateSync(page.fd, 0);
-    page.torn = false;
+    const cleared = truncate(page.fd, 0);
+    this.#clearing = cleared.catch(() => undefined);
+    try {
+      await cleared;
+      page.torn = false;
+    } finally {
+      this.#clearing = undefined;
+    }
   }
 
   /** Keeps what will never be in the database; when there is too much of it, no more. */
@@ -81,6 +97,8 @@ export class UsageJournal {
 
   /** Says that this process lives. Opens anew what somebody has taken away. */
   touch(): void {
+    // Not while a file is at work that would be closed; the next time is soon enough.
+    if (this.#clearing !== undefined) return;
     for (const page of this.#pages) {
       const now = new Date();
       if (fstatSync(page.fd).nlink > 0) futimesSync(page.fd, now, now);
@@ -95,8 +113,9 @@ export class UsageJournal {
   }
 
   /** To be called once. @param keep leaves the files to whoever takes them over. */
-  close(keep: boolean): void {
+  async close(keep: boolean): Promise<void> {
     this.#closed = true;
+    await this.#clearing;
     for (const { fd, file } of this.#pages) {
       closeSync(fd);
       if (!keep) rmSync(file, { force: true });
