@@ -91,13 +91,13 @@ export class Meter {
   /** The call came to nothing: what was held for it is free. */
   giveBack(callId: string): void {
     this.#quota.giveBack(callId);
-    if (this.#quota.hasOver) this.#write();
+    this.#write();
   }
 
   /** Resolves when everything recorded so far is in the database, and nothing is held ahead. */
   async flushed(): Promise<void> {
     await this.#quota.retireAll();
-    if (this.#quota.hasOver) this.#write();
+    this.#write();
     while (this.#writing !== undefined) await this.#writing;
   }
 
@@ -118,11 +118,13 @@ export class Meter {
     await this.#journal.close(left);
   }
 
+  /** If there is anything to write. */
   #write(): void {
     if (this.#closing.signal.aborted) return;
+    if (this.#waiting.length === 0 && !this.#quota.hasOver) return;
     this.#writing ??= this.#writeAll().finally(() => {
       this.#writing = undefined;
-      if (this.#waiting.length > 0 || this.#quota.hasOver) this.#write();
+      this.#write();
     });
   }
 
@@ -191,7 +193,7 @@ export class Meter {
 
   #retireIdle(): void {
     this.#quota.retireIdle();
-    if (this.#quota.hasOver) this.#write();
+    this.#write();
   }
 
   async #regularly(everyMs: number, work: () => void | Promise<void>): Promise<void> {

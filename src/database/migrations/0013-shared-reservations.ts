@@ -13,7 +13,7 @@ export const migration: Migration = {
          ADD CONSTRAINT quota_reservations_tokens_check CHECK (tokens >= 0);
 
        -- As reserve_tokens, and holds "extra" as well where a hundred times as much would be left:
-       -- what one process has in hand is never what another one is refused for.
+       -- what one process has in hand is little of what another one may be refused.
        CREATE FUNCTION hold_tokens(seconds integer, calls jsonb)
          RETURNS TABLE (call uuid, admitted boolean, taken bigint, extra bigint)
          LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
