@@ -221,6 +221,15 @@ describe('a body over 1 MB', () => {
     expect(handled).toEqual([]);
   });
 
+  test.each<Record<string, string>>([{}, { cookie: 'service-session=wrong' }])(
+    'is 413 also from somebody who may not send one: %j',
+    async (headers) => {
+      const { call } = await listen();
+      expect((await call('/change', postJson(big, headers))).status).toBe(413);
+      expect((await call('/change', postJson({}, headers))).status).toBe(401);
+    },
+  );
+
   test.each(['/notes/1', '/change'])('is 413 too when it comes in chunks to %s', async (path) => {
     const { url } = await listen();
     const status = await new Promise<number | undefined>((resolve, reject) => {
