@@ -57,17 +57,17 @@ export default tseslint.config(
   },
   mayNotImport(
     ['src'],
-    ['api', 'workflows', 'activities', 'worker', 'scripts', 'test', 'bench'],
+    ['api', 'workflows', 'activities', 'worker', 'dev', 'scripts', 'test', 'bench'],
     'The domain knows neither HTTP nor Temporal.',
   ),
   mayNotImport(
     ['activities'],
-    ['api', 'workflows', 'worker', 'scripts', 'test', 'bench'],
+    ['api', 'workflows', 'worker', 'dev', 'scripts', 'test', 'bench'],
     'Activities use the domain alone.',
   ),
   mayNotImport(
     ['api'],
-    ['activities', 'worker', 'scripts', 'test', 'bench'],
+    ['activities', 'worker', 'dev', 'scripts', 'test', 'bench'],
     "The API uses the domain, and the workflows' types, ids and messages.",
   ),
   {
@@ -79,7 +79,7 @@ export default tseslint.config(
           patterns: [
             { regex: '^node:', message: 'Workflows are deterministic.' },
             {
-              regex: '^(\\.\\./)+(api|worker|scripts|test|bench)/',
+              regex: '^(\\.\\./)+(api|worker|dev|scripts|test|bench)/',
               message: 'Workflows import next to nothing.',
             },
             {

@@ -2,8 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 /** Files that need no engine, or only the shared PostgreSQL and Temporal. */
 const WORKFLOWS = ['test/workflows/**/*.test.ts'];
-/** Whole programs: `npm start` itself, the tour, benchmarks' smoke runs. */
-const WHOLE = ['test/scripts/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/bench/**/*.test.ts'];
+/** Whole programs: `npm start` itself, the tour, chaos, benchmarks' smoke runs. */
+const WHOLE = ['test/{dev,e2e,chaos,bench}/**/*.test.ts'];
 const CONTAINERS = ['test/containers/**/*.test.ts', 'test/agent-image/**/*.test.ts'];
 /** The product in one process on all engines (test/support/platform.ts). */
 const PLATFORM = ['test/{agents,ai,backend,chat,logs,metrics,web}/**/*.test.ts'];

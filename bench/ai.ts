@@ -2,12 +2,12 @@
 // through Portkey's gateway, over calling the provider itself.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { readSettings } from '../scripts/settings.js';
-import { GatewayMissing, type Gateway } from './support/ai/gateway.js';
-import { startLiteLlm } from './support/ai/litellm.js';
+import { readSettings } from '../dev/settings.js';
+import { GatewayMissing, type Gateway } from './against/gateway.js';
+import { startLiteLlm } from './against/litellm.js';
 import { measure, type Measured } from './support/ai/measure.js';
 import { platformGateway, requireUsageOf } from './support/ai/platform-gateway.js';
-import { startPortkey } from './support/ai/portkey.js';
+import { startPortkey } from './against/portkey.js';
 import { printRates, printTimes } from './support/ai/report.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';

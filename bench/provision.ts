@@ -1,7 +1,7 @@
 // Time from `POST /api/agents` to running, over a bare create, start and wait with dockerode.
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { ensureAgentImage } from '../scripts/agent-image/build-openclaw.js';
+import { ensureAgentImage } from '../dev/agent-image/build-openclaw.js';
 import { loadConfig } from '../src/config.js';
 import { ensureTestImage } from '../test/agent-image/ensure-test-image.js';
 import { BareAgents, type BareRun } from './support/bare-agents.js';

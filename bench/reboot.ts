@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { Op } from 'sequelize';
-import { poll } from '../scripts/poll.js';
+import { poll } from '../dev/poll.js';
 import { Database } from '../src/database/database.js';
 import { ensureTestImage } from '../test/agent-image/ensure-test-image.js';
 import { BareAgents } from './support/bare-agents.js';

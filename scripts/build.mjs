@@ -21,9 +21,12 @@ const rooms = [
   'workflows',
   'activities',
   'worker',
+  'dev',
   'scripts',
   'bench',
   'test/agent-image',
+  'test/chaos',
+  'test/support/random.ts',
   'test/workflows/support',
 ];
 const bundled = ['src', 'workflows', 'activities'];
@@ -55,8 +58,9 @@ async function ifChanged(name, folders, make) {
 function sourcesIn(folder) {
   const full = path.join(root, folder);
   if (!existsSync(full)) return [];
+  if (folder.endsWith('.ts')) return [folder];
   return readdirSync(full, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+    .filter((file) => file.endsWith('.ts') && !/\.(d|test)\.ts$/.test(file))
     .map((file) => path.join(folder, file));
 }
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { spawn } from 'node:child_process';
-import { projectRoot } from './root.js';
-import { stopping } from './stopping.js';
+import { projectRoot } from '../dev/root.js';
+import { stopping } from '../dev/processes/stopping.js';
 
 /** What the sources are checked with before the tests run. */
 const CHECKS = [

@@ -2,7 +2,7 @@
 import { loadConfig } from '../src/config.js';
 import { migrate } from '../src/database/migrate.js';
 import { roleOf } from '../src/database/roles.js';
-import { say } from './report.js';
+import { say } from '../dev/report.js';
 
 const config = loadConfig();
 if (config.databaseOwnerUrl === undefined) {

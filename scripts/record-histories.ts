@@ -16,10 +16,10 @@ import { usagePass } from '../test/workflows/support/usage-pass.js';
 import { WorkflowLab, bundleWorkflows } from '../test/workflows/support/workflow-lab.js';
 import { repairAgentId, superviseAgentId } from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
-import { findTemporalCli } from './engines/temporal-binary.js';
-import { step } from './report.js';
-import { projectRoot } from './root.js';
-import { readSettings } from './settings.js';
+import { findTemporalCli } from '../dev/temporal/temporal-binary.js';
+import { step } from '../dev/report.js';
+import { projectRoot } from '../dev/root.js';
+import { readSettings } from '../dev/settings.js';
 
 const folder = path.join(projectRoot, 'test', 'workflows', 'histories');
 // Also the hour: a day may see more than one version.

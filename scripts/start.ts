@@ -1,13 +1,13 @@
-import { endLeftovers, killAll } from './engines/process.js';
-import { describeFailure } from './failure.js';
-import { lockDataDir } from './lock.js';
-import { Platform } from './platform.js';
-import { requirePort } from './ports.js';
-import { say } from './report.js';
-import { loadSecrets } from './secrets.js';
-import { makeDataDir, readSettings } from './settings.js';
-import { stopping } from './stopping.js';
-import { summary } from './summary.js';
+import { endLeftovers, killAll } from '../dev/processes/process.js';
+import { describeFailure } from '../dev/failure.js';
+import { lockDataDir } from '../dev/lock.js';
+import { Platform } from '../dev/platform.js';
+import { requirePort } from '../dev/ports.js';
+import { say } from '../dev/report.js';
+import { loadSecrets } from '../dev/secrets.js';
+import { makeDataDir, readSettings } from '../dev/settings.js';
+import { stopping } from '../dev/processes/stopping.js';
+import { summary } from '../dev/summary.js';
 
 /** A second Ctrl-C within this time is npm passing on the one that the terminal sent to all. */
 const SAME_SIGNAL_MS = 1_000;

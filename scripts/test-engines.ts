@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import type { Config } from '../src/config.js';
-import { obtainDocker } from './engines/docker.js';
-import { startPostgres } from './engines/postgres.js';
-import { obtainRedisServer } from './engines/redis.js';
-import { findTemporalCli, findTemporalTestServer } from './engines/temporal-binary.js';
-import { startTemporal } from './engines/temporal.js';
-import { freePort } from './ports.js';
-import { say, step } from './report.js';
+import { obtainDocker } from '../dev/docker/obtain-docker.js';
+import { startPostgres } from '../dev/postgres/postgres.js';
+import { obtainRedisServer } from '../dev/redis.js';
+import { findTemporalCli, findTemporalTestServer } from '../dev/temporal/temporal-binary.js';
+import { startTemporal } from '../dev/temporal/temporal.js';
+import { freePort } from '../dev/ports.js';
+import { say, step } from '../dev/report.js';
 
 /**
  * Starts the engines that all test files share, with all state in `folder`.

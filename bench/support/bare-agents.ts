@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { freePort } from '../../scripts/ports.js';
+import { freePort } from '../../dev/ports.js';
 import { subnetOf } from '../../src/agents/agent-place.js';
 import {
   type AgentContainerSpec,

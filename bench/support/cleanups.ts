@@ -1,4 +1,4 @@
-import { stopping } from '../../scripts/stopping.js';
+import { stopping } from '../../dev/processes/stopping.js';
 
 type Cleanup = () => Promise<void> | void;
 

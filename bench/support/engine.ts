@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type Docker from 'dockerode';
-import { obtainDocker } from '../../scripts/engines/docker.js';
-import { StartFailure } from '../../scripts/failure.js';
+import { obtainDocker } from '../../dev/docker/obtain-docker.js';
+import { StartFailure } from '../../dev/failure.js';
 import { connectEngine } from '../../src/containers/engine.js';
 
 /** The Docker engine that a benchmark compares on. */

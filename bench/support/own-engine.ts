@@ -5,9 +5,9 @@ import {
   type DockerDaemon,
   dockerDaemonPlace,
   startDockerDaemon,
-} from '../../scripts/engines/docker-daemon.js';
-import { unmountWithin } from '../../scripts/engines/mounts.js';
-import { poll } from '../../scripts/poll.js';
+} from '../../dev/docker/docker-daemon.js';
+import { unmountWithin } from '../../dev/docker/mounts.js';
+import { poll } from '../../dev/poll.js';
 import { connectEngine } from '../../src/containers/engine.js';
 import type { BenchEngine } from './engine.js';
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { StartFailure } from '../../scripts/failure.js';
-import { run } from '../../scripts/run.js';
+import { StartFailure } from '../../dev/failure.js';
+import { run } from '../../dev/processes/run.js';
 
 const INSIDE = 'BENCH_OWN_NETWORK';
 

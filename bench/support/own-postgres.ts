@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { startPostgres } from '../../scripts/engines/postgres.js';
-import { freePort } from '../../scripts/ports.js';
+import { startPostgres } from '../../dev/postgres/postgres.js';
+import { freePort } from '../../dev/ports.js';
 import { migrate } from '../../src/database/migrate.js';
 import { ensureRolesAndDatabase } from '../../src/database/roles.js';
 

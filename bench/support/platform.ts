@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { endLeftovers, readRecord } from '../../scripts/engines/process.js';
-import { StartFailure } from '../../scripts/failure.js';
-import { poll } from '../../scripts/poll.js';
-import { freePort } from '../../scripts/ports.js';
-import { projectRoot } from '../../scripts/root.js';
-import { loadSecrets } from '../../scripts/secrets.js';
+import { endLeftovers, readRecord } from '../../dev/processes/process.js';
+import { StartFailure } from '../../dev/failure.js';
+import { poll } from '../../dev/poll.js';
+import { freePort } from '../../dev/ports.js';
+import { projectRoot } from '../../dev/root.js';
+import { loadSecrets } from '../../dev/secrets.js';
 import { databaseUrl } from '../../src/database/roles.js';
 import { usageOf, type Usage } from './process-tree.js';
 

@@ -1,5 +1,5 @@
 import { Op } from 'sequelize';
-import { poll } from '../../scripts/poll.js';
+import { poll } from '../../dev/poll.js';
 import type { Database } from '../../src/database/database.js';
 
 const POLL_MS = 500;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { Op } from 'sequelize';
-import { poll } from '../../scripts/poll.js';
+import { poll } from '../../dev/poll.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { Database } from '../../src/database/database.js';
 import type { AgentRow } from '../../src/database/models.js';

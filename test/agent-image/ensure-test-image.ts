@@ -6,10 +6,10 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
-import { addBaseLayout, addProgram, hasGlibc } from '../../scripts/agent-image/host-programs.js';
-import { hasImage, importImage } from '../../scripts/agent-image/import-image.js';
-import { Rootfs } from '../../scripts/agent-image/rootfs.js';
-import { projectRoot } from '../../scripts/root.js';
+import { addBaseLayout, addProgram, hasGlibc } from '../../dev/agent-image/host-programs.js';
+import { hasImage, importImage } from '../../dev/agent-image/import-image.js';
+import { Rootfs } from '../../dev/agent-image/rootfs.js';
+import { projectRoot } from '../../dev/root.js';
 
 /** Where there are no programs to take from this machine, Node comes from an image registry. */
 const BASE_IMAGE = 'node:24-slim';

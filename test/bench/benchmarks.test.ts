@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { findProgram } from '../../scripts/engines/find-program.js';
-import { projectRoot } from '../../scripts/root.js';
+import { findProgram } from '../../dev/processes/find-program.js';
+import { projectRoot } from '../../dev/root.js';
 
 /** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
 function bench(name: string, args: readonly string[]): Promise<string> {

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ensureAgentImage } from '../../scripts/agent-image/build-openclaw.js';
+import { ensureAgentImage } from '../../dev/agent-image/build-openclaw.js';
 import { gatewayHealth, gatewayReady } from '../../src/containers/gateway-probe.js';
 import {
   CONFIG_FILE,

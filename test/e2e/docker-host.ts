@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import type Docker from 'dockerode';
-import { answers } from '../../scripts/engines/docker-find.js';
-import { findProgram } from '../../scripts/engines/find-program.js';
-import { lastLines, startProcess, type EngineProcess } from '../../scripts/engines/process.js';
-import { poll } from '../../scripts/poll.js';
-import { projectRoot } from '../../scripts/root.js';
+import { answers } from '../../dev/docker/find-docker.js';
+import { findProgram } from '../../dev/processes/find-program.js';
+import { lastLines, startProcess, type EngineProcess } from '../../dev/processes/process.js';
+import { poll } from '../../dev/poll.js';
+import { projectRoot } from '../../dev/root.js';
 import { connectEngine } from '../../src/containers/engine.js';
 
 const run = promisify(execFile);

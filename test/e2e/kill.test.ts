@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { isAlive } from '../../scripts/engines/process-identity.js';
-import { poll } from '../../scripts/poll.js';
+import { isAlive } from '../../dev/processes/process-identity.js';
+import { poll } from '../../dev/poll.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { connectEngine } from '../../src/containers/engine.js';
 import { ContainerWatch } from './container-watch.js';
 import { RealPlatform } from './platform.js';
-import { Random } from '../../bench/support/random.js';
+import { Random } from '../support/random.js';
 
 const VICTIMS = ['worker', 'api', 'temporal', 'postgres'] as const;
 type Victim = (typeof VICTIMS)[number];

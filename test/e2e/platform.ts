@@ -6,7 +6,7 @@ import type Docker from 'dockerode';
 import pg from 'pg';
 import { LABEL } from '../../src/containers/agent-container.js';
 import { connectEngine } from '../../src/containers/engine.js';
-import { Place, type Launcher } from '../scripts/launcher.js';
+import { Place, type Launcher } from '../dev/launcher.js';
 
 /** What `npm start` prints last. */
 export const RUNNING = 'Ctrl-C stops everything.';

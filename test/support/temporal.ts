@@ -11,9 +11,9 @@ import {
   Runtime,
   type LogEntry,
 } from '@temporalio/worker';
-import { findTemporalCli } from '../../scripts/engines/temporal-binary.js';
-import { startTemporal } from '../../scripts/engines/temporal.js';
-import { freePort } from '../../scripts/ports.js';
+import { findTemporalCli } from '../../dev/temporal/temporal-binary.js';
+import { startTemporal } from '../../dev/temporal/temporal.js';
+import { freePort } from '../../dev/ports.js';
 import { loadConfig } from '../../src/config.js';
 import { ensureSearchAttributes } from '../../worker/ensure-search-attributes.js';
 import type { WorkflowCode } from '../../worker/workflow-code.js';

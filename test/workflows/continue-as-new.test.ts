@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { poll } from '../../scripts/poll.js';
+import { poll } from '../../dev/poll.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { WorkflowLab, type Supervised } from './support/workflow-lab.js';

@@ -3,7 +3,7 @@ import { isGrpcServiceError } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Supervisors } from '../../api/temporal/supervisors.js';
-import { poll } from '../../scripts/poll.js';
+import { poll } from '../../dev/poll.js';
 import type { OperationKind } from '../../src/agents/operation-rules.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import type { FakeAgent } from './support/fake-agent.js';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { poll } from '../../scripts/poll.js';
+import { poll } from '../../dev/poll.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';

@@ -1,6 +1,6 @@
 import { forkUntilMessage } from '../child.js';
 import { usageOf } from '../process-tree.js';
-import type { Gateway } from './gateway.js';
+import type { Gateway } from '../../against/gateway.js';
 import type { LoadOrder, LoadResult } from './load-order.js';
 
 /** Where the wanted rate is too much for somebody: so many a second instead. */

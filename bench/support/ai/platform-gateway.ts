@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { createApiKey } from '../../../src/accounts/api-keys.js';
 import { grantPlan } from '../../../src/accounts/subscriptions.js';
 import { Database } from '../../../src/database/database.js';
-import { poll } from '../../../scripts/poll.js';
+import { poll } from '../../../dev/poll.js';
 import { Client } from '../client.js';
 import type { BenchPlatform } from '../platform.js';
-import type { Gateway } from './gateway.js';
+import type { Gateway } from '../../against/gateway.js';
 
 /** Each with a key, a plan and its quota. */
 const USERS = 10;

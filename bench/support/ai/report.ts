@@ -1,6 +1,6 @@
 import { figure, median } from '../statistics.js';
 import { printTable } from '../table.js';
-import type { Gateway } from './gateway.js';
+import type { Gateway } from '../../against/gateway.js';
 import type { LoadResult } from './load-order.js';
 import type { Fastest, Measured } from './measure.js';
 

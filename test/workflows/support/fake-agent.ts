@@ -14,7 +14,7 @@ import type {
   WatchdogSettings,
   WatchdogTransition,
 } from '../../../src/agents/watchdog.js';
-import { poll } from '../../../scripts/poll.js';
+import { poll } from '../../../dev/poll.js';
 
 type EngineActivities = ContainerActivities & ReleaseActivities & WatchdogActivities;
 

@@ -1,6 +1,6 @@
 import { TestWorkflowEnvironment } from '@temporalio/testing';
-import { findTemporalCli } from '../../../scripts/engines/temporal-binary.js';
-import { readSettings } from '../../../scripts/settings.js';
+import { findTemporalCli } from '../../../dev/temporal/temporal-binary.js';
+import { readSettings } from '../../../dev/settings.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-attributes.js';
 
 /** A real server, for what the one that skips time does not do as it does: time passes. */

@@ -13,10 +13,10 @@ import {
   bundleWorkflowCode,
   type WorkflowBundleWithSourceMap,
 } from '@temporalio/worker';
-import { findTemporalTestServer } from '../../../scripts/engines/temporal-binary.js';
-import { projectRoot } from '../../../scripts/root.js';
-import { poll } from '../../../scripts/poll.js';
-import { readSettings } from '../../../scripts/settings.js';
+import { findTemporalTestServer } from '../../../dev/temporal/temporal-binary.js';
+import { projectRoot } from '../../../dev/root.js';
+import { poll } from '../../../dev/poll.js';
+import { readSettings } from '../../../dev/settings.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
 import type { OperationKind } from '../../../src/agents/operation-rules.js';
 import type { WatchdogMemory } from '../../../src/agents/watchdog.js';

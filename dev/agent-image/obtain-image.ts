@@ -1,0 +1,55 @@
+import path from 'node:path';
+import { lastLines, startProcess } from '../processes/process.js';
+import { DiskFailure } from '../failure.js';
+import { say } from '../report.js';
+import { projectRoot } from '../root.js';
+
+interface Told {
+  readonly line?: string;
+  readonly image?: string;
+  /** Why it cannot be had. */
+  readonly problem?: string;
+  /** Why the start cannot go on. */
+  readonly failure?: string;
+}
+
+/**
+ * The image for new agents, pulled or built where it is missing.
+ *
+ * @returns undefined when it cannot be had; says why.
+ * @throws DiskFailure when there is no room to make it.
+ */
+export async function obtainAgentImage(
+  env: NodeJS.ProcessEnv,
+  runDir: string,
+): Promise<string | undefined> {
+  let image: string | undefined;
+  let problem: string | undefined;
+  let failure: string | undefined;
+  const work = await startProcess({
+    name: 'agent-image',
+    command: process.execPath,
+    args: [
+      '--enable-source-maps',
+      path.join(projectRoot, 'dist', 'dev', 'agent-image', 'ensure-image.js'),
+    ],
+    env,
+    cwd: projectRoot,
+    runDir,
+    ipc: true,
+    onMessage: (message) => {
+      const told = message as Told; // ensure-image.ts sends nothing else
+      if (told.line !== undefined) say(`  ${told.line}`);
+      image ??= told.image;
+      problem ??= told.problem;
+      failure ??= told.failure;
+    },
+  });
+  await work.ended;
+  if (failure !== undefined) throw new DiskFailure(failure);
+  if (image === undefined) {
+    say(`No image for agents: ${problem ?? lastLines(work.logFile)}`);
+    say('Until then no agent can be created: set AGENT_RUNTIME_IMAGE, or start again.');
+  }
+  return image;
+}

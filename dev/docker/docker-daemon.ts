@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { StartFailure } from '../failure.js';
+import { poll } from '../poll.js';
+import { say, step } from '../report.js';
+import { lastWords, run } from '../processes/run.js';
+import { answers } from './find-docker.js';
+import { cannotReadNetworks, forgetNetworks } from './docker-networks.js';
+import { findProgram } from '../processes/find-program.js';
+import { unmountWithin } from './mounts.js';
+import {
+  adoptProcess,
+  endProcess,
+  lastLines,
+  readRecord,
+  startProcess,
+  type EngineProcess,
+} from '../processes/process.js';
+const READY_TIMEOUT_MS = 60_000;
+const AGENT_STOP_SECONDS = 30;
+const STOP_TIMEOUT_MS = (AGENT_STOP_SECONDS + 30) * 1_000;
+
+/** A Docker engine of our own. */
+export interface DockerDaemon {
+  /** Its DOCKER_HOST. */
+  readonly host: string;
+  readonly process: EngineProcess;
+  stop(): Promise<void>;
+}
+
+/** Starts `dockerd` as root on Linux, or takes over the one that a killed start left behind. */
+export async function startDockerDaemon(dataDir: string, runDir: string): Promise<DockerDaemon> {
+  const { execRoot, host } = dockerDaemonPlace(dataDir);
+
+  const leftover = await readRecord(runDir, 'docker');
+  if (leftover && (await answers(host))) {
+    say('Taking over the Docker engine that an earlier start left running.');
+    const daemon = adoptProcess(leftover, 'docker', runDir);
+    return { host, process: daemon, stop: () => stopDaemon(daemon, execRoot) };
+  }
+  if (leftover) await endProcess(leftover, 'SIGTERM', STOP_TIMEOUT_MS);
+
+  await refuseNextToAnother();
+  const dockerd = (await findProgram('dockerd')) ?? (await installDocker());
+  say('Starting a Docker engine of our own: this is root on Linux, and none was found ...');
+  let daemon = await launch(dataDir, runDir, dockerd);
+  let ready = await isReady(daemon, host);
+  if (!ready && cannotReadNetworks(daemon.logFile)) {
+    say('The Docker engine was killed while it changed a network: starting it without them ...');
+    await forgetNetworks(dataDir);
+    daemon = await launch(dataDir, runDir, dockerd);
+    ready = await isReady(daemon, host);
+  }
+  if (!ready) {
+    const why = lastLines(daemon.logFile);
+    // What its containers hold open stays where it is, for the next start to find them.
+    await daemon.stop(STOP_TIMEOUT_MS);
+    throw new StartFailure(`dockerd does not start; the end of ${daemon.logFile}:\n${why}`);
+  }
+  return { host, process: daemon, stop: () => stopDaemon(daemon, execRoot) };
+}
+
+async function launch(dataDir: string, runDir: string, dockerd: string): Promise<EngineProcess> {
+  const { execRoot, host } = dockerDaemonPlace(dataDir);
+  await rm(path.join(execRoot, 'docker.pid'), { force: true });
+  await mkdir(execRoot, { recursive: true, mode: 0o711 });
+  return startProcess({
+    name: 'docker',
+    command: dockerd,
+    args: [
+      `--data-root=${path.resolve(dataDir)}`,
+      `--exec-root=${path.join(execRoot, 'exec')}`,
+      `--pidfile=${path.join(execRoot, 'docker.pid')}`,
+      `--host=${host}`,
+      // How long agents have to end when the engine does.
+      `--shutdown-timeout=${AGENT_STOP_SECONDS}`,
+    ],
+    env: withoutDockerVariables(),
+    runDir,
+  });
+}
+
+async function isReady(daemon: EngineProcess, host: string): Promise<boolean> {
+  const outcome = await poll(
+    async () => (daemon.hasEnded() ? 'ended' : (await answers(host)) ? 'ready' : undefined),
+    { timeoutMs: READY_TIMEOUT_MS },
+  );
+  return outcome === 'ready';
+}
+
+/** Where the engine of this data folder keeps what lives as long as it runs, and its address. */
+export function dockerDaemonPlace(dataDir: string): { execRoot: string; host: string } {
+  // A unix socket's path is limited to about 100 bytes and a clone may be anywhere, so not there.
+  const name = createHash('sha256').update(path.resolve(dataDir)).digest('hex').slice(0, 12);
+  const execRoot = path.join(tmpdir(), `aps-docker-${name}`);
+  return { execRoot, host: `unix://${execRoot}/docker.sock` };
+}
+
+async function stopDaemon(daemon: EngineProcess, execRoot: string): Promise<void> {
+  await daemon.stop(STOP_TIMEOUT_MS);
+  await unmountWithin(execRoot);
+  await rm(execRoot, { recursive: true, force: true });
+}
+
+/** Two engines on one network overwrite each other's firewall rules. */
+async function refuseNextToAnother(): Promise<void> {
+  const network = await readlink('/proc/self/ns/net');
+  for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      if ((await readFile(`/proc/${pid}/comm`, 'utf8')).trim() !== 'dockerd') continue;
+      if ((await readlink(`/proc/${pid}/ns/net`)) !== network) continue;
+      const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
+      const host = args.join(' ').match(/(?:unix|tcp):\/\/[^ ]+/)?.[0] ?? 'its address';
+      throw new StartFailure(
+        `Another Docker engine runs here (process ${pid}), and two would disturb each other: set DOCKER_HOST=${host} to use it.`,
+      );
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== 'ENOENT' && code !== 'ESRCH') throw error; // that process has ended meanwhile
+    }
+  }
+}
+
+async function installDocker(): Promise<string> {
+  if (!existsSync('/etc/debian_version') || (await findProgram('apt-get')) === undefined) {
+    throw new StartFailure('No Docker engine is installed: install one, then start again.');
+  }
+  const options = { timeout: 600_000 };
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  await step(
+    "Installing Debian's docker.io with apt-get (MANAGE_DOCKER=never forbids it)",
+    async () => {
+      try {
+        await run('apt-get', ['update', '-q'], { ...options, env });
+        await run(
+          'apt-get',
+          ['install', '-qy', '--no-install-recommends', 'docker.io', 'iptables'],
+          {
+            ...options,
+            env,
+          },
+        );
+      } catch (cause) {
+        throw new StartFailure(`apt-get could not install docker.io: ${lastWords(cause)}`, {
+          cause,
+        });
+      }
+    },
+  );
+  const dockerd = await findProgram('dockerd');
+  if (dockerd === undefined) throw new StartFailure('docker.io was installed, but has no dockerd.');
+  return dockerd;
+}
+
+/** DOCKER_HOST and the like are meant for clients; dockerd would read some of them too. */
+function withoutDockerVariables(): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith('DOCKER_')),
+  );
+}

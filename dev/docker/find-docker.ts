@@ -1,0 +1,66 @@
+import { request } from 'node:http';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { run } from '../processes/run.js';
+const PING_TIMEOUT_MS = 3_000;
+
+/** An engine that answers: the DOCKER_HOST of DOCKER_HOST, the usual sockets or the CLI's context. */
+export async function findDocker(): Promise<string | undefined> {
+  // Who names an engine wants that one: no other is looked for.
+  const named = process.env.DOCKER_HOST?.trim();
+  if (named) return (await answers(named)) ? named : undefined;
+  for (const host of usualHosts()) if (await answers(host)) return host;
+  const current = await contextHost();
+  return current !== undefined && (await answers(current)) ? current : undefined;
+}
+
+/** Whether a Docker engine answers at this DOCKER_HOST. */
+export async function answers(host: string): Promise<boolean> {
+  const target = pingTarget(host);
+  if (target === undefined) return false;
+  return new Promise((resolve) => {
+    const ping = request({ ...target, path: '/_ping', timeout: PING_TIMEOUT_MS }, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    });
+    ping.on('timeout', () => ping.destroy());
+    ping.on('error', () => resolve(false)); // nobody there, or not for this user
+    ping.end();
+  });
+}
+
+function pingTarget(host: string) {
+  if (!URL.canParse(host)) return undefined;
+  const url = new URL(host);
+  if (url.protocol === 'unix:' || url.protocol === 'npipe:') return { socketPath: url.pathname };
+  if (url.protocol === 'tcp:' || url.protocol === 'http:') {
+    return { host: url.hostname, port: url.port || 2375 };
+  }
+  return undefined; // ssh and TLS are the CLI's business, not ours
+}
+
+function usualHosts(): string[] {
+  if (process.platform === 'win32') return ['npipe:////./pipe/docker_engine'];
+  const runtime = process.env.XDG_RUNTIME_DIR;
+  const sockets = [
+    '/var/run/docker.sock',
+    ...(runtime ? [path.join(runtime, 'docker.sock')] : []),
+    path.join(homedir(), '.docker', 'run', 'docker.sock'),
+    path.join(homedir(), '.docker', 'desktop', 'docker.sock'),
+    path.join(homedir(), '.colima', 'default', 'docker.sock'),
+    path.join(homedir(), '.orbstack', 'run', 'docker.sock'),
+  ];
+  return sockets.map((socket) => `unix://${socket}`);
+}
+
+async function contextHost(): Promise<string | undefined> {
+  try {
+    const format = '{{.Endpoints.docker.Host}}';
+    const host = await run('docker', ['context', 'inspect', '--format', format], {
+      timeout: 5_000,
+    });
+    return host.trim() || undefined;
+  } catch {
+    return undefined; // no CLI, or one without contexts
+  }
+}

@@ -1,0 +1,73 @@
+import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { identify, isAlive, type ProcessIdentity } from './processes/process-identity.js';
+import { StartFailure } from './failure.js';
+
+interface Holder extends ProcessIdentity {
+  readonly address: string;
+}
+
+/**
+ * Makes this process the only start on its data folder.
+ *
+ * @param address what to show to whoever starts a second one.
+ * @returns releases the lock.
+ * @throws StartFailure when another start runs.
+ */
+export async function lockDataDir(dataDir: string, address: string): Promise<() => void> {
+  const file = path.join(dataDir, 'start.lock');
+  const mine = `${file}.${process.pid}`;
+  const self = await identify(process.pid);
+  writeFileSync(mine, JSON.stringify({ ...self, address }));
+  try {
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const holder = readHolder(file);
+      if (holder && (await isAlive(holder))) throw alreadyRunning(holder);
+      if (existsSync(file)) removeStale(file, mine, holder);
+      if (link(mine, file)) return () => rmSync(file, { force: true });
+    }
+    throw new StartFailure('Another start has just begun on this data folder.');
+  } finally {
+    rmSync(mine, { force: true });
+  }
+}
+
+function readHolder(file: string): Holder | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Holder; // lockDataDir alone writes it, whole
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Takes the old lock away, unless another start has put a new one there in this very moment. */
+function removeStale(file: string, mine: string, stale: Holder | undefined): void {
+  const aside = `${mine}.stale`;
+  try {
+    renameSync(file, aside);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  if (readHolder(aside)?.pid !== stale?.pid) link(aside, file);
+  rmSync(aside, { force: true });
+}
+
+/** Linking, unlike writing, puts a whole file there or fails. */
+function link(from: string, to: string): boolean {
+  try {
+    linkSync(from, to);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+function alreadyRunning({ pid, address }: Holder): StartFailure {
+  return new StartFailure(
+    `It is already running here: process ${pid}, at ${address}. Stop that one with Ctrl-C, or set DATA_DIR to another folder.`,
+  );
+}

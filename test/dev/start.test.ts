@@ -1,0 +1,146 @@
+import { createServer } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { poll } from '../../dev/poll.js';
+import { freePort } from '../../dev/ports.js';
+import { Place, survivors } from './launcher.js';
+
+const RUNNING = 'Ctrl-C stops everything.';
+
+const keyIn = (output: string) => /INTERNAL_API_KEY=(\S+)/.exec(output)?.[1];
+
+let place: Place;
+beforeEach(async () => {
+  place = await Place.make();
+});
+afterEach(() => place.close());
+
+describe('npm start', () => {
+  test('starts everything, keeps others out, stops it all, and keeps what it made', async () => {
+    const first = place.start();
+    await first.printed(RUNNING);
+    expect(first.output).toContain(`http://127.0.0.1:${place.webPort}`);
+    expect(first.output).toContain('export INTERNAL_API_KEY=');
+    const running = await place.processes();
+    expect(running.map(({ name }) => name).sort()).toEqual([
+      'api',
+      'postgres',
+      'temporal',
+      'worker',
+    ]);
+
+    const beside = place.start();
+    expect(await beside.ended).toBe(1);
+    expect(beside.output.trim().split('\n')).toHaveLength(1);
+    expect(beside.output).toContain(`process ${first.pid}, at http://127.0.0.1:${place.webPort}`);
+
+    first.kill('SIGINT');
+    expect(await first.ended).toBe(0);
+    expect(await survivors(running)).toEqual([]);
+
+    const second = place.start();
+    await second.printed(RUNNING);
+    // The schema and the key are those of the first start.
+    expect(first.output).toContain('Migrated the database');
+    expect(second.output).not.toContain('Migrated the database');
+    expect(keyIn(second.output)).toBe(keyIn(first.output));
+    second.kill('SIGTERM');
+    expect(await second.ended).toBe(0);
+  });
+
+  test('recovers when it was killed, and leaves nothing of the killed one behind', async () => {
+    const first = place.start();
+    await first.printed(RUNNING);
+    const old = await place.processes();
+    first.kill('SIGKILL');
+    await first.ended;
+
+    const second = place.start();
+    await second.printed(RUNNING);
+    expect(await survivors(old)).toEqual([]);
+    second.kill('SIGINT');
+    expect(await second.ended).toBe(0);
+  });
+
+  test('starts again whatever is killed', async () => {
+    const launcher = place.start();
+    await launcher.printed(RUNNING);
+    const victims = { postgres: 'PostgreSQL', temporal: 'Temporal', worker: 'worker', api: 'api' };
+    for (const [record, name] of Object.entries(victims)) {
+      const victim = (await place.processes()).find((each) => each.name === record);
+      process.kill(victim?.pid ?? 0, 'SIGKILL');
+      await launcher.printed(`${name} is back.`);
+    }
+    launcher.kill('SIGINT');
+    expect(await launcher.ended).toBe(0);
+  });
+
+  test('says what is missing, and serves what can do without it', async () => {
+    const nowhere = `127.0.0.1:${await freePort()}`;
+    const launcher = place.start({
+      DOCKER_HOST: `tcp://${nowhere}`,
+      TEMPORAL_ADDRESS: nowhere,
+      INTERNAL_API_KEY: 'key',
+    });
+    await launcher.printed(RUNNING);
+    expect(launcher.output).toContain(`No Docker engine answers at DOCKER_HOST=tcp://${nowhere}.`);
+    expect(launcher.output).toContain(`Temporal does not answer at ${nowhere}\n`);
+    const backend = `http://127.0.0.1:${place.backendPort}`;
+    const health = await fetch(`${backend}/health`);
+    expect(await health.json()).toMatchObject({
+      docker: 'unavailable',
+      provisioning: 'disabled',
+    });
+    const refused = await fetch(`${backend}/api/agents`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer key', 'content-type': 'application/json' },
+      body: '{"name":"nobody"}',
+    });
+    expect(refused.status).toBe(500);
+    launcher.kill('SIGINT');
+    expect(await launcher.ended).toBe(0);
+  });
+
+  test('names the variable when the port for agents is in use', async () => {
+    const other = createServer().listen(place.agentAiPort, '127.0.0.1');
+    try {
+      const launcher = place.start({ AGENT_AI_HOST: '127.0.0.1' });
+      expect(await launcher.ended).toBe(1);
+      expect(launcher.output.trim().split('\n').at(-1)).toBe(
+        `Cannot listen on 127.0.0.1:${place.agentAiPort}: the port is taken by another program: ` +
+          "set AGENT_AI_PORT to a free port, for the agents' AI calls",
+      );
+    } finally {
+      other.close();
+    }
+  });
+
+  test('names the variable when a port is in use, in one line', async () => {
+    const other = createServer().listen(place.webPort, '127.0.0.1');
+    try {
+      const launcher = place.start();
+      expect(await launcher.ended).toBe(1);
+      expect(launcher.output.trim()).toBe(
+        `Port ${place.webPort} on 127.0.0.1 is in use: set WEB_PORT to a free port.`,
+      );
+    } finally {
+      other.close();
+    }
+  });
+
+  test('leaves no process behind when it is stopped half way, twice', async () => {
+    const launcher = place.start();
+    await launcher.printed('Starting PostgreSQL');
+    const begun = await poll(
+      async () => {
+        const processes = await place.processes();
+        return processes.length > 0 ? processes : undefined;
+      },
+      { timeoutMs: 20_000 },
+    );
+    launcher.kill('SIGINT');
+    launcher.kill('SIGINT');
+    await launcher.ended;
+    expect(await survivors(begun ?? [])).toEqual([]);
+    expect(await place.processes()).toEqual([]);
+  });
+});
