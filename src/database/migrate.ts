@@ -10,11 +10,25 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** One statement, and so also the wait for another process that is migrating. */
 const STATEMENT_TIMEOUT_MS = 300_000;
 
+/** What a person has to put right before a schema can be brought up to date, in one sentence. */
+export class MigrationRefusedError extends Error {}
+
 /** The serving role could see behind row-level security: no schema makes that safe. */
-export class UnsafeServingRoleError extends Error {
+export class UnsafeServingRoleError extends MigrationRefusedError {
   constructor(role: string, why: string) {
     super(`The database role "${role}" must not serve requests: it ${why}`);
     this.name = 'UnsafeServingRoleError';
+  }
+}
+
+/** Versions that were never released have migrated this database, and it cannot be taken on. */
+export class DevelopmentDatabaseError extends MigrationRefusedError {
+  constructor() {
+    super(
+      'The database was made by a development version; remove .data, or whatever else holds the ' +
+        'database, to start with an empty one',
+    );
+    this.name = 'DevelopmentDatabaseError';
   }
 }
 
@@ -62,6 +76,7 @@ async function asOwner<T>(
       const context = { queryInterface: sequelize.getQueryInterface(), transaction, servingRole };
       await query(context, `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
       await query(context, 'CREATE TABLE IF NOT EXISTS schema_migrations (name text PRIMARY KEY)');
+      await checkVersion(context);
       return await work(context);
     });
   } finally {
@@ -98,6 +113,12 @@ const storage: UmzugStorage<MigrationContext> = {
     return rows.map(({ name }) => name);
   },
 };
+
+/** Development versions numbered their migrations in four digits. */
+async function checkVersion(context: MigrationContext): Promise<void> {
+  const done = await storage.executed({ context });
+  if (done.some((name) => /^\d{4}-/.test(name))) throw new DevelopmentDatabaseError();
+}
 
 async function checkServingRole(context: MigrationContext): Promise<void> {
   const [role] = await query<{ bypasses: boolean; owner: boolean }>(

@@ -255,10 +255,8 @@ describe('the serving role', () => {
         'hold_tokens',
         'host_loads',
         'keep_reservations',
-        'reserve_tokens',
         'roll_up_usage',
         'settle_abandoned',
-        'settle_calls',
         'settle_usage',
       ].map((proname) => ({
         proname,

@@ -1,6 +1,11 @@
 import { Sequelize } from 'sequelize';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { migrate, migrateDown, UnsafeServingRoleError } from '../../src/database/migrate.js';
+import {
+  DevelopmentDatabaseError,
+  migrate,
+  migrateDown,
+  UnsafeServingRoleError,
+} from '../../src/database/migrate.js';
 import { MIGRATIONS } from '../../src/database/migrations/index.js';
 import { defineModels } from '../../src/database/models.js';
 import { roleOf } from '../../src/database/roles.js';
@@ -74,6 +79,19 @@ describe('migrations', () => {
     await queryRows(database.ownerUrl, 'CREATE TABLE messages (in_the_way text)');
     await expect(migrate(database.ownerUrl, database.servingRole)).rejects.toThrow();
     expect(await queryRows(database.ownerUrl, `SELECT to_regclass('users') AS left`)).toEqual([
+      { left: null },
+    ]);
+  });
+
+  test('refuse a database that a development version has migrated', async () => {
+    const { ownerUrl, servingRole } = database;
+    await queryRows(
+      ownerUrl,
+      `CREATE TABLE schema_migrations (name text PRIMARY KEY);
+       INSERT INTO schema_migrations VALUES ('0001-accounts')`,
+    );
+    await expect(migrate(ownerUrl, servingRole)).rejects.toThrow(DevelopmentDatabaseError);
+    expect(await queryRows(ownerUrl, `SELECT to_regclass('users') AS left`)).toEqual([
       { left: null },
     ]);
   });

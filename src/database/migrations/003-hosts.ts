@@ -5,7 +5,7 @@ export const migration: Migration = {
   async up(context) {
     await run(
       context,
-      `-- Agents do not refer to it: they are older than it, and outlive the row of a host.
+      `-- Agents do not refer to it: they outlive the row of a host.
        CREATE TABLE hosts (
          id text PRIMARY KEY CHECK (id ~ '^[a-z0-9][a-z0-9-]{0,62}$'),
          capacity integer NOT NULL CHECK (capacity >= 0),
@@ -15,8 +15,7 @@ export const migration: Migration = {
          seen_at timestamptz NOT NULL,
          created_at timestamptz NOT NULL,
          updated_at timestamptz NOT NULL
-       );
-       CREATE INDEX agents_host_present ON agents (host) WHERE deleted_at IS NULL;`,
+       );`,
     );
     await protectTable(context, 'hosts', 'SELECT, INSERT, UPDATE', PLATFORM);
     await run(
@@ -41,7 +40,6 @@ export const migration: Migration = {
     await run(
       context,
       `DROP FUNCTION host_loads();
-       DROP INDEX agents_host_present;
        DROP TABLE hosts;`,
     );
   },
