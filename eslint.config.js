@@ -57,18 +57,28 @@ export default tseslint.config(
   },
   mayNotImport(
     ['src'],
-    ['api', 'workflows', 'activities', 'worker', 'dev', 'scripts', 'test', 'bench'],
+    ['api', 'workflows', 'activities', 'temporal', 'worker', 'dev', 'scripts', 'test', 'bench'],
     'The domain knows neither HTTP nor Temporal.',
   ),
   mayNotImport(
     ['activities'],
-    ['api', 'workflows', 'worker', 'dev', 'scripts', 'test', 'bench'],
+    ['api', 'workflows', 'temporal', 'worker', 'dev', 'scripts', 'test', 'bench'],
     'Activities use the domain alone.',
   ),
   mayNotImport(
     ['api'],
-    ['activities', 'worker', 'dev', 'scripts', 'test', 'bench'],
-    "The API uses the domain, and the workflows' types, ids and messages.",
+    ['workflows', 'activities', 'worker', 'dev', 'scripts', 'test', 'bench'],
+    'The API uses the domain, and reaches Temporal through its ports.',
+  ),
+  mayNotImport(
+    ['temporal'],
+    ['api', 'activities', 'worker', 'dev', 'scripts', 'test', 'bench'],
+    "Temporal's client side uses the domain, and the workflows' types, ids and messages.",
+  ),
+  mayNotImport(
+    ['worker'],
+    ['api', 'dev', 'scripts', 'test', 'bench'],
+    'A worker runs workflows and activities; it serves nobody over HTTP.',
   ),
   {
     files: ['workflows/**/*.ts'],
@@ -79,7 +89,7 @@ export default tseslint.config(
           patterns: [
             { regex: '^node:', message: 'Workflows are deterministic.' },
             {
-              regex: '^(\\.\\./)+(api|worker|dev|scripts|test|bench)/',
+              regex: '^(\\.\\./)+(api|temporal|worker|dev|scripts|test|bench)/',
               message: 'Workflows import next to nothing.',
             },
             {

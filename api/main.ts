@@ -12,8 +12,8 @@ import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
 import type { Listening } from './http/server.js';
 import { createMetricsListener } from './metrics/metrics.js';
-import { HeartbeatSchedules } from './temporal/heartbeat-schedules.js';
-import { Supervisors } from './temporal/supervisors.js';
+import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
+import { Supervisors } from '../temporal/supervisors.js';
 import { BackendClient } from './web/backend-client.js';
 import { createWeb } from './web/web.js';
 

@@ -20,6 +20,7 @@ const rooms = [
   'api',
   'workflows',
   'activities',
+  'temporal',
   'worker',
   'dev',
   'scripts',

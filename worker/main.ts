@@ -6,8 +6,8 @@ import {
   TransportError,
   type NativeConnectionOptions,
 } from '@temporalio/worker';
-import { HeartbeatSchedules } from '../api/temporal/heartbeat-schedules.js';
-import { Supervisors } from '../api/temporal/supervisors.js';
+import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
+import { Supervisors } from '../temporal/supervisors.js';
 import { loadConfig } from '../src/config.js';
 import { connectContainers } from '../src/containers/engine-of.js';
 import { runtimeImage } from '../src/containers/image-name.js';
@@ -15,14 +15,14 @@ import { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
 import { tellProblem, tellReady, toldToEnd } from '../src/process-life.js';
-import { ensureSearchAttributes } from './ensure-search-attributes.js';
+import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
 import { createWorkers } from './platform-worker.js';
 import { followEngine } from './follow-engine.js';
 import { keepRecovering } from './recover.js';
-import { scheduleReconciliation } from './reconcile-schedule.js';
+import { scheduleReconciliation } from '../temporal/reconcile-schedule.js';
 import { keepReporting } from './report-host.js';
 import { temporalLogger } from './temporal-logger.js';
-import { scheduleUsage } from './usage-schedule.js';
+import { scheduleUsage } from '../temporal/usage-schedule.js';
 import { builtWorkflows } from './workflow-code.js';
 
 try {

@@ -1,7 +1,7 @@
 import { Op } from 'sequelize';
 import type { Logger } from 'pino';
-import type { Supervisors } from '../api/temporal/supervisors.js';
-import { supervisedOf } from '../api/temporal/supervised.js';
+import type { Supervisors } from '../temporal/supervisors.js';
+import { supervisedOf } from '../temporal/supervised.js';
 import { withdrawOperation } from '../src/agents/operations.js';
 import type { Database } from '../src/database/database.js';
 import type { AgentRow, OperationRow } from '../src/database/models.js';

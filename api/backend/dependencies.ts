@@ -4,8 +4,8 @@ import type { Config } from '../../src/config.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
-import type { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
-import type { Supervisors } from '../temporal/supervisors.js';
+import type { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
+import type { Supervisors } from '../../temporal/supervisors.js';
 
 /** What the backend API's endpoints work with. */
 export interface BackendDependencies {

@@ -11,7 +11,7 @@ import type { AgentRow } from '../../src/database/models.js';
 import { BadRequestError, NotFoundError, UnavailableError } from '../../src/errors.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { supervisedOf } from '../temporal/supervised.js';
+import { supervisedOf } from '../../temporal/supervised.js';
 import { agentCreated, presentCreated } from './agent-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requireContainers, runHeader, type OperationContext } from './operations.js';

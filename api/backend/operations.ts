@@ -25,8 +25,8 @@ import {
 } from '../http/operation-schemas.js';
 import { reply } from '../http/reply.js';
 import { presentTransition } from '../http/watchdog-schemas.js';
-import type { RequestedOperation } from '../temporal/supervisors.js';
-import { supervisedOf } from '../temporal/supervised.js';
+import type { RequestedOperation } from '../../temporal/supervisors.js';
+import { supervisedOf } from '../../temporal/supervised.js';
 import { agentIdParams } from './agent-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
 import { actorOf } from './requested-by.js';

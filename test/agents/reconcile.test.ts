@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Reconciliation } from '../../src/agents/reconcile.js';
 import { containerName, LABEL } from '../../src/containers/agent-container.js';
-import { scheduleReconciliation } from '../../worker/reconcile-schedule.js';
+import { scheduleReconciliation } from '../../temporal/reconcile-schedule.js';
 import { reconcileHostId } from '../../workflows/ids.js';
 import type { HostReconciled } from '../../workflows/reconcile-host.js';
 import { freePort, freeSubnet, until } from '../support/docker.js';

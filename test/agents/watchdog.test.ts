@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { supervisedOf } from '../../api/temporal/supervised.js';
+import { supervisedOf } from '../../temporal/supervised.js';
 import { containerName } from '../../src/containers/agent-container.js';
-import { scheduleReconciliation } from '../../worker/reconcile-schedule.js';
+import { scheduleReconciliation } from '../../temporal/reconcile-schedule.js';
 import { reconcileHostId } from '../../workflows/ids.js';
 import {
   BOT_TOKEN,

@@ -12,8 +12,8 @@ import {
   createContainersListener,
   type ContainersDependencies,
 } from '../../api/containers/containers.js';
-import { HeartbeatSchedules } from '../../api/temporal/heartbeat-schedules.js';
-import { Supervisors } from '../../api/temporal/supervisors.js';
+import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
+import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';

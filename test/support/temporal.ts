@@ -15,7 +15,7 @@ import { findTemporalCli } from '../../dev/temporal/temporal-binary.js';
 import { startTemporal } from '../../dev/temporal/temporal.js';
 import { freePort } from '../../dev/ports.js';
 import { loadConfig } from '../../src/config.js';
-import { ensureSearchAttributes } from '../../worker/ensure-search-attributes.js';
+import { ensureSearchAttributes } from '../../temporal/ensure-search-attributes.js';
 import type { WorkflowCode } from '../../worker/workflow-code.js';
 import { until } from './docker.js';
 

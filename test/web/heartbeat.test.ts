@@ -1,6 +1,6 @@
 import { ScheduleNotFoundError } from '@temporalio/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { HeartbeatSchedules } from '../../api/temporal/heartbeat-schedules.js';
+import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
 import { UnavailableError } from '../../src/errors.js';
 import { recoverHeartbeats } from '../../worker/recover-heartbeats.js';
 import { heartbeatScheduleId } from '../../workflows/ids.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
-import { Supervisors } from '../../api/temporal/supervisors.js';
+import { Supervisors } from '../../temporal/supervisors.js';
 import { engineSlots } from '../../worker/engine-slots.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isGrpcServiceError } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Supervisors } from '../../api/temporal/supervisors.js';
+import { Supervisors } from '../../temporal/supervisors.js';
 import { poll } from '../../dev/poll.js';
 import type { OperationKind } from '../../src/agents/operation-rules.js';
 import { superviseAgentId } from '../../workflows/ids.js';

@@ -3,8 +3,8 @@ import {
   type Client,
   type ScheduleOptionsStartWorkflowAction,
 } from '@temporalio/client';
-import { engineCall } from '../api/temporal/engine-call.js';
-import { putSchedule } from '../api/temporal/put-schedule.js';
+import { temporalCall } from './temporal-call.js';
+import { putSchedule } from './put-schedule.js';
 import { PLATFORM_TASK_QUEUE, reconcileHostId } from '../workflows/ids.js';
 import type { reconcileHost } from '../workflows/reconcile-host.js';
 
@@ -23,7 +23,7 @@ type PassAction = ScheduleOptionsStartWorkflowAction<typeof reconcileHost>;
  * @throws UnavailableError
  */
 export async function scheduleReconciliation(client: Client, host: string): Promise<void> {
-  await engineCall(client, CALL_TIMEOUT_MS, () => setSchedule(client, host));
+  await temporalCall(client, CALL_TIMEOUT_MS, () => setSchedule(client, host));
 }
 
 async function setSchedule(client: Client, host: string): Promise<void> {

@@ -4,16 +4,16 @@ import {
   type Client,
   type ScheduleOptionsStartWorkflowAction,
 } from '@temporalio/client';
-import { frequencyMs } from '../../src/heartbeat/frequency.js';
+import { frequencyMs } from '../src/heartbeat/frequency.js';
 import {
   anchorOf,
   type HeartbeatScheduler,
   type SetHeartbeat,
-} from '../../src/heartbeat/heartbeats.js';
-import type { beatAgents } from '../../workflows/beat-agents.js';
-import { PLATFORM_TASK_QUEUE, beatAgentsId, heartbeatScheduleId } from '../../workflows/ids.js';
-import { AGENT_OWNER } from '../../workflows/search-attributes.js';
-import { engineCall } from './engine-call.js';
+} from '../src/heartbeat/heartbeats.js';
+import type { beatAgents } from '../workflows/beat-agents.js';
+import { PLATFORM_TASK_QUEUE, beatAgentsId, heartbeatScheduleId } from '../workflows/ids.js';
+import { AGENT_OWNER } from '../workflows/search-attributes.js';
+import { temporalCall } from './temporal-call.js';
 import { putSchedule, type ScheduleContent } from './put-schedule.js';
 
 /** Less than others wait for the row of the setting, which is held meanwhile. */
@@ -34,7 +34,7 @@ export class HeartbeatSchedules implements HeartbeatScheduler {
    * @throws UnavailableError
    */
   async apply(heartbeat: SetHeartbeat): Promise<void> {
-    await engineCall(this.client, CALL_TIMEOUT_MS, () =>
+    await temporalCall(this.client, CALL_TIMEOUT_MS, () =>
       heartbeat.enabled
         ? putSchedule(this.client, heartbeatScheduleId(heartbeat.userId), scheduleOf(heartbeat))
         : this.remove(heartbeat.userId),

@@ -2,7 +2,7 @@ import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createUsageActivities } from '../../activities/usage.js';
 import { usageDaily } from '../../src/usage/reports.js';
-import { scheduleUsage } from '../../worker/usage-schedule.js';
+import { scheduleUsage } from '../../temporal/usage-schedule.js';
 import { KEEP_USAGE_ID, PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
 import { until } from '../support/docker.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';

@@ -3,8 +3,8 @@ import {
   type Client,
   type ScheduleOptionsStartWorkflowAction,
 } from '@temporalio/client';
-import { engineCall } from '../api/temporal/engine-call.js';
-import { putSchedule } from '../api/temporal/put-schedule.js';
+import { temporalCall } from './temporal-call.js';
+import { putSchedule } from './put-schedule.js';
 import { KEEP_USAGE_ID, PLATFORM_TASK_QUEUE } from '../workflows/ids.js';
 import type { keepUsage } from '../workflows/keep-usage.js';
 
@@ -32,7 +32,7 @@ export async function scheduleUsage(client: Client): Promise<void> {
     // One that cannot come to its end is not in the way of the next.
     workflowExecutionTimeout: '2 minutes',
   };
-  await engineCall(client, CALL_TIMEOUT_MS, () =>
+  await temporalCall(client, CALL_TIMEOUT_MS, () =>
     putSchedule(client, KEEP_USAGE_ID, {
       spec: { intervals: [{ every: EVERY_MS }] },
       action,

@@ -1,4 +1,4 @@
-import type { AgentRow } from '../../src/database/models.js';
+import type { AgentRow } from '../src/database/models.js';
 import type { Supervised } from './supervisors.js';
 
 /** What the supervisor of this agent has to know when it is started anew. */

@@ -1,5 +1,5 @@
 import { isGrpcServiceError, type Client } from '@temporalio/client';
-import { UnavailableError } from '../../src/errors.js';
+import { UnavailableError } from '../src/errors.js';
 
 const UNREACHABLE = 'The workflow engine cannot be reached; try again';
 
@@ -8,7 +8,7 @@ const UNREACHABLE = 'The workflow engine cannot be reached; try again';
  *
  * @throws UnavailableError when it cannot be reached. What was asked for may have happened.
  */
-export async function engineCall<T>(
+export async function temporalCall<T>(
   client: Client,
   timeoutMs: number,
   work: () => Promise<T>,

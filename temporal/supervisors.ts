@@ -6,13 +6,13 @@ import {
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { ApplicationFailure, type SignalDefinition } from '@temporalio/common';
-import type { AgentRef } from '../../src/agents/agent-ref.js';
-import type { OperationKind } from '../../src/agents/operation-rules.js';
-import { ConflictError } from '../../src/errors.js';
-import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
-import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../workflows/search-attributes.js';
-import * as supervision from '../../workflows/supervise-agent-messages.js';
-import { engineCall } from './engine-call.js';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { OperationKind } from '../src/agents/operation-rules.js';
+import { ConflictError } from '../src/errors.js';
+import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../workflows/ids.js';
+import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
+import * as supervision from '../workflows/supervise-agent-messages.js';
+import { temporalCall } from './temporal-call.js';
 
 /**
  * How long a request waits for the workflow engine. The client's own retries end up to 5 s after
@@ -158,7 +158,7 @@ export class Supervisors {
 
   private async call<T>(work: () => Promise<T>): Promise<T> {
     try {
-      return await engineCall(this.client, CALL_TIMEOUT_MS, work);
+      return await temporalCall(this.client, CALL_TIMEOUT_MS, work);
     } catch (error) {
       if (
         error instanceof WorkflowUpdateFailedError &&
