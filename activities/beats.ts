@@ -1,7 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { Beats } from '../src/heartbeat/beats.js';
-import { telling } from './failures.js';
+import { asApplicationFailure } from './failures.js';
 
 /** Which agents a heartbeat asks. Run as local activities: short and idempotent. */
 export function createBeatRecordActivities(beats: Beats) {
@@ -15,7 +15,7 @@ export function createBeatRecordActivities(beats: Beats) {
 export function createBeatActivities(beats: Beats) {
   return {
     beatAgent: (agent: AgentRef) =>
-      telling(() => beats.ask(agent, Context.current().cancellationSignal)),
+      asApplicationFailure(() => beats.ask(agent, Context.current().cancellationSignal)),
   };
 }
 

@@ -1,35 +1,35 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { AgentSpecs } from '../src/agents/agent-specs.js';
+import type { RuntimeStore } from '../src/agents/runtime-store.js';
 import { awaitReady } from '../src/agents/await-ready.js';
 import {
   ContainerMissingError,
-  EngineRefusedError,
+  DockerRefusedError,
   PortTakenError,
 } from '../src/containers/container-errors.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
-import { engineWork } from './engine-work.js';
+import { dockerActivity } from './docker-activity.js';
 
 /** How long an agent is given to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
 
 /** What keeps a container from being started as it is, and not from being made again. */
-const MAKE_ANEW = [ContainerMissingError, EngineRefusedError, PortTakenError];
+const MAKE_ANEW = [ContainerMissingError, DockerRefusedError, PortTakenError];
 
 /**
- * An engine that was killed while it started a container may never start that one again, because
- * its runtime still has the first start; a new container in its place does start.
+ * A Docker daemon that was killed while it started a container may never start that one again,
+ * because its runtime still has the first start; a new container in its place does start.
  */
 const isStuck = (error: unknown): boolean =>
-  error instanceof EngineRefusedError && error.statusCode >= 500;
+  error instanceof DockerRefusedError && error.statusCode >= 500;
 
 export interface ContainerActivityDependencies {
   readonly containers: DockerContainers;
-  readonly specs: AgentSpecs;
+  readonly specs: RuntimeStore;
 }
 
 /**
- * What only the worker beside a Docker engine can do. Every one of them may run again after it
+ * What only the worker beside a Docker daemon can do. Every one of them may run again after it
  * happened and nobody heard: it adopts what is there.
  */
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
@@ -37,23 +37,23 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
 
   return {
     ensureImage: (agent: AgentRef) =>
-      engineWork(async () => {
+      dockerActivity(async () => {
         const { cancellationSignal } = Context.current();
         const image = await specs.imageOf(agent);
         const { version } = await containers.ensureImage(image, { signal: cancellationSignal });
         await specs.recordImage(agent, image, version);
       }),
     createNetwork: (agent: AgentRef) =>
-      engineWork(async () => containers.ensureNetwork(await specs.specOf(agent))),
+      dockerActivity(async () => containers.ensureNetwork(await specs.specOf(agent))),
     createVolume: (agent: AgentRef) =>
-      engineWork(async () => containers.ensureVolume(await specs.specOf(agent))),
+      dockerActivity(async () => containers.ensureVolume(await specs.specOf(agent))),
     createContainer: (agent: AgentRef) =>
-      engineWork(async () => {
+      dockerActivity(async () => {
         const { id } = await containers.ensureContainer(await specs.specOf(agent));
         await specs.recordContainer(agent, id);
       }),
     startContainer: (agent: AgentRef) =>
-      engineWork(async () => {
+      dockerActivity(async () => {
         try {
           await containers.start(agent.agentId);
         } catch (error) {
@@ -66,7 +66,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       }),
     /** Starts the container that is there. False when something of it has to be made first. */
     startAgain: (agent: AgentRef) =>
-      engineWork(async () => {
+      dockerActivity(async () => {
         try {
           await containers.start(agent.agentId);
           return true;
@@ -76,7 +76,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         }
       }),
     awaitReady: (agent: AgentRef) =>
-      engineWork(async () => {
+      dockerActivity(async () => {
         const { port, gatewayToken } = await specs.gatewayOf(agent);
         const { cancellationSignal } = Context.current();
         await awaitReady(containers, agent.agentId, {
@@ -86,11 +86,13 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         });
       }),
     stopContainer: (agent: AgentRef) =>
-      engineWork(() => containers.stop(agent.agentId, STOP_GRACE_SECONDS)),
+      dockerActivity(() => containers.stop(agent.agentId, STOP_GRACE_SECONDS)),
     removeContainer: (agent: AgentRef) =>
-      engineWork(() => containers.removeContainer(agent.agentId)),
-    removeNetwork: (agent: AgentRef) => engineWork(() => containers.removeNetwork(agent.agentId)),
-    removeVolume: (agent: AgentRef) => engineWork(() => containers.removeVolumes(agent.agentId)),
+      dockerActivity(() => containers.removeContainer(agent.agentId)),
+    removeNetwork: (agent: AgentRef) =>
+      dockerActivity(() => containers.removeNetwork(agent.agentId)),
+    removeVolume: (agent: AgentRef) =>
+      dockerActivity(() => containers.removeVolumes(agent.agentId)),
   };
 }
 

@@ -7,7 +7,7 @@ import {
   VolumeMissingError,
 } from '../src/containers/container-errors.js';
 import { AgentNotReadyError } from '../src/agents/await-ready.js';
-import { AgentGoneError } from '../src/agents/agent-specs.js';
+import { AgentGoneError } from '../src/agents/runtime-store.js';
 
 /** What another attempt cannot mend. */
 const FINAL = [
@@ -24,12 +24,12 @@ const FINAL = [
  * Runs an activity's work and tells its failure to the workflow with the error's class as its type,
  * as not retryable where another attempt cannot help.
  */
-export async function telling<T>(work: () => Promise<T>): Promise<T> {
+export async function asApplicationFailure<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof Error) || error instanceof TemporalFailure) throw error;
-    // How a cancelled wait ends: the engine knows it as such.
+    // How a cancelled wait ends: Temporal knows it as such.
     if (error.name === 'AbortError') throw error;
     throw ApplicationFailure.fromError(error, {
       type: error.name,

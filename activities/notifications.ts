@@ -3,7 +3,7 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import type { NotificationChannelName } from '../src/database/models.js';
 import type { Notification } from '../src/notifications/notification.js';
 import type { Notifier } from '../src/notifications/notifier.js';
-import { telling } from './failures.js';
+import { asApplicationFailure } from './failures.js';
 
 /** How a notification ended, by channel; empty when nobody is to be told. */
 export type Notified = Partial<Record<NotificationChannelName, 'sent' | 'repeated' | 'dropped'>>;
@@ -13,7 +13,7 @@ export function createNotificationActivities(notifier: Notifier) {
   return {
     /** Fails, to be tried again after the delay it names, as long as a channel is to be told later. */
     notify: (notification: Notification) =>
-      telling(async (): Promise<Notified> => {
+      asApplicationFailure(async (): Promise<Notified> => {
         const notified: Notified = {};
         const waiting: { delayMs: number; reason: string }[] = [];
         for (const delivery of await notifier.notify(notification)) {

@@ -1,8 +1,8 @@
 import { Context } from '@temporalio/activity';
 import type { Reconciliation } from '../src/agents/reconcile.js';
-import { EngineRefusedError, ForeignContainerError } from '../src/containers/container-errors.js';
+import { DockerRefusedError, ForeignContainerError } from '../src/containers/container-errors.js';
 import type { AgentRow } from '../src/database/models.js';
-import { engineWork } from './engine-work.js';
+import { dockerActivity } from './docker-activity.js';
 
 /** Ids that a line of the log names. */
 const MAX_NAMED = 20;
@@ -23,10 +23,10 @@ export function createReconcileActivities({
 }: ReconcileActivityDependencies) {
   return {
     /** @returns how many agents were not as they should be: their supervisors look at them now. */
-    wakeAstray: () =>
-      engineWork(async () => {
+    wakeDrifted: () =>
+      dockerActivity(async () => {
         let count = 0;
-        for await (const agents of reconciliation.astray(host)) {
+        for await (const agents of reconciliation.drifted(host)) {
           await wake(agents);
           count += agents.length;
         }
@@ -39,7 +39,7 @@ export function createReconcileActivities({
      * @returns the agents of which something was left, for the next pass.
      */
     removeOrphans: (foundBefore: readonly string[]) =>
-      engineWork(async () => {
+      dockerActivity(async () => {
         const { log } = Context.current();
         const { removed, unknown } = await reconciliation.orphans();
         if (unknown.length > 0) {
@@ -54,7 +54,7 @@ export function createReconcileActivities({
             }
           } catch (error) {
             // What stands in the way of one is not in the way of the others.
-            if (!(error instanceof ForeignContainerError || error instanceof EngineRefusedError)) {
+            if (!(error instanceof ForeignContainerError || error instanceof DockerRefusedError)) {
               throw error;
             }
             log.warn('what is left of an agent stays', { agentId, reason: error.message });

@@ -1,12 +1,12 @@
 import { ApplicationFailure } from '@temporalio/common';
-import { NoPortFreeError, type AgentRecords } from '../src/agents/agent-records.js';
+import { NoPortFreeError, type SupervisorStore } from '../src/agents/supervisor-store.js';
 import type { WatchdogSettings } from '../src/agents/watchdog.js';
 import { NotFoundError } from '../src/errors.js';
 
 /** What workflows write to the database. Run as local activities: short and idempotent. */
-export function createRecordActivities(records: AgentRecords, settings: WatchdogSettings) {
+export function createRecordActivities(records: SupervisorStore, settings: WatchdogSettings) {
   return {
-    reservePort: async (...args: Parameters<AgentRecords['reservePort']>) => {
+    reservePort: async (...args: Parameters<SupervisorStore['reservePort']>) => {
       try {
         return await records.reservePort(...args);
       } catch (error) {

@@ -1,21 +1,21 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { ReleaseRecords } from '../src/agents/release-records.js';
+import type { ReleaseStore } from '../src/agents/release-store.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { engineWork } from './engine-work.js';
+import { dockerActivity } from './docker-activity.js';
 
 export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
-  readonly releases: ReleaseRecords;
+  readonly releases: ReleaseStore;
 }
 
-/** What replacing an agent's container or memory does on its engine. All of it may run again. */
+/** What replacing an agent's container or memory does on its Docker. All of it may run again. */
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
   const { containers, releases, specs } = dependencies;
 
   return {
     /** Finds or pulls the image that the agent is to be updated to; false for the one it has. */
     findImage: (agent: AgentRef, operationId: string): Promise<boolean> =>
-      engineWork(async () => {
+      dockerActivity(async () => {
         const { image } = await releases.replacementOf(agent, operationId);
         if (image === undefined || image === (await specs.imageOf(agent))) return false;
         await containers.ensureImage(image, { signal: Context.current().cancellationSignal });
@@ -24,11 +24,11 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
 
     /** Keeps the stopped container, so that the agent can go back to it. */
     setAside: (agent: AgentRef): Promise<void> =>
-      engineWork(() => containers.setAside(agent.agentId)),
+      dockerActivity(() => containers.setAside(agent.agentId)),
 
     /** Makes the volume that the operation gives the agent: empty, or a copy. */
     makeVolume: (agent: AgentRef, operationId: string): Promise<void> =>
-      engineWork(async () => {
+      dockerActivity(async () => {
         const { volume, copyOf } = await releases.replacementOf(agent, operationId);
         const spec = { ...(await specs.specOf(agent)), volume };
         if (copyOf === undefined) return containers.renewVolume(spec);
@@ -37,11 +37,11 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
 
     /** Goes back to the container that was set aside. */
     takeBack: (agent: AgentRef): Promise<void> =>
-      engineWork(() => containers.takeBack(agent.agentId)),
+      dockerActivity(() => containers.takeBack(agent.agentId)),
 
     /** Removes what the agent neither uses, nor may go back to, nor has archived. */
     removeLeftovers: (agent: AgentRef): Promise<void> =>
-      engineWork(async () =>
+      dockerActivity(async () =>
         containers.removeVolumes(agent.agentId, await releases.volumesOf(agent)),
       ),
   };
@@ -50,7 +50,7 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
 export type ReleaseActivities = ReturnType<typeof createReleaseActivities>;
 
 /** What it writes to the database. Run as local activities: short and idempotent. */
-export function createReleaseRecordActivities(releases: ReleaseRecords) {
+export function createReleaseRecordActivities(releases: ReleaseStore) {
   return {
     recordUpdate: releases.recordUpdate.bind(releases),
     beginRelease: releases.beginRelease.bind(releases),

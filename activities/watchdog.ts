@@ -2,19 +2,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import { KnownPorts } from '../src/agents/known-ports.js';
+import { PortCache } from '../src/agents/port-cache.js';
 import { Looks } from '../src/agents/looks.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
 import { logHistory } from '../src/logs/live-logs.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { engineWork } from './engine-work.js';
-import { telling } from './failures.js';
+import { dockerActivity } from './docker-activity.js';
+import { asApplicationFailure } from './failures.js';
 import { heartbeating } from './heartbeat.js';
 
-/** How soon to look again while a container starts, and while the engine does not answer. */
+/** How soon to look again while a container starts, and while Docker does not answer. */
 const STARTING_DELAY_MS = 2_000;
-const ENGINE_DELAY_MS = 10_000;
+const DOCKER_AWAY_DELAY_MS = 10_000;
 
 /** A gateway that has just failed its health check gets this long to answer a second look. */
 const SECOND_LOOK_MS = 2_000;
@@ -34,7 +34,7 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
   const { containers, specs, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
   const looks = new Looks();
-  const ports = new KnownPorts(specs);
+  const ports = new PortCache(specs);
 
   return {
     /**
@@ -70,7 +70,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
     /** Keeps with a crash how the container ended and what it wrote last. */
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
-      telling(async () => {
+      asApplicationFailure(async () => {
         const container = await containers.inspect(agent.agentId);
         const hide = await specs.hiddenOf(agent);
         const { lines } = await logHistory(containers, agent.agentId, {
@@ -87,7 +87,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
     /** Kills the gateway, which is what the container runs. Missing or ended is well. */
     killGateway: (agent: AgentRef): Promise<void> =>
-      engineWork(() => containers.kill(agent.agentId)),
+      dockerActivity(() => containers.kill(agent.agentId)),
   };
 
   async function lookAt(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
@@ -112,7 +112,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
       return await looks.take(look);
     } catch (error) {
       // Nothing was seen: the last observation stands, with its time.
-      throw unchanged(ENGINE_DELAY_MS, error);
+      throw unchanged(DOCKER_AWAY_DELAY_MS, error);
     }
   }
 }

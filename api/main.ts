@@ -2,11 +2,11 @@ import { Client, Connection } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { createAi } from '../src/ai/ai.js';
 import { loadConfig } from '../src/config.js';
-import { connectContainers } from '../src/containers/engine-of.js';
+import { connectContainers } from '../src/containers/connect-containers.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/metrics.js';
-import { tellProblem, tellReady, toldToEnd } from '../src/process-life.js';
+import { tellProblem, tellReady, onShutdown } from '../src/process-life.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
 import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
@@ -26,7 +26,7 @@ try {
 process.disconnect?.();
 
 async function main(): Promise<void> {
-  const ended = toldToEnd();
+  const ended = onShutdown();
   const config = loadConfig();
   const log = createLogger('api', config);
   const { connectionOptions, namespace = 'default' } = loadClientConnectConfig();

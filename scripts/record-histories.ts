@@ -68,7 +68,7 @@ async function recordBeat(): Promise<void> {
 
 async function recordReconciliation(): Promise<void> {
   const { workflowId } = await reconcilePass(lab.environment, await bundleWorkflows(), {
-    wakeAstray: () => Promise.resolve(1),
+    wakeDrifted: () => Promise.resolve(1),
     removeOrphans: () => Promise.resolve(['left-over']),
   });
   await keep('reconcile-host', 'pass', await historyOf(workflowId));

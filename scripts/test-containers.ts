@@ -1,4 +1,4 @@
-import { connectEngine } from '../src/containers/engine.js';
+import { connectDocker } from '../src/containers/docker-client.js';
 
 /** Label that everything carries which the tests of one `npm test` make on an engine. */
 const SUITE_LABEL = 'test-suite';
@@ -10,7 +10,7 @@ const SUITE_LABEL = 'test-suite';
  * @returns how many things that were.
  */
 export async function removeTestRemains(dockerHost: string, suite: string): Promise<number> {
-  const docker = connectEngine(dockerHost);
+  const docker = connectDocker(dockerHost);
   const filters = { label: [`${SUITE_LABEL}=${suite}`] };
   const containers = await docker.listContainers({ all: true, filters });
   for (const { Id } of containers) await docker.getContainer(Id).remove({ force: true, v: true });

@@ -2,7 +2,7 @@
  * Resolves when this process is told to end: by a signal, or because the launcher that started it
  * is gone, which shows as the end of the channel to it.
  */
-export function toldToEnd(): Promise<void> {
+export function onShutdown(): Promise<void> {
   return new Promise((resolve) => {
     process.once('SIGTERM', () => resolve());
     process.once('SIGINT', () => resolve());

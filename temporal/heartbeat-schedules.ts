@@ -19,12 +19,12 @@ import { putSchedule, type ScheduleContent } from './put-schedule.js';
 /** Less than others wait for the row of the setting, which is held meanwhile. */
 const CALL_TIMEOUT_MS = 4_000;
 
-/** A beat that was missed for longer, because the engine was out, waits for the next one. */
+/** A beat that was missed for longer, because Temporal was out, waits for the next one. */
 const CATCHUP_WINDOW = '1 minute';
 
 type BeatAction = ScheduleOptionsStartWorkflowAction<typeof beatAgents>;
 
-/** The workflow engine's schedules of the users' heartbeats: one for each that is enabled. */
+/** Temporal's schedules of the users' heartbeats: one for each that is enabled. */
 export class HeartbeatSchedules implements HeartbeatScheduler {
   constructor(private readonly client: Client) {}
 

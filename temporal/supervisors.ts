@@ -15,7 +15,7 @@ import * as supervision from '../workflows/supervise-agent-messages.js';
 import { temporalCall } from './temporal-call.js';
 
 /**
- * How long a request waits for the workflow engine. The client's own retries end up to 5 s after
+ * How long a request waits for Temporal. The client's own retries end up to 5 s after
  * it, and the web API gives the backend 15 s in all.
  */
 const CALL_TIMEOUT_MS = 8_000;
@@ -131,9 +131,9 @@ export class Supervisors {
     await this.signal(agent, supervision.containerEnded, [end]);
   }
 
-  /** Tells that the engine is back, and that the agent's container does not run. */
-  async engineReturned(agent: Supervised, back: supervision.EngineReturn): Promise<void> {
-    await this.signal(agent, supervision.engineReturned, [back]);
+  /** Tells that Docker is back, and that the agent's container does not run. */
+  async dockerReturned(agent: Supervised, back: supervision.DockerReturn): Promise<void> {
+    await this.signal(agent, supervision.dockerReturned, [back]);
   }
 
   /** Signals the supervisor; starts it where it is missing. */

@@ -4,7 +4,7 @@ import { UnavailableError } from '../src/errors.js';
 const UNREACHABLE = 'The workflow engine cannot be reached; try again';
 
 /**
- * Runs calls to the workflow engine that together end within the time: a request waits for them.
+ * Runs calls to Temporal that together end within the time: a request waits for them.
  *
  * @throws UnavailableError when it cannot be reached. What was asked for may have happened.
  */

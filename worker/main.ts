@@ -9,15 +9,15 @@ import {
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadConfig } from '../src/config.js';
-import { connectContainers } from '../src/containers/engine-of.js';
+import { connectContainers } from '../src/containers/connect-containers.js';
 import { runtimeImage } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
-import { tellProblem, tellReady, toldToEnd } from '../src/process-life.js';
+import { tellProblem, tellReady, onShutdown } from '../src/process-life.js';
 import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
 import { createWorkers } from './platform-worker.js';
-import { followEngine } from './follow-engine.js';
+import { followDocker } from './follow-docker.js';
 import { keepRecovering } from './recover.js';
 import { scheduleReconciliation } from '../temporal/reconcile-schedule.js';
 import { keepReporting } from './report-host.js';
@@ -34,7 +34,7 @@ try {
 process.disconnect?.();
 
 async function main(): Promise<void> {
-  const ended = toldToEnd();
+  const ended = onShutdown();
   const config = loadConfig();
   const log = createLogger('worker', config);
   Runtime.install({ logger: temporalLogger(log), shutdownSignals: [] });
@@ -61,7 +61,7 @@ async function main(): Promise<void> {
   const recovering = new AbortController();
   const running = Promise.all(workers.map((worker) => worker.run()));
   keepRecovering({ database, supervisors, heartbeatSchedules, log }, recovering.signal);
-  const following = followEngine(
+  const following = followDocker(
     { database, supervisors, containers, log, host: config.agentHost },
     recovering.signal,
   );

@@ -11,10 +11,10 @@ import { createUsageActivities } from '../activities/usage.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import { supervisedOf } from '../temporal/supervised.js';
 import { Supervisors } from '../temporal/supervisors.js';
-import { AgentRecords } from '../src/agents/agent-records.js';
-import { AgentSpecs } from '../src/agents/agent-specs.js';
+import { SupervisorStore } from '../src/agents/supervisor-store.js';
+import { RuntimeStore } from '../src/agents/runtime-store.js';
 import { Reconciliation } from '../src/agents/reconcile.js';
-import { ReleaseRecords } from '../src/agents/release-records.js';
+import { ReleaseStore } from '../src/agents/release-store.js';
 import type { Config } from '../src/config.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
 import type { Database } from '../src/database/database.js';
@@ -23,8 +23,8 @@ import { configuredChannels } from '../src/notifications/configured-channels.js'
 import { Notifier } from '../src/notifications/notifier.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
 import { PLATFORM_TASK_QUEUE, beatsTaskQueue, containersTaskQueue } from '../workflows/ids.js';
-import { engineSlots } from './engine-slots.js';
-import { inTurns } from './in-turns.js';
+import { dockerSlots } from './docker-slots.js';
+import { forEachLimit } from './for-each-limit.js';
 import type { WorkflowCode } from './workflow-code.js';
 
 /** How long running activities may go on when the worker is told to end, and then are cut off. */
@@ -32,10 +32,10 @@ const SHUTDOWN_GRACE = '10 seconds';
 const SHUTDOWN_FORCE = '20 seconds';
 
 /**
- * Calls to one engine at a time: starting a container is mostly the engine's own work, and more at
+ * Calls to Docker at a time: starting a container is mostly Docker's own work, and more at
  * once only makes each of them time out.
  */
-const MAX_ENGINE_CALLS = 40;
+const MAX_DOCKER_CALLS = 40;
 
 /**
  * Runs that are kept in memory, at a third of a megabyte each. Nothing happens in nearly all of the
@@ -63,7 +63,7 @@ export interface WorkerDependencies {
 }
 
 /**
- * The worker of the workflows and their records, the one beside the host's Docker engine, and the
+ * The worker of the workflows and their records, the one beside the host's Docker daemon, and the
  * one that asks the host's agents.
  */
 export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
@@ -80,8 +80,8 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
   const supervisors = new Supervisors(new Client({ connection, namespace }), undefined);
   const secrets = new SecretBox(config.encryptionKey);
   const beats = new Beats(database, secrets);
-  const releases = new ReleaseRecords(database);
-  const specs = new AgentSpecs({
+  const releases = new ReleaseStore(database);
+  const specs = new RuntimeStore({
     database,
     secrets,
     image,
@@ -96,7 +96,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
       taskQueue: PLATFORM_TASK_QUEUE,
       maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
       activities: {
-        ...createRecordActivities(new AgentRecords(database), config.watchdog),
+        ...createRecordActivities(new SupervisorStore(database), config.watchdog),
         ...createReleaseRecordActivities(releases),
         ...createBeatRecordActivities(beats),
         ...createNotificationActivities(new Notifier(database, configuredChannels(config))),
@@ -112,7 +112,8 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
         ...createReconcileActivities({
           reconciliation: new Reconciliation(database, containers),
           host,
-          wake: (agents) => inTurns(agents, (agent) => supervisors.checkNow(supervisedOf(agent))),
+          wake: (agents) =>
+            forEachLimit(agents, (agent) => supervisors.checkNow(supervisedOf(agent))),
         }),
         ...createWatchdogActivities({
           containers,
@@ -121,7 +122,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
           degradedCheckIntervalMs: config.watchdog.degradedCheckIntervalMs,
         }),
       },
-      tuner: engineSlots({ engineCalls: MAX_ENGINE_CALLS, watched: MAX_WATCHED }),
+      tuner: dockerSlots({ dockerCalls: MAX_DOCKER_CALLS, watched: MAX_WATCHED }),
       // Cancellations are heard by heartbeats; held back, they would take as long as the timeout.
       maxHeartbeatThrottleInterval: '2 seconds',
     }),

@@ -1,7 +1,7 @@
 import { Op } from 'sequelize';
 import type { Database } from '../src/database/database.js';
 import { scheduleHeartbeat, type HeartbeatScheduler } from '../src/heartbeat/heartbeats.js';
-import { PAGE } from './in-turns.js';
+import { PAGE } from './for-each-limit.js';
 
 /** Longer than whoever has changed a setting takes to let its schedule follow. */
 const ABANDONED_MS = 15_000;

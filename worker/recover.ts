@@ -7,9 +7,9 @@ import type { Database } from '../src/database/database.js';
 import type { AgentRow, OperationRow } from '../src/database/models.js';
 import type { HeartbeatScheduler } from '../src/heartbeat/heartbeats.js';
 import { recoverHeartbeats } from './recover-heartbeats.js';
-import { PAGE, inTurns } from './in-turns.js';
+import { PAGE, forEachLimit } from './for-each-limit.js';
 
-/** How often to look for requests that nobody carried to the workflow engine. */
+/** How often to look for requests that nobody carried to Temporal. */
 const INTERVAL_MS = 15_000;
 
 /** A request that is older than this was not carried on by whoever wrote it down. */
@@ -22,7 +22,7 @@ interface RecoverDependencies {
 }
 
 /**
- * What the API has written down and could not hand to the workflow engine, because one of them was
+ * What the API has written down and could not hand to Temporal, because one of them was
  * killed or out of reach: provisionings and removals are handed over, other requests that no
  * supervisor has, and whose askers were told that they failed, are taken back.
  */
@@ -43,7 +43,7 @@ export async function recoverRequests({
       transaction,
     }),
   );
-  await inTurns(abandoned, (operation) => recover(operation));
+  await forEachLimit(abandoned, (operation) => recover(operation));
 
   /** Its asker may have been told that it is accepted; a supervisor without a worker is late. */
   async function isTaken({ id, requestedAt }: OperationRow, agent: AgentRow): Promise<boolean> {

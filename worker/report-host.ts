@@ -3,9 +3,9 @@ import type { DockerContainers } from '../src/containers/docker-containers.js';
 import type { Database } from '../src/database/database.js';
 import { reportHost, type HostReport } from '../src/hosts/hosts.js';
 
-/** Between two reports; a host whose engine has come back is to be used soon. */
+/** Between two reports; a host whose Docker has come back is to be used soon. */
 const INTERVAL_MS = 10_000;
-const ENGINE_AWAY_INTERVAL_MS = 2_000;
+const DOCKER_AWAY_INTERVAL_MS = 2_000;
 
 export interface HostReporting {
   readonly database: Database;
@@ -31,7 +31,7 @@ export async function keepReporting(
     let intervalMs = INTERVAL_MS;
     try {
       const engineAvailable = await containers.available();
-      if (!engineAvailable) intervalMs = ENGINE_AWAY_INTERVAL_MS;
+      if (!engineAvailable) intervalMs = DOCKER_AWAY_INTERVAL_MS;
       await reportHost(database, { ...host, engineAvailable });
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error }, 'the host could not be written down');

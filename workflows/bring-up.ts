@@ -14,9 +14,9 @@ import * as retries from './retries.js';
 const MAX_PLACES = 20;
 
 export interface BringUpOptions {
-  /** Called once the agent has a port, before anything is made on the engine. */
+  /** Called once the agent has a port, before anything is made on Docker. */
   readonly reserved?: () => void;
-  /** Wait for an engine that is away for as long as it takes, instead of failing after minutes. */
+  /** Wait for Docker for as long as it is away, instead of failing after minutes. */
   readonly endless?: boolean;
 }
 
@@ -27,14 +27,14 @@ export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Pr
 }
 
 /**
- * Brings up again what ran before its engine was away. All agents of the engine come at once, so
+ * Brings up again what ran before its Docker was away. All agents of the host come at once, so
  * what is still there is no more than started.
  */
 export async function bringBack(agent: AgentRef): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
-  const engine = proxyActivities<ContainerActivities>({ ...retries.endlessEngineCall, taskQueue });
+  const docker = proxyActivities<ContainerActivities>({ ...retries.endlessDockerCall, taskQueue });
 
-  if (!(await engine.startAgain(agent))) await startUp(agent, { endless: true });
+  if (!(await docker.startAgain(agent))) await startUp(agent, { endless: true });
   await awaitRunning(agent);
 }
 
@@ -53,29 +53,29 @@ async function awaitRunning(agent: AgentRef): Promise<void> {
  */
 export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
-  const engineCall = options.endless ? retries.endlessEngineCall : retries.engineCall;
+  const dockerCall = options.endless ? retries.endlessDockerCall : retries.dockerCall;
   const record = proxyLocalActivities<RecordActivities>(retries.records);
-  const engine = proxyActivities<ContainerActivities>({ ...engineCall, taskQueue });
+  const docker = proxyActivities<ContainerActivities>({ ...dockerCall, taskQueue });
   const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
 
   let port = await record.reservePort(agent, 0);
   options.reserved?.();
-  const prepared = allSettled([image.ensureImage(agent), engine.createVolume(agent)]);
+  const prepared = allSettled([image.ensureImage(agent), docker.createVolume(agent)]);
   for (let tried = 1; ; tried++) {
     const summary = `port ${port}`;
     try {
-      // The engine looks for a container's network only when it starts it.
+      // Docker looks for a container's network only when it starts it.
       await allSettled([
-        engine.createNetwork.executeWithOptions({ summary }, [agent]),
-        prepared.then(() => engine.createContainer(agent)),
+        docker.createNetwork.executeWithOptions({ summary }, [agent]),
+        prepared.then(() => docker.createContainer(agent)),
       ]);
-      await engine.startContainer.executeWithOptions({ summary }, [agent]);
+      await docker.startContainer.executeWithOptions({ summary }, [agent]);
       return;
     } catch (error) {
       if (!isPlaceTaken(error) || tried >= MAX_PLACES) throw error;
       log.warn('port or subnet is taken on the host', { port });
-      await engine.removeContainer(agent);
-      await engine.removeNetwork(agent);
+      await docker.removeContainer(agent);
+      await docker.removeNetwork(agent);
       port = await record.reservePort(agent, port);
     }
   }

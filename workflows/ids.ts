@@ -6,7 +6,7 @@ export const containersTaskQueue = (host: string): string => `containers-${host}
 
 /**
  * The task queue of what asks the agents on this Docker host. Answers may take a minute: on a queue
- * of their own they keep no call to the engine waiting.
+ * of their own they keep no call to Docker waiting.
  */
 export const beatsTaskQueue = (host: string): string => `beats-${host}`;
 

@@ -49,7 +49,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
   const { memory, settings, ...agent } = input;
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyLocalActivities<RecordActivities>(retries.records);
-  const engine = proxyActivities<WatchdogActivities>({ ...retries.endlessEngineCall, taskQueue });
+  const docker = proxyActivities<WatchdogActivities>({ ...retries.endlessDockerCall, taskQueue });
   const eyes = proxyActivities<WatchdogActivities>({ ...retries.look, taskQueue });
 
   const notices = new Notices();
@@ -79,7 +79,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
       reason,
     });
     try {
-      await engine.killGateway.executeWithOptions({ summary }, [agent]);
+      await docker.killGateway.executeWithOptions({ summary }, [agent]);
       await sleep(PAUSE, { summary: `${summary}: pause` });
       await startUp(agent, { endless: true });
       await sleep(STARTUP_GRACE, { summary: `${summary}: startup grace` });

@@ -39,8 +39,8 @@ export async function replaceContainer(
 ): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyLocalActivities<ReleaseRecordActivities>(retries.records);
-  const engine = proxyActivities<ContainerActivities & ReleaseActivities>({
-    ...retries.engineCall,
+  const docker = proxyActivities<ContainerActivities & ReleaseActivities>({
+    ...retries.dockerCall,
     taskQueue,
   });
   const image = proxyActivities<ReleaseActivities>({ ...retries.imageCall, taskQueue });
@@ -52,9 +52,9 @@ export async function replaceContainer(
   if (!isUp && kind === 'update') return record.recordUpdate(agent, operationId);
   if (!isUp && (kind === 'configure' || !provisioned)) return;
   try {
-    await engine.stopContainer(agent);
+    await docker.stopContainer(agent);
     if (kind !== 'configure') {
-      await engine.setAside(agent);
+      await docker.setAside(agent);
       await copy.makeVolume(agent, operationId);
     }
     await record.beginRelease(agent, operationId);
@@ -81,8 +81,8 @@ export async function replaceContainer(
     await record.rollBackRelease(agent, operationId);
     let failure: string | undefined;
     try {
-      await engine.stopContainer(agent);
-      await engine.takeBack(agent);
+      await docker.stopContainer(agent);
+      await docker.takeBack(agent);
       if (isUp) await bringUp(agent);
     } catch (error) {
       if (isCancelled(error)) throw error;
@@ -99,7 +99,7 @@ export async function replaceContainer(
   /** What cannot be removed now goes with the next replacement, or with the agent. */
   async function removeLeftovers(): Promise<void> {
     try {
-      await engine.removeLeftovers(agent);
+      await docker.removeLeftovers(agent);
     } catch (error) {
       if (isCancelled(error)) throw error;
       log.warn('leftovers of a replacement are still there', { reason: failureReason(error) });

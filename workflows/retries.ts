@@ -11,11 +11,11 @@ export const records: LocalActivityOptions = {
 };
 
 /**
- * Short calls to the engine: retried past a restart of it, and then told as a failure. The
+ * Short calls to Docker: retried past a restart of it, and then told as a failure. The
  * heartbeat finds a worker that was killed; a cancellation waits for the call, since what is to be
  * undone must not be under way.
  */
-export const engineCall: ActivityOptions = {
+export const dockerCall: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
   scheduleToCloseTimeout: '5 minutes',
@@ -24,10 +24,10 @@ export const engineCall: ActivityOptions = {
 };
 
 /**
- * The same for the watchdog, whom nobody waits for: an engine that is away is no fault of the
+ * The same for the watchdog, whom nobody waits for: a Docker daemon that is away is no fault of the
  * agent's, so this goes on until it is back.
  */
-export const endlessEngineCall: ActivityOptions = {
+export const endlessDockerCall: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
@@ -50,7 +50,7 @@ export const readinessWait: ActivityOptions = {
   retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds', maximumAttempts: 10 },
 };
 
-/** Taking away what is left of an agent goes on until it is gone, however long the engine is out. */
+/** Taking away what is left of an agent goes on until it is gone, however long Docker is out. */
 export const removal: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
@@ -75,7 +75,7 @@ export const healthWatch: ActivityOptions = {
   retry: { initialInterval: '2 seconds', backoffCoefficient: 1, maximumInterval: '1 day' },
 };
 
-/** A look at an agent that may not be well: it waits for an engine that is away. */
+/** A look at an agent that may not be well: it waits for a Docker daemon that is away. */
 export const look: ActivityOptions = {
   startToCloseTimeout: '30 seconds',
   heartbeatTimeout: '10 seconds',

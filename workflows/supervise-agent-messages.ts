@@ -33,14 +33,14 @@ export interface SuperviseAgentInput extends AgentRef {
 export interface ContainerEnd {
   readonly containerId: string;
   readonly cause: DeathCause;
-  /** Null when the engine does not say it. */
+  /** Null when Docker does not say it. */
   readonly exitCode: number | null;
-  /** Unix milliseconds, by the engine's clock. */
+  /** Unix milliseconds, by Docker's clock. */
   readonly at: number;
 }
 
-/** The engine, or the whole host, was away. */
-export interface EngineReturn {
+/** Docker, or the whole host, was away. */
+export interface DockerReturn {
   /** Unix milliseconds. What ended since then did so because of that, and did not crash. */
   readonly awayFrom: number;
 }
@@ -71,11 +71,11 @@ export const OPERATION_UPDATES = {
 /** Look at the container now, instead of at the next check: after a restart of the host, say. */
 export const checkNow = defineSignal('checkNow');
 
-/** The host's worker has heard from the engine that the container ended. */
+/** The host's worker has heard from Docker that the container ended. */
 export const containerEnded = defineSignal<[ContainerEnd]>('containerEnded');
 
-/** The engine is back, and the container does not run. */
-export const engineReturned = defineSignal<[EngineReturn]>('engineReturned');
+/** Docker is back, and the container does not run. */
+export const dockerReturned = defineSignal<[DockerReturn]>('dockerReturned');
 
 /** The type of the failure that refuses an operation while another one runs. */
 export const OPERATION_CONFLICT = 'OperationConflict';

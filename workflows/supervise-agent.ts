@@ -38,7 +38,7 @@ import {
 import { ContainerWatch } from './watch-container.js';
 import { Watchdog } from './watchdog.js';
 
-/** Far below where the engine ends a run (51,200), so that a replay stays quick. */
+/** Far below where Temporal ends a run (51,200), so that a replay stays quick. */
 const MAX_HISTORY_EVENTS = 500;
 
 /**
@@ -72,7 +72,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   const agent: AgentRef = { agentId: input.agentId, userId: input.userId, host: input.host };
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyLocalActivities<RecordActivities>(retries.records);
-  const engine = proxyActivities<ContainerActivities>({ ...retries.engineCall, taskQueue });
+  const docker = proxyActivities<ContainerActivities>({ ...retries.dockerCall, taskQueue });
   const removal = proxyActivities<ContainerActivities>({ ...retries.removal, taskQueue });
 
   let { desired, provisioned } = input;
@@ -235,16 +235,16 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
         desired = 'running';
         if (!provisioned) return provision();
         // What runs and is not well would be taken for what was asked for.
-        if (UNWELL.includes(stateBefore)) await engine.stopContainer(agent);
+        if (UNWELL.includes(stateBefore)) await docker.stopContainer(agent);
         return bringUp(agent);
       case 'stop':
         desired = 'stopped';
-        if (provisioned) await engine.stopContainer(agent);
+        if (provisioned) await docker.stopContainer(agent);
         return;
       case 'restart':
         desired = 'running';
         if (!provisioned) return provision();
-        await engine.stopContainer(agent);
+        await docker.stopContainer(agent);
         return bringUp(agent);
       case 'repair':
         desired = 'running';
@@ -258,7 +258,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
         }
         // As the first version changed a configuration; it knew none of the others.
         if (!provisioned || desired === 'stopped') return;
-        await engine.stopContainer(agent);
+        await docker.stopContainer(agent);
         return bringUp(agent);
       case 'delete':
         // Also when it fails: what is left of the agent must not be started again.

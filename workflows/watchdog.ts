@@ -34,9 +34,9 @@ import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
 import {
   checkNow,
   containerEnded,
-  engineReturned,
+  dockerReturned,
   type ContainerEnd,
-  type EngineReturn,
+  type DockerReturn,
 } from './supervise-agent-messages.js';
 
 export interface WatchdogOptions {
@@ -63,12 +63,12 @@ export class Watchdog {
   #end: ContainerEnd | undefined;
   /** How the container came to its end that was judged last. */
   #death: DeathCause | undefined;
-  #return: EngineReturn | undefined;
+  #return: DockerReturn | undefined;
   #repairs = false;
 
   readonly #record = proxyLocalActivities<RecordActivities>(retries.records);
   readonly #notices = new Notices();
-  readonly #engine: ContainerActivities;
+  readonly #docker: ContainerActivities;
   readonly #eyes: WatchdogActivities;
   readonly #healthWatch: WatchdogActivities;
   readonly #degradedWatch: WatchdogActivities;
@@ -78,7 +78,7 @@ export class Watchdog {
     this.#memory = options.memory;
     this.#observed = options.observed;
     const taskQueue = containersTaskQueue(options.agent.host);
-    this.#engine = proxyActivities({ ...retries.endlessEngineCall, taskQueue });
+    this.#docker = proxyActivities({ ...retries.endlessDockerCall, taskQueue });
     this.#eyes = proxyActivities({ ...retries.look, taskQueue });
     this.#healthWatch = proxyActivities({ ...retries.healthWatch, taskQueue });
     this.#degradedWatch = proxyActivities({ ...retries.degradedWatch, taskQueue });
@@ -92,7 +92,7 @@ export class Watchdog {
       if (this.#repairs || options.operationRuns()) this.#looksNow = true;
       else this.#end = end;
     });
-    setHandler(engineReturned, (back) => {
+    setHandler(dockerReturned, (back) => {
       this.#return = back;
     });
   }
@@ -147,7 +147,7 @@ export class Watchdog {
     this.forgetCalls();
     if (!isCalled || !provisioned) return;
     await interruptible(this.options.operationWaits, () =>
-      this.#engine.stopContainer(this.options.agent),
+      this.#docker.stopContainer(this.options.agent),
     );
   }
 
@@ -200,7 +200,7 @@ export class Watchdog {
         () => this.#eyes.lookAtAgent(this.options.agent),
       );
       this.#end = undefined;
-      // The engine's events tell a stop from a kill; only its record of a container is sure of an
+      // Docker's events tell a stop from a kill; only its record of a container is sure of an
       // end for want of memory.
       if (seen?.health === 'stopped' && end) {
         return { ...seen, death: seen.death === 'oom' ? 'oom' : end.cause };
@@ -301,8 +301,8 @@ export class Watchdog {
     }
   }
 
-  /** The engine was away: what ended meanwhile has not crashed, and is brought up again. */
-  async #comeBack({ awayFrom }: EngineReturn): Promise<void> {
+  /** Docker was away: what ended meanwhile has not crashed, and is brought up again. */
+  async #comeBack({ awayFrom }: DockerReturn): Promise<void> {
     this.forgetCalls();
     this.#observed = undefined;
     if (this.#memory.state === 'crash_loop') return;

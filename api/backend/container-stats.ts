@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ContainerStats } from '../../src/containers/agent-container.js';
+import type { ContainerStats } from '../../src/containers/container-spec.js';
 import { ContainerMissingError } from '../../src/containers/container-errors.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 

@@ -44,7 +44,7 @@ export interface Deployment {
 
 /**
  * Puts a new agent down and starts its provisioning. Answers as soon as the workflow is started;
- * when the engine is out it starts later, because everything it needs is in the database.
+ * when Temporal is out it starts later, because everything it needs is in the database.
  */
 export async function deploy(
   dependencies: BackendDependencies,
@@ -88,7 +88,7 @@ export async function deploy(
     return { agent, run };
   } catch (error) {
     if (!(error instanceof UnavailableError)) throw error;
-    log.warn({ agentId: agent.id }, 'provisioning waits for the workflow engine');
+    log.warn({ agentId: agent.id }, 'provisioning waits for Temporal');
     return { agent, run: undefined };
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readWhatToHide } from '../../src/agents/agent-credentials.js';
+import { secretsToRedact } from '../../src/agents/agent-credentials.js';
 import { getAgent } from '../../src/agents/agents.js';
 import { InvalidCursorError } from '../../src/containers/container-errors.js';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
@@ -39,7 +39,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
         const { headers, query, signal, tenant } = request;
         const agent = await getAgent(tenant, request.params.agentId);
         await requireContainers(dependencies);
-        const hide = await readWhatToHide(tenant, secrets, agent.id);
+        const hide = await secretsToRedact(tenant, secrets, agent.id);
         const since = headers['last-event-id'] ?? query.cursor;
         await checkCursor(dependencies, agent.id, since);
         const { stream, events } = live.follow(agent.id, { since, hide, signal });
@@ -65,7 +65,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       async handler({ params: { agentId }, query, tenant }) {
         const agent = await getAgent(tenant, agentId);
         await requireContainers(dependencies);
-        const hide = await readWhatToHide(tenant, secrets, agent.id);
+        const hide = await secretsToRedact(tenant, secrets, agent.id);
         const page = await refusingCursor(() =>
           logHistory(containers, agent.id, { limit: query.limit, cursor: query.cursor, hide }),
         );

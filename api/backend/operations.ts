@@ -10,7 +10,7 @@ import {
   waitForOperation,
   withdrawOperation,
 } from '../../src/agents/operations.js';
-import { listTransitions } from '../../src/agents/watchdog-records.js';
+import { listTransitions } from '../../src/agents/watchdog-transitions.js';
 import { recordAudit } from '../../src/audit/audit.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { AgentRow, OperationInput } from '../../src/database/models.js';
@@ -49,7 +49,7 @@ export function runHeader(run: string | undefined): Record<string, string> {
  * under way already, is taken back.
  *
  * @throws ConflictError while another operation runs
- * @throws UnavailableError when the workflow engine cannot be reached
+ * @throws UnavailableError when Temporal cannot be reached
  */
 export async function operate(
   { supervisors }: Pick<BackendDependencies, 'supervisors'>,
@@ -187,7 +187,7 @@ export function operationEndpoints(dependencies: BackendDependencies) {
 
 /**
  * Asks for the removal of an agent, whatever it is doing. An agent that is not there, or not any
- * more, is removed already. Once written down it will happen, also when the workflow engine is out.
+ * more, is removed already. Once written down it will happen, also when Temporal is out.
  */
 export async function removeAgent(
   dependencies: BackendDependencies,
@@ -200,12 +200,12 @@ export async function removeAgent(
     return await operate(dependencies, context, agent, 'delete');
   } catch (error) {
     if (!(error instanceof UnavailableError)) throw error;
-    dependencies.log.warn({ agentId }, 'removal waits for the workflow engine');
+    dependencies.log.warn({ agentId }, 'removal waits for Temporal');
     return {};
   }
 }
 
-/** Spec 4.11: without an engine, what depends on containers answers 500. */
+/** Spec 4.11: without a Docker daemon, what depends on containers answers 500. */
 export async function requireContainers({ containers }: BackendDependencies): Promise<void> {
   if (!(await containers.available())) throw new ServiceError(500, 'Docker is not available');
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
-import type { ContainerStats } from '../../src/containers/agent-container.js';
+import type { ContainerStats } from '../../src/containers/container-spec.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { agentIdParams } from './agent-schemas.js';
@@ -8,7 +8,7 @@ import { containerStats, statsOf } from './container-stats.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requireContainers } from './operations.js';
 
-/** Containers that one call measures: each takes the engine a reading of its own. */
+/** Containers that one call measures: each takes Docker a reading of its own. */
 const MAX_MEASURED = 100;
 
 /** `/api/runtime/*`: the runtime's version, and the containers that run it. */

@@ -1,5 +1,5 @@
 import { entitled } from '../../src/accounts/entitlement.js';
-import { AGENT_MODEL } from '../../src/agents/agent-specs.js';
+import { AGENT_MODEL } from '../../src/agents/runtime-store.js';
 import type { Ai } from '../../src/ai/ai.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';

@@ -1,9 +1,9 @@
-import { ContainerError, EngineUnavailableError } from '../../src/containers/container-errors.js';
+import { ContainerError, DockerUnavailableError } from '../../src/containers/container-errors.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import { ListenError, type Listening } from '../http/server.js';
 import { createContainersListener, type ContainersDependencies } from './containers.js';
 
-/** Between two attempts to listen where containers can reach us, while the engine is out. */
+/** Between two attempts to listen where containers can reach us, while Docker is out. */
 const RETRY_MS = 5_000;
 
 /** The listener for agents cannot be where it was configured. */
@@ -17,7 +17,7 @@ export class AgentsNotServedError extends Error {
 }
 
 /**
- * Serves agents on the engine's bridge. That is there only once the engine is: without one this
+ * Serves agents on Docker's bridge. That is there only once Docker is: without one this
  * goes on trying in the background.
  *
  * @throws AgentsNotServedError when the address is taken.
@@ -63,8 +63,8 @@ export async function serveAgents(
   };
 }
 
-/** Without a wait for an engine that does not answer at all. */
+/** Without a wait for a Docker daemon that does not answer at all. */
 async function bridgeAddress(containers: DockerContainers): Promise<string> {
   if (await containers.available()) return containers.hostAddress();
-  throw new EngineUnavailableError('The container engine does not answer');
+  throw new DockerUnavailableError('The container engine does not answer');
 }

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { freePort } from '../../dev/ports.js';
-import { subnetOf } from '../../src/agents/agent-place.js';
+import { subnetOf } from '../../src/agents/agent-subnet.js';
 import {
   type AgentContainerSpec,
   containerName,
   GATEWAY_PORT,
   STATE_DIRECTORY,
-} from '../../src/containers/agent-container.js';
+} from '../../src/containers/container-spec.js';
 import { containerOptions } from '../../src/containers/container-profile.js';
 import { gatewayReady } from '../../src/containers/gateway-probe.js';
 import {

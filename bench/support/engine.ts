@@ -2,7 +2,7 @@ import path from 'node:path';
 import type Docker from 'dockerode';
 import { obtainDocker } from '../../dev/docker/obtain-docker.js';
 import { StartFailure } from '../../dev/failure.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 
 /** The Docker engine that a benchmark compares on. */
 export interface BenchEngine {
@@ -23,7 +23,7 @@ export async function obtainEngine(
   if (found.host === undefined) throw new StartFailure(found.missing);
   const { own } = found;
   if (own) atEnd(() => own.stop());
-  return { host: found.host, docker: connectEngine(found.host) };
+  return { host: found.host, docker: connectDocker(found.host) };
 }
 
 /** A private /16 of which nothing is in use on the engine, out of 10.128 to 10.191. */

@@ -8,7 +8,7 @@ import {
 } from '../../dev/docker/docker-daemon.js';
 import { unmountWithin } from '../../dev/docker/mounts.js';
 import { poll } from '../../dev/poll.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 import type { BenchEngine } from './engine.js';
 
 /** A Docker engine that a benchmark may kill. */
@@ -19,7 +19,7 @@ export class OwnEngine implements BenchEngine {
 
   constructor(private readonly folder: string) {
     this.host = dockerDaemonPlace(this.dataDir).host;
-    this.docker = connectEngine(this.host);
+    this.docker = connectDocker(this.host);
   }
 
   /** @returns when it answered, in Unix milliseconds. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { containerName } from '../../src/containers/agent-container.js';
-import { connectContainers } from '../../src/containers/engine-of.js';
+import { containerName } from '../../src/containers/container-spec.js';
+import { connectContainers } from '../../src/containers/connect-containers.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import { Client } from './client.js';
 import type { BenchEngine } from './engine.js';

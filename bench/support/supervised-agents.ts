@@ -5,7 +5,7 @@ import { poll } from '../../dev/poll.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { Database } from '../../src/database/database.js';
 import type { AgentRow } from '../../src/database/models.js';
-import { inTurns } from '../../worker/in-turns.js';
+import { forEachLimit } from '../../worker/for-each-limit.js';
 import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../workflows/search-attributes.js';
 import type { superviseAgent } from '../../workflows/supervise-agent-messages.js';
@@ -83,7 +83,7 @@ export class SupervisedAgents {
         ],
       });
     };
-    await inTurns(agents, start);
+    await forEachLimit(agents, start);
     const all = await poll(
       async () => ((await this.countSeen()) === this.rows.length ? true : undefined),
       { timeoutMs: TIMEOUT_MS, everyMs: 500 },
@@ -97,7 +97,7 @@ export class SupervisedAgents {
     const every = Math.max(1, Math.floor(this.rows.length / SAMPLE));
     const sample = this.rows.filter((_, index) => index % every === 0);
     const lengths: number[] = [];
-    await inTurns(sample, async ({ id }) => {
+    await forEachLimit(sample, async ({ id }) => {
       const { historyLength } = await this.client.workflow
         .getHandle(superviseAgentId(id))
         .describe();

@@ -1,14 +1,14 @@
 // Run as a program of its own, so that what builds the image does not stay in the launcher's memory.
 import { loadConfig } from '../../src/config.js';
 import { ImageUnavailableError } from '../../src/containers/container-errors.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 import { ensureAgentImage } from './build-openclaw.js';
 import { DiskFailure } from '../failure.js';
 
 const { dockerHost, agentRuntimeVersion: version, cacheDir } = loadConfig();
 const tell = (message: object) => process.send?.(message);
 try {
-  const docker = connectEngine(dockerHost);
+  const docker = connectDocker(dockerHost);
   const log = (line: string) => tell({ line });
   tell({ image: await ensureAgentImage({ docker, version, cacheDir, log }) });
 } catch (error) {

@@ -135,7 +135,7 @@ export async function readCredentials(
  * All that must not show in what an agent wrote, the longest first: its tokens, and every line of its
  * credentials, also of those that are being replaced.
  */
-export async function readWhatToHide(
+export async function secretsToRedact(
   tenant: TenantDatabase,
   box: SecretBox,
   agentId: string,

@@ -1,4 +1,4 @@
-/** Looks at a time: each is a question to a gateway, and to the engine where it does not answer. */
+/** Looks at a time: each is a question to a gateway, and to Docker where it does not answer. */
 const MAX_LOOKS = 100;
 
 /** How long a look waits for its turn, in milliseconds. */

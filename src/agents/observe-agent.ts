@@ -1,4 +1,4 @@
-import type { ContainerState } from '../containers/agent-container.js';
+import type { ContainerState } from '../containers/container-spec.js';
 import type { DockerContainers } from '../containers/docker-containers.js';
 import { gatewayHealth, type ProbeResult } from '../containers/gateway-probe.js';
 import type { Observation } from './observation.js';
@@ -28,7 +28,7 @@ export async function observeAgent(
 
 /**
  * The same of an agent that was well: as long as its gateway answers, nothing else is asked. That
- * its container ends is heard from the engine.
+ * its container ends is heard from Docker.
  */
 export async function observeHealthyAgent(
   containers: DockerContainers,

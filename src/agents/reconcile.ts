@@ -9,7 +9,7 @@ const CHUNK = 200;
 /** Removed agents of which something is left, in one pass: the rest waits for the next. */
 const MAX_LEFT_OVER = 500;
 
-/** What is on the engine and belongs to no agent that there is. */
+/** What is in Docker and belongs to no agent that there is. */
 export interface Orphans {
   /** Agents whose removal is complete, and of which something is left all the same. */
   readonly removed: readonly string[];
@@ -31,7 +31,7 @@ export class Reconciliation {
    * The agents of the host that should run and do not, and those that run and should not while no
    * operation of theirs is open, a part at a time.
    */
-  async *astray(host: string): AsyncGenerator<AgentRow[]> {
+  async *drifted(host: string): AsyncGenerator<AgentRow[]> {
     const running = await this.containers.running();
     for await (const agents of agentsToRun(this.database, host)) {
       yield agents.filter(({ id }) => !running.has(id));
@@ -49,7 +49,7 @@ export class Reconciliation {
     }
   }
 
-  /** What is left on the engine of agents that are not there. */
+  /** What is left in Docker of agents that are not there. */
   async orphans(): Promise<Orphans> {
     const removed: string[] = [];
     const unknown: string[] = [];

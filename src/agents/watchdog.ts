@@ -18,7 +18,7 @@ export const WATCHDOG_CAUSES = [
   'oom',
   /** The container was killed by a signal that nobody of ours sent. */
   'kill',
-  /** The engine was told to stop the container, and not by us. */
+  /** Docker was told to stop the container, and not by us. */
   'stop',
   /** The container is not there any more. */
   'gone',
@@ -32,7 +32,7 @@ export const WATCHDOG_CAUSES = [
   'repair_failed',
   /** What should run is brought up, and does not answer. */
   'start_failed',
-  /** The engine, or the whole host, is back after it was away. */
+  /** Docker, or the whole host, is back after it was away. */
   'host_returned',
   /** An operation that somebody asked for. */
   'operation',

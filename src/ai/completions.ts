@@ -106,7 +106,7 @@ export class Completions {
     try {
       return await this.#askInTurn(call, ask);
     } catch (error) {
-      meter.giveBack(callId);
+      meter.release(callId);
       throw error;
     }
   }

@@ -1,4 +1,4 @@
-/** Base of what the container engine, or our rules about it, can refuse. */
+/** Base of what Docker, or our rules about it, can refuse. */
 export class ContainerError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -6,8 +6,8 @@ export class ContainerError extends Error {
   }
 }
 
-/** The engine cannot be reached, or did not answer in time. Whether the call took effect is unknown. */
-export class EngineUnavailableError extends ContainerError {}
+/** Docker cannot be reached, or did not answer in time. Whether the call took effect is unknown. */
+export class DockerUnavailableError extends ContainerError {}
 
 /** A container, network or volume has our name and not our labels. It is never touched. */
 export class ForeignContainerError extends ContainerError {
@@ -39,7 +39,7 @@ export class SubnetTakenError extends ContainerError {
   }
 }
 
-/** The image is neither on the engine nor to be had from its registry. */
+/** The image is neither in Docker nor to be had from its registry. */
 export class ImageUnavailableError extends ContainerError {
   constructor(
     readonly image: string,
@@ -63,8 +63,8 @@ export class VolumeMissingError extends ContainerError {
   }
 }
 
-/** The engine answered with an error that has no meaning of its own here. */
-export class EngineRefusedError extends ContainerError {
+/** Docker answered with an error that has no meaning of its own here. */
+export class DockerRefusedError extends ContainerError {
   constructor(
     readonly statusCode: number,
     message: string,

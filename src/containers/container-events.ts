@@ -3,16 +3,16 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { setBounded } from '../bounded-map.js';
-import { EngineRefusedError, EngineUnavailableError } from './container-errors.js';
+import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { type ContainerDeath, DeathCauses } from './death-cause.js';
-import { asContainerError, callEngine } from './engine.js';
-import { type EngineEvent, openEvents, readEvents } from './engine-events.js';
+import { asContainerError, callDocker } from './docker-client.js';
+import { type DockerEvent, openEvents, readEvents } from './docker-events.js';
 
-/** What the engine tells of our containers, and whether it can be heard. */
-export type ContainerNews =
+/** What Docker tells of our containers, and whether it can be heard. */
+export type ContainerEvent =
   | ({ readonly kind: 'death' } & ContainerDeath)
   /**
-   * From here on everything is heard. What ended before may not have been: the engine remembers
+   * From here on everything is heard. What ended before may not have been: Docker remembers
    * few events, and none from before its own start. So whoever hears this looks at what is there.
    */
   | {
@@ -26,26 +26,26 @@ const OPEN_TIMEOUT_MS = 5_000;
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2_000;
 
-/** A connection that broke without a word is noticed by the engine's silence on another one. */
+/** A connection that broke without a word is noticed by Docker's silence on another one. */
 const PING_INTERVAL_MS = 5_000;
 const PING_TIMEOUT_MS = 5_000;
 
 /** Events are stamped before they are put in order: asking again starts this much earlier. */
 const DISORDER_NS = 1_000_000_000n;
 
-/** Events that were heard, lest they are heard again: more than the engine remembers. */
+/** Events that were heard, lest they are heard again: more than Docker remembers. */
 const MAX_HEARD = 1_000;
 
 /**
  * The ends of an installation's containers as they happen, until the signal aborts. A lost
- * connection is taken up again with what happened since, without a gap as far as the engine
+ * connection is taken up again with what happened since, without a gap as far as Docker
  * remembers, and without a repeat.
  */
 export async function* followContainers(
   docker: Docker,
   installation: string,
   signal: AbortSignal,
-): AsyncGenerator<ContainerNews> {
+): AsyncGenerator<ContainerEvent> {
   const position = new Position();
   const causes = new DeathCauses();
   let wasConnected = false;
@@ -64,7 +64,7 @@ export async function* followContainers(
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (!(error instanceof EngineUnavailableError || error instanceof EngineRefusedError))
+      if (!(error instanceof DockerUnavailableError || error instanceof DockerRefusedError))
         throw error;
       if (failures === 0) {
         lostAt = wasConnected ? Date.now() : undefined;
@@ -81,7 +81,7 @@ async function* deathsOf(
   stream: Readable,
   position: Position,
   causes: DeathCauses,
-): AsyncGenerator<ContainerNews> {
+): AsyncGenerator<ContainerEvent> {
   const events = readEvents(stream);
   const hear = () =>
     events.next().catch((error: unknown) => ({ done: true, value: undefined, error }) as const);
@@ -93,7 +93,7 @@ async function* deathsOf(
     } else if (heard.done) {
       for (const death of causes.due()) yield { kind: 'death', ...death };
       if ('error' in heard) throw asContainerError(heard.error);
-      throw new EngineUnavailableError('The container engine ended the stream of its events');
+      throw new DockerUnavailableError('The container engine ended the stream of its events');
     } else {
       next = hear();
       const death = position.isNew(heard.value) ? causes.hear(heard.value) : undefined;
@@ -102,14 +102,14 @@ async function* deathsOf(
   }
 }
 
-/** Breaks the stream when the engine falls silent or the signal aborts. @returns what ends both. */
+/** Breaks the stream when Docker falls silent or the signal aborts. @returns what ends both. */
 function watchConnection(docker: Docker, stream: Readable, signal: AbortSignal): () => void {
   if (stream instanceof IncomingMessage) stream.socket.setKeepAlive(true, PING_INTERVAL_MS);
   const end = () => stream.destroy();
   signal.addEventListener('abort', end, { once: true });
   if (signal.aborted) end();
   const pinging = setInterval(() => {
-    callEngine(PING_TIMEOUT_MS, () => docker.ping()).catch((error: Error) => stream.destroy(error));
+    callDocker(PING_TIMEOUT_MS, () => docker.ping()).catch((error: Error) => stream.destroy(error));
   }, PING_INTERVAL_MS);
   return () => {
     clearInterval(pinging);
@@ -123,7 +123,7 @@ function watchConnection(docker: Docker, stream: Readable, signal: AbortSignal):
 class Position {
   private readonly heard = new Map<string, true>();
   private readonly begin = BigInt(Date.now()) * 1_000_000n;
-  /** The latest event's time: by the engine's clock, which may be another one than this. */
+  /** The latest event's time: by Docker's clock, which may be another one than this. */
   private at: bigint | undefined;
 
   /** Where to go on, in Unix nanoseconds. */
@@ -132,7 +132,7 @@ class Position {
   }
 
   /** Also puts it down as heard. */
-  isNew({ containerId, action, at }: EngineEvent): boolean {
+  isNew({ containerId, action, at }: DockerEvent): boolean {
     const key = `${at} ${action} ${containerId}`;
     if (this.heard.has(key)) return false;
     setBounded(this.heard, key, true, MAX_HEARD);

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import { setBounded } from '../bounded-map.js';
-import type { LogLine } from './agent-container.js';
+import type { LogLine } from './container-spec.js';
 import { ContainerError, InvalidCursorError } from './container-errors.js';
 
-/** An engine's log frame is one line of at most 16 KiB with its time; ten times that is nonsense. */
+/** Docker's log frame is one line of at most 16 KiB with its time; ten times that is nonsense. */
 const MAX_FRAME_BYTES = 160 * 1024;
 
 /**
@@ -121,7 +121,7 @@ async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
   }
 }
 
-/** Takes the engine's multiplexed stream apart: 8 bytes of stream and length, then the payload. */
+/** Takes Docker's multiplexed stream apart: 8 bytes of stream and length, then the payload. */
 async function* frames(stream: Readable) {
   let rest: Buffer = Buffer.alloc(0);
   // A stream without an encoding gives buffers.

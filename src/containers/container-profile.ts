@@ -7,7 +7,7 @@ import {
   LABEL,
   STATE_DIRECTORY,
   volumeName,
-} from './agent-container.js';
+} from './container-spec.js';
 
 const MIB = 1024 * 1024;
 

@@ -6,9 +6,9 @@ import {
   type ContainerSummary,
   LABEL,
   VERSION_LABEL,
-} from './agent-container.js';
+} from './container-spec.js';
 
-/** The engine's way to say "never". */
+/** Docker's way to say "never". */
 const NEVER = '0001-01-01T00:00:00Z';
 
 const STATUSES: readonly ContainerStatus[] = [
@@ -20,11 +20,11 @@ const STATUSES: readonly ContainerStatus[] = [
   'exited',
 ];
 
-/** What the engine tells about a container, in our terms. */
+/** What Docker tells about a container, in our terms. */
 export function containerState(info: Docker.ContainerInspectInfo): ContainerState {
   const { State: state, Config: config } = info;
   const status = containerStatus(state.Status);
-  // The engine calls a container that was stopped unhealthy: a verdict counts while it runs.
+  // Docker calls a container that was stopped unhealthy: a verdict counts while it runs.
   const health = state.Running ? state.Health?.Status : undefined;
   const port = config.Labels[LABEL.port];
   return {

@@ -1,21 +1,21 @@
 import type { DeathCause } from '../agents/watchdog.js';
 import { setBounded } from '../bounded-map.js';
-import type { EngineEvent } from './engine-events.js';
+import type { DockerEvent } from './docker-events.js';
 
-/** The end of an agent's container, as the engine told it. */
+/** The end of an agent's container, as Docker told it. */
 export interface ContainerDeath {
   readonly agentId: string;
   readonly userId: string;
   readonly containerId: string;
   readonly cause: DeathCause;
-  /** Null when the engine does not say it. */
+  /** Null when Docker does not say it. */
   readonly exitCode: number | null;
-  /** Unix milliseconds, by the engine's clock. */
+  /** Unix milliseconds, by Docker's clock. */
   readonly at: number;
 }
 
 /**
- * How long after a death what explains it may come: 300 ms usually, and seconds while the engine is
+ * How long after a death what explains it may come: 300 ms usually, and seconds while Docker is
  * busy. Only a death by somebody's signal, without a stop, is told that much later.
  */
 const STOP_MS = 5_000;
@@ -37,7 +37,7 @@ interface Signalled {
 }
 
 interface Unexplained {
-  readonly death: EngineEvent;
+  readonly death: DockerEvent;
   readonly wasSignalled: boolean;
   /** By this process's clock: a death is told then, explained or not. */
   readonly dueAt: number;
@@ -53,7 +53,7 @@ export class DeathCauses {
   private readonly unexplained = new Map<string, Unexplained>();
 
   /** @returns the death that this event settles. */
-  hear(event: EngineEvent, now = Date.now()): ContainerDeath | undefined {
+  hear(event: DockerEvent, now = Date.now()): ContainerDeath | undefined {
     const { containerId } = event;
     switch (event.action) {
       case 'start':
@@ -91,7 +91,7 @@ export class DeathCauses {
     }
   }
 
-  private die(event: EngineEvent, now: number): ContainerDeath | undefined {
+  private die(event: DockerEvent, now: number): ContainerDeath | undefined {
     const { containerId } = event;
     if (this.outOfMemory.delete(containerId)) {
       this.signalled.delete(containerId);
@@ -119,11 +119,11 @@ export class DeathCauses {
 }
 
 /** Exit codes above 128 are those of signals: 128 and the signal's number. */
-function causeOf({ exitCode }: EngineEvent, wasSignalled: boolean): DeathCause {
+function causeOf({ exitCode }: DockerEvent, wasSignalled: boolean): DeathCause {
   return wasSignalled || (exitCode !== null && exitCode > 128) ? 'kill' : 'exit';
 }
 
-function toDeath(event: EngineEvent, cause: DeathCause): ContainerDeath {
+function toDeath(event: DockerEvent, cause: DeathCause): ContainerDeath {
   const { agentId, userId, containerId, exitCode, at } = event;
   return { agentId, userId, containerId, cause, exitCode, at: Number(at / 1_000_000n) };
 }

@@ -7,15 +7,15 @@ import {
   type LogLine,
   type LogOptions,
   volumeName,
-} from './agent-container.js';
-import { AgentContainers } from './agent-containers.js';
-import { AgentNetworks } from './agent-network.js';
-import { AgentVolumes } from './agent-volume.js';
-import { EngineRefusedError, EngineUnavailableError } from './container-errors.js';
-import { type ContainerNews, followContainers } from './container-events.js';
+} from './container-spec.js';
+import { AgentContainers } from './container-lifecycle.js';
+import { AgentNetworks } from './agent-networks.js';
+import { AgentVolumes } from './agent-volumes.js';
+import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
+import { type ContainerEvent, followContainers } from './container-events.js';
 import { type OpenLog, readLog, resumeLog } from './container-logs.js';
 import { containerState, containerStats } from './container-view.js';
-import { asContainerError, callEngine, connectEngine } from './engine.js';
+import { asContainerError, callDocker, connectDocker } from './docker-client.js';
 import { hostAddress } from './host-address.js';
 import { listContainers, runningAgents } from './list-containers.js';
 import { openLog } from './log-stream.js';
@@ -26,9 +26,9 @@ import { SpareContainers } from './spare-containers.js';
 import { copyThrough } from './volume-copy.js';
 
 export interface DockerContainersOptions {
-  /** As in `DOCKER_HOST`; the engine's usual socket when left out. */
+  /** As in `DOCKER_HOST`; Docker's usual socket when left out. */
   readonly dockerHost?: string | undefined;
-  /** Tells apart installations that share an engine; what belongs to another one is refused. */
+  /** Tells apart installations on one Docker daemon; what belongs to another one is refused. */
   readonly installation?: string | undefined;
   /** Bound for a usual call, in milliseconds. */
   readonly timeoutMs?: number | undefined;
@@ -37,9 +37,9 @@ export interface DockerContainersOptions {
 const AVAILABLE_TIMEOUT_MS = 2_000;
 
 /**
- * The agents' containers, networks and volumes on one Docker engine. Names follow from the agent's
+ * The agents' containers, networks and volumes on one Docker daemon. Names follow from the agent's
  * id, so every method can be called again after a call that was not heard of: it finds what is
- * there. All of them throw EngineUnavailableError when the engine does not answer in time, and
+ * there. All of them throw DockerUnavailableError when Docker does not answer in time, and
  * ForeignContainerError, touching nothing, when a name is taken by what is not ours.
  */
 export class DockerContainers {
@@ -53,10 +53,10 @@ export class DockerContainers {
   private readonly timeoutMs: number;
 
   constructor(options: DockerContainersOptions = {}) {
-    const docker = connectEngine(options.dockerHost);
+    const docker = connectDocker(options.dockerHost);
     const installation = options.installation ?? 'default';
     const timeoutMs = options.timeoutMs ?? 30_000;
-    const engineIsLocal = !/^(tcp|https?):/.test(options.dockerHost ?? '');
+    const dockerIsLocal = !/^(tcp|https?):/.test(options.dockerHost ?? '');
     this.docker = docker;
     this.installation = installation;
     this.timeoutMs = timeoutMs;
@@ -67,17 +67,17 @@ export class DockerContainers {
     this.containers = new AgentContainers(docker, this.named, this.networks, {
       installation,
       timeoutMs,
-      engineIsLocal,
+      dockerIsLocal,
     });
   }
 
-  /** Whether the engine answers, within 2 s. */
+  /** Whether Docker answers, within 2 s. */
   async available(): Promise<boolean> {
     try {
-      await callEngine(AVAILABLE_TIMEOUT_MS, () => this.docker.ping());
+      await callDocker(AVAILABLE_TIMEOUT_MS, () => this.docker.ping());
       return true;
     } catch (error) {
-      if (error instanceof EngineUnavailableError || error instanceof EngineRefusedError)
+      if (error instanceof DockerUnavailableError || error instanceof DockerRefusedError)
         return false;
       throw error;
     }
@@ -89,7 +89,7 @@ export class DockerContainers {
   }
 
   /**
-   * The image as it is on the engine, or else pulled.
+   * The image as it is in Docker, or else pulled.
    *
    * @throws ImageUnavailableError
    */
@@ -111,7 +111,7 @@ export class DockerContainers {
    * Adopts or creates the agent's container, on its network and volume. One that was made from
    * another specification is replaced. Puts `spec.files` in place unless it runs.
    *
-   * @throws ImageUnavailableError when the image is not on the engine.
+   * @throws ImageUnavailableError when the image is not on Docker.
    */
   ensureContainer(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
     return this.containers.ensure(spec);
@@ -198,11 +198,11 @@ export class DockerContainers {
     await this.spares.removeCopiers(agentId);
   }
 
-  /** What the container uses; takes the engine a second or two. @throws ContainerMissingError */
+  /** What the container uses; takes Docker a second or two. @throws ContainerMissingError */
   async stats(agentId: string): Promise<ContainerStats> {
     const { Id: id } = await this.named.get(agentId);
     return containerStats(
-      await callEngine(this.timeoutMs, () => this.docker.getContainer(id).stats({ stream: false })),
+      await callDocker(this.timeoutMs, () => this.docker.getContainer(id).stats({ stream: false })),
     );
   }
 
@@ -235,13 +235,13 @@ export class DockerContainers {
     return runningAgents(this.docker, this.installation, this.timeoutMs);
   }
 
-  /** Ids of the agents of which this installation has anything on the engine. */
+  /** Ids of the agents of which this installation has anything in Docker. */
   owners(): Promise<ReadonlySet<string>> {
     return resourceOwners(this.docker, this.installation, this.timeoutMs);
   }
 
   /** The ends of this installation's containers as they happen, until the signal aborts. */
-  news(signal: AbortSignal): AsyncGenerator<ContainerNews> {
+  events(signal: AbortSignal): AsyncGenerator<ContainerEvent> {
     return followContainers(this.docker, this.installation, signal);
   }
 }

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
-import { containerName, type ContainerSummary, LABEL } from './agent-container.js';
+import { containerName, type ContainerSummary, LABEL } from './container-spec.js';
 import { containerSummary } from './container-view.js';
-import { callEngine } from './engine.js';
+import { callDocker } from './docker-client.js';
 
 /** The container of every agent of an installation; none of those kept beside it. */
 export async function listContainers(
@@ -10,7 +10,7 @@ export async function listContainers(
   timeoutMs: number,
 ): Promise<ContainerSummary[]> {
   const filters = { label: [`${LABEL.installation}=${installation}`] };
-  const containers = await callEngine(timeoutMs, (abortSignal) =>
+  const containers = await callDocker(timeoutMs, (abortSignal) =>
     docker.listContainers({ all: true, filters, abortSignal }),
   );
   return containers.filter(isAgents).map(containerSummary);
@@ -23,7 +23,7 @@ export async function runningAgents(
   timeoutMs: number,
 ): Promise<ReadonlySet<string>> {
   const filters = { label: [`${LABEL.installation}=${installation}`], status: ['running'] };
-  const containers = await callEngine(timeoutMs, (abortSignal) =>
+  const containers = await callDocker(timeoutMs, (abortSignal) =>
     docker.listContainers({ filters, abortSignal }),
   );
   return new Set(

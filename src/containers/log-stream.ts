@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import type { LogRange } from './container-logs.js';
-import { callEngine } from './engine.js';
+import { callDocker } from './docker-client.js';
 
 /**
- * Opens a container's log as the engine's multiplexed stream. Not through `container.logs`, which
+ * Opens a container's log as Docker's multiplexed stream. Not through `container.logs`, which
  * reads all of a log that it does not follow into memory.
  */
 export function openLog(
@@ -33,7 +33,7 @@ export function openLog(
     ...(signal ? { abortSignal: signal } : {}),
   };
   const modem = docker.modem;
-  return callEngine(
+  return callDocker(
     timeoutMs,
     () =>
       new Promise<Readable>((resolve, reject) => {

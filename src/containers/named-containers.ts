@@ -1,13 +1,13 @@
 import type Docker from 'dockerode';
-import { containerName, STATE_DIRECTORY } from './agent-container.js';
+import { containerName, STATE_DIRECTORY } from './container-spec.js';
 import {
   ContainerMissingError,
-  EngineRefusedError,
+  DockerRefusedError,
   ForeignContainerError,
   ImageUnavailableError,
 } from './container-errors.js';
 import { isOurs } from './container-profile.js';
-import { callEngine, callEngineUnless } from './engine.js';
+import { callDocker, callDockerUnless } from './docker-client.js';
 import { stateArchive } from './state-archive.js';
 
 /** One installation's containers, by their names. What has such a name and is not ours is refused. */
@@ -23,7 +23,7 @@ export class NamedContainers {
     agentId: string,
     name = containerName(agentId),
   ): Promise<Docker.ContainerInspectInfo | undefined> {
-    const found = await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
+    const found = await callDockerUnless([404], this.timeoutMs, (abortSignal) =>
       this.docker.getContainer(name).inspect({ abortSignal }),
     );
     if (found && !isOurs(found.Config.Labels, agentId, this.installation)) {
@@ -41,16 +41,16 @@ export class NamedContainers {
 
   /**
    * @returns its id.
-   * @throws ImageUnavailableError, EngineRefusedError with 409 when the name is taken.
+   * @throws ImageUnavailableError, DockerRefusedError with 409 when the name is taken.
    */
   async create(options: Docker.ContainerCreateOptions): Promise<string> {
     try {
-      const { id } = await callEngine(this.timeoutMs, (abortSignal) =>
+      const { id } = await callDocker(this.timeoutMs, (abortSignal) =>
         this.docker.createContainer({ ...options, abortSignal }),
       );
       return id;
     } catch (error) {
-      if (error instanceof EngineRefusedError && error.statusCode === 404) {
+      if (error instanceof DockerRefusedError && error.statusCode === 404) {
         throw new ImageUnavailableError(options.Image ?? '', { cause: error });
       }
       throw error;
@@ -61,7 +61,7 @@ export class NamedContainers {
   async putFiles(id: string, files: Readonly<Record<string, string>>): Promise<void> {
     if (Object.keys(files).length === 0) return;
     const archive = await stateArchive(files);
-    await callEngine(this.timeoutMs, (abortSignal) =>
+    await callDocker(this.timeoutMs, (abortSignal) =>
       this.docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, abortSignal }),
     );
   }

@@ -1,4 +1,4 @@
-import { GATEWAY_PORT, STATE_DIRECTORY } from './agent-container.js';
+import { GATEWAY_PORT, STATE_DIRECTORY } from './container-spec.js';
 
 /** Where OpenClaw keeps its state, relative to the state volume. */
 const STATE_FOLDER = '.openclaw';

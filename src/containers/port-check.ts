@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import type { EngineRefusedError } from './container-errors.js';
+import type { DockerRefusedError } from './container-errors.js';
 
 /** Whether a listener of this process could have the loopback port now. */
 export function isLoopbackPortFree(port: number): Promise<boolean> {
@@ -18,9 +18,9 @@ export function isLoopbackPortFree(port: number): Promise<boolean> {
 }
 
 /**
- * Whether the engine says that a start failed for its port. It has no code for this, only text: so
- * this is asked last, of an engine elsewhere, where no look at the port itself is possible.
+ * Whether Docker says that a start failed for its port. It has no code for this, only text: so
+ * this is asked last, of a Docker daemon elsewhere, where no look at the port itself is possible.
  */
-export function saysPortTaken(error: EngineRefusedError): boolean {
+export function saysPortTaken(error: DockerRefusedError): boolean {
   return /port is already allocated|address already in use/.test(error.message);
 }

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
-import { LABEL } from './agent-container.js';
-import { callEngine } from './engine.js';
+import { LABEL } from './container-spec.js';
+import { callDocker } from './docker-client.js';
 
 /** Ids of the agents that have a container, a network or a volume of this installation. */
 export async function resourceOwners(
@@ -10,11 +10,11 @@ export async function resourceOwners(
 ): Promise<ReadonlySet<string>> {
   const filters = JSON.stringify({ label: [`${LABEL.installation}=${installation}`] });
   const [containers, networks, { Volumes: volumes }] = await Promise.all([
-    callEngine(timeoutMs, (abortSignal) =>
+    callDocker(timeoutMs, (abortSignal) =>
       docker.listContainers({ all: true, filters, abortSignal }),
     ),
-    callEngine(timeoutMs, (abortSignal) => docker.listNetworks({ filters, abortSignal })),
-    callEngine(timeoutMs, (abortSignal) => docker.listVolumes({ filters, abortSignal })),
+    callDocker(timeoutMs, (abortSignal) => docker.listNetworks({ filters, abortSignal })),
+    callDocker(timeoutMs, (abortSignal) => docker.listVolumes({ filters, abortSignal })),
   ]);
   const owned = [...containers, ...networks, ...(volumes ?? [])];
   return new Set(owned.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []));

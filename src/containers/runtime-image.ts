@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
-import { VERSION_LABEL } from './agent-container.js';
-import { EngineRefusedError, ImageUnavailableError } from './container-errors.js';
-import { asContainerError, callEngineUnless } from './engine.js';
+import { VERSION_LABEL } from './container-spec.js';
+import { DockerRefusedError, ImageUnavailableError } from './container-errors.js';
+import { asContainerError, callDockerUnless } from './docker-client.js';
 
 /** A registry that says nothing for so long is not going to. */
 const SILENCE_MS = 60_000;
@@ -21,7 +21,7 @@ export interface PullOptions {
 }
 
 /**
- * The image as it is on the engine, or else pulled.
+ * The image as it is in Docker, or else pulled.
  *
  * @throws ImageUnavailableError
  */
@@ -39,13 +39,13 @@ export async function ensureImage(
   return pulled;
 }
 
-/** The image as it is on the engine, if it is. */
+/** The image as it is in Docker, if it is. */
 async function findImage(
   docker: Docker,
   image: string,
   timeoutMs: number,
 ): Promise<RuntimeImage | undefined> {
-  const found = await callEngineUnless([404], timeoutMs, () => docker.getImage(image).inspect());
+  const found = await callDockerUnless([404], timeoutMs, () => docker.getImage(image).inspect());
   return found && { id: found.Id, version: found.Config.Labels?.[VERSION_LABEL] };
 }
 
@@ -55,7 +55,7 @@ async function findImage(
  * @throws ImageUnavailableError when the registry does not have it or does not answer.
  */
 export async function pullImage(docker: Docker, image: string, options: PullOptions = {}) {
-  // Without a tag the engine would pull all of them.
+  // Without a tag Docker would pull all of them.
   const reference = /[:@][^/]*$/.test(image) ? image : `${image}:latest`;
   const silence = new AbortController();
   const signal = options.signal
@@ -75,9 +75,9 @@ export async function pullImage(docker: Docker, image: string, options: PullOpti
   } catch (error) {
     options.signal?.throwIfAborted();
     const cause = asContainerError(error);
-    // An engine that answers with a status, or is silent, waits for the registry in vain.
+    // A Docker daemon that answers with a status, or is silent, waits for the registry in vain.
     if (
-      cause instanceof EngineRefusedError ||
+      cause instanceof DockerRefusedError ||
       cause instanceof PullFailure ||
       silence.signal.aborted
     ) {

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
-import { type AgentContainerSpec, containerName } from './agent-container.js';
+import { type AgentContainerSpec, containerName } from './container-spec.js';
 import { ownershipLabels } from './container-profile.js';
-import { callEngine, callEngineUnless } from './engine.js';
+import { callDocker, callDockerUnless } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
 import { copyBind } from './volume-copy.js';
 
@@ -14,7 +14,7 @@ const copyNames = (agentId: string) => ({
   to: `${containerName(agentId)}-copy-to`,
 });
 
-/** What an agent has on the engine beside its container: for a while, or left by a killed worker. */
+/** What an agent has in Docker beside its container: for a while, or left by a killed worker. */
 export class SpareContainers {
   constructor(
     private readonly docker: Docker,
@@ -80,13 +80,13 @@ export class SpareContainers {
   private async remove(agentId: string, name: string): Promise<void> {
     const found = await this.named.find(agentId, name);
     if (!found) return;
-    await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
+    await callDockerUnless([404], this.timeoutMs, (abortSignal) =>
       this.docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
     );
   }
 
   private async rename(container: Docker.ContainerInspectInfo, name: string): Promise<void> {
-    await callEngine(this.timeoutMs, (abortSignal) =>
+    await callDocker(this.timeoutMs, (abortSignal) =>
       this.docker.getContainer(container.Id).rename({ name, abortSignal }),
     );
   }

@@ -21,7 +21,7 @@ export async function stateArchive(files: Readonly<Record<string, string>>): Pro
   return buffer(archive);
 }
 
-/** Every folder on the way, parents first: one that the engine had to make would be root's. */
+/** Every folder on the way, parents first: one that Docker had to make would be root's. */
 function parentDirectories(names: readonly string[]): string[] {
   const directories = new Set<string>();
   for (const name of names) {

@@ -1,9 +1,9 @@
 import { PassThrough, pipeline } from 'node:stream';
 import type Docker from 'dockerode';
-import { EngineUnavailableError } from './container-errors.js';
-import { asContainerError } from './engine.js';
+import { DockerUnavailableError } from './container-errors.js';
+import { asContainerError } from './docker-client.js';
 
-/** An engine that moves nothing for so long is not going to. */
+/** A Docker daemon that moves nothing for so long is not going to. */
 const SILENCE_MS = 60_000;
 
 /** Where the containers by which a volume is copied have theirs. */
@@ -14,10 +14,10 @@ export const copyBind = (volume: string): string => `${volume}:/${STATE}:nocopy`
 
 /**
  * Streams all of one container's volume into the other's, with owners, modes, times and links, as
- * fast as the engine takes it. Neither needs to run. Two containers, because the engine locks one
+ * fast as Docker takes it. Neither needs to run. Two containers, because Docker locks one
  * for as long as it is read.
  *
- * @throws EngineUnavailableError when nothing moves for a minute, EngineRefusedError
+ * @throws DockerUnavailableError when nothing moves for a minute, DockerRefusedError
  */
 export async function copyThrough(
   from: Docker.Container,
@@ -37,7 +37,7 @@ export async function copyThrough(
     clearTimeout(timer);
     timer = setTimeout(endSilence, SILENCE_MS);
   });
-  meter.pause(); // until the engine takes it
+  meter.pause(); // until Docker takes it
   try {
     // From above, so that owner and mode of the folder itself come along.
     const archive = await from.getArchive({ path: `/${STATE}`, abortSignal });
@@ -46,7 +46,7 @@ export async function copyThrough(
   } catch (error) {
     cancelled?.throwIfAborted();
     if (isSilent) {
-      throw new EngineUnavailableError(`The container engine copied nothing for ${SILENCE_MS} ms`);
+      throw new DockerUnavailableError(`The container engine copied nothing for ${SILENCE_MS} ms`);
     }
     throw asContainerError(error);
   } finally {

@@ -27,7 +27,7 @@ export function freePlaces({ capacity, agents }: Pick<HostLoad, 'capacity' | 'ag
 }
 
 /** The host for the next agent: the ready one with most places left, the first by id of several. */
-export function roomiest(hosts: readonly HostLoad[]): HostLoad | undefined {
+export function leastLoaded(hosts: readonly HostLoad[]): HostLoad | undefined {
   return hosts
     .filter((host) => statusOf(host) === 'ready' && freePlaces(host) > 0)
     .toSorted((a, b) => freePlaces(b) - freePlaces(a) || (a.id < b.id ? -1 : 1))[0];

@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { lockUntilEnd } from '../database/transaction-sql.js';
 import { UnavailableError } from '../errors.js';
-import { roomiest, type HostLoad } from './host-status.js';
+import { leastLoaded, type HostLoad } from './host-status.js';
 import { hostLoads } from './hosts.js';
 
 /**
@@ -14,7 +14,7 @@ import { hostLoads } from './hosts.js';
 export async function placeAgent(transaction: Transaction): Promise<string> {
   await lockUntilEnd(transaction, 'hosts');
   const hosts = await hostLoads(transaction);
-  const host = roomiest(hosts);
+  const host = leastLoaded(hosts);
   if (!host) throw new UnavailableError(whyNone(hosts));
   return host.id;
 }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { LogLine } from '../containers/agent-container.js';
+import type { LogLine } from '../containers/container-spec.js';
 import { cursorOfNow } from '../containers/container-logs.js';
 import type { DockerContainers } from '../containers/docker-containers.js';
 import { ContainerMissingError } from '../containers/container-errors.js';
 import { TooManyRequestsError } from '../errors.js';
 
-/** Streams of one process at a time: each holds a connection to the engine. */
+/** Streams of one process at a time: each holds a connection to Docker. */
 const MAX_STREAMS = 200;
 
 export interface OpenStream {
@@ -42,7 +42,7 @@ export class LiveLogs {
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
     if (this.open.size >= MAX_STREAMS) throw new TooManyRequestsError('Too many log streams');
     const stop = new AbortController();
-    // From the moment it was asked for, not from when the engine has been reached.
+    // From the moment it was asked for, not from when Docker has been reached.
     const since = options.since ?? cursorOfNow();
     const stream = { streamId: randomUUID(), agentId, startedAt: new Date().toISOString() };
     this.open.set(stream.streamId, { ...stream, stop });

@@ -59,7 +59,7 @@ export class Meter {
   }
 
   /**
-   * Holds what a call may use. Whoever calls this then calls `record` or `giveBack`.
+   * Holds what a call may use. Whoever calls this then calls `record` or `release`.
    *
    * @throws QuotaExceededError; UnavailableError when usage cannot be recorded.
    */
@@ -89,8 +89,8 @@ export class Meter {
   }
 
   /** The call came to nothing: what was held for it is free. */
-  giveBack(callId: string): void {
-    this.#quota.giveBack(callId);
+  release(callId: string): void {
+    this.#quota.release(callId);
     this.#write();
   }
 

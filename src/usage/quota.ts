@@ -119,7 +119,7 @@ export class Quota {
   }
 
   /** The call came to nothing: what it held may be another one's. */
-  giveBack(callId: string): void {
+  release(callId: string): void {
     this.#end(callId, 'unused');
   }
 
@@ -172,7 +172,7 @@ export class Quota {
       // A call that finds nothing ahead asks for itself, and is told what is wrong.
     }
     this.#refilling.delete(claim.userId);
-    this.giveBack(callId);
+    this.release(callId);
   }
 
   #takePart({ callId, userId, tokens, limit }: LimitedClaim): boolean {
@@ -211,7 +211,7 @@ export class Quota {
       );
     } catch (error) {
       // All of them fail together.
-      for (const { callId } of held) this.giveBack(callId);
+      for (const { callId } of held) this.release(callId);
       throw error;
     }
   }

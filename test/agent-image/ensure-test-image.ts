@@ -28,7 +28,7 @@ const INSTRUCTIONS = [
 /**
  * The tests' own agent image: Node and `server.mjs`, and nothing else where this is Linux.
  *
- * @returns its tag on the engine.
+ * @returns its tag on Docker.
  */
 export async function ensureTestImage(docker: Docker): Promise<string> {
   const server = await readFile(SERVER, 'utf8');

@@ -26,7 +26,7 @@ afterAll(() => platform?.close());
 
 const { act, setCredential, look } = actionsOn(() => ({ platform, ada, agentId }));
 
-/** What the container was given, by the engine's own account. */
+/** What the container was given, by Docker's own account. */
 async function environment(id = agentId): Promise<Record<string, string>> {
   const { Config } = await platform.docker.getContainer(`agent-${id}`).inspect();
   return Object.fromEntries(Config.Env.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));

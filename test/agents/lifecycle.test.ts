@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CONFIG_FILE } from '../../src/containers/openclaw-config.js';
-import { STATE_DIRECTORY, containerName } from '../../src/containers/agent-container.js';
+import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
 import { until } from '../support/docker.js';
 import {
   TEMPORAL_UI,
@@ -24,7 +24,7 @@ const act = (id: string, action: string, query = '') =>
   platform.backend(ada, 'POST', `/api/agents/${id}/${action}${query}`);
 const operationsOf = async (id: string) =>
   (await platform.backend(ada, 'GET', `/api/agents/${id}/operations`)).body.operations;
-const engineContainer = (id: string) => platform.docker.getContainer(containerName(id));
+const dockerContainer = (id: string) => platform.docker.getContainer(containerName(id));
 
 /** Deletes the agent and waits until nothing is left of it. */
 async function deleteWholly(id: string): Promise<void> {
@@ -284,5 +284,5 @@ describe('deletion', () => {
 /** The runtime's configuration file inside the container, as it stands in its archive. */
 async function configIn(id: string): Promise<string> {
   const path = `${STATE_DIRECTORY}/${CONFIG_FILE}`;
-  return text(await engineContainer(id).getArchive({ path }));
+  return text(await dockerContainer(id).getArchive({ path }));
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Reconciliation } from '../../src/agents/reconcile.js';
-import { containerName, LABEL } from '../../src/containers/agent-container.js';
+import { containerName, LABEL } from '../../src/containers/container-spec.js';
 import { scheduleReconciliation } from '../../temporal/reconcile-schedule.js';
 import { reconcileHostId } from '../../workflows/ids.js';
 import type { HostReconciled } from '../../workflows/reconcile-host.js';
@@ -46,14 +46,14 @@ async function removedAgent(): Promise<string> {
 
 test('what does not run as it should is found, and its supervisor told', async () => {
   const { agentHost } = on.config;
-  const [fine, down, gone, looping, astray] = await Promise.all(
+  const [fine, down, gone, looping, drifted] = await Promise.all(
     Array.from({ length: 5 }, () => on.runningAgent(user)),
   );
-  const stopped = await on.backend(user, 'POST', `/api/agents/${astray}/stop?wait=30`);
+  const stopped = await on.backend(user, 'POST', `/api/agents/${drifted}/stop?wait=30`);
   expect(stopped.body.status).toBe('succeeded');
   await on.stopWorkers();
   try {
-    await on.docker.getContainer(containerName(astray ?? '')).start();
+    await on.docker.getContainer(containerName(drifted ?? '')).start();
     await on.docker.getContainer(containerName(down ?? '')).kill();
     await on.docker.getContainer(containerName(looping ?? '')).kill();
     await on.containers.removeContainer(gone ?? '');
@@ -62,18 +62,18 @@ test('what does not run as it should is found, and its supervisor told', async (
     );
     const found: string[] = [];
     const reconciliation = new Reconciliation(on.db, on.containers);
-    for await (const agents of reconciliation.astray(agentHost)) {
+    for await (const agents of reconciliation.drifted(agentHost)) {
       found.push(...agents.map(({ id }) => id));
     }
-    expect(found.sort()).toEqual([down, gone, astray].sort());
+    expect(found.sort()).toEqual([down, gone, drifted].sort());
     expect(found).not.toContain(fine);
-    for await (const agents of reconciliation.astray('another-host')) expect(agents).toEqual([]);
+    for await (const agents of reconciliation.drifted('another-host')) expect(agents).toEqual([]);
   } finally {
     await on.startWorkers();
   }
   // One that runs and should not is up to its supervisor, as everything is.
   await scheduleReconciliation(on.temporal.client, agentHost);
-  const told = () => toldBySignal(on.temporal.client, astray ?? '', 'checkNow');
+  const told = () => toldBySignal(on.temporal.client, drifted ?? '', 'checkNow');
   await until(async () => (await told()).length > 0, 60_000);
   await on.temporal.client.schedule.getHandle(reconcileHostId(agentHost)).delete();
 });

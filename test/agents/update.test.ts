@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { STATE_DIRECTORY, containerName } from '../../src/containers/agent-container.js';
+import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
 import { varyTestImage } from '../agent-image/vary-test-image.js';
 import { until } from '../support/docker.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
@@ -46,7 +46,7 @@ const recall = (id: string): Promise<string> =>
      process.stdout.write(fs.existsSync(file) ? fs.readFileSync(file) : 'nothing')`,
   );
 
-/** Of each kind of thing on the engine, how many the agent has. */
+/** Of each kind of thing in Docker, how many the agent has. */
 async function holdings(id: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const name of await platform.resourcesOf(id)) {

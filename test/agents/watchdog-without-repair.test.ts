@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { containerName } from '../../src/containers/agent-container.js';
+import { containerName } from '../../src/containers/container-spec.js';
 import { until } from '../support/docker.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { phaseBecomes, shownBy, type Shown } from '../support/watchdog.js';

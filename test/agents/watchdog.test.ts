@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { supervisedOf } from '../../temporal/supervised.js';
-import { containerName } from '../../src/containers/agent-container.js';
+import { containerName } from '../../src/containers/container-spec.js';
 import { scheduleReconciliation } from '../../temporal/reconcile-schedule.js';
 import { reconcileHostId } from '../../workflows/ids.js';
 import {
@@ -98,7 +98,7 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
       if (kill === 3) break;
       // Does not count as an end to the crashes, and spares the repair's pauses.
       await shown.becomes(id, 'repairing');
-      await on.supervisors.engineReturned(await supervised(id), { awayFrom: Date.now() });
+      await on.supervisors.dockerReturned(await supervised(id), { awayFrom: Date.now() });
       await shown.becomes(id, 'running');
     }
     await shown.becomes(id, 'crash_loop');
@@ -124,7 +124,7 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
 
     // Neither a look nor the engine's return brings it back: an operator does.
     await on.supervisors.checkNow(await supervised(id));
-    await on.supervisors.engineReturned(await supervised(id), { awayFrom: Date.now() });
+    await on.supervisors.dockerReturned(await supervised(id), { awayFrom: Date.now() });
     const repair = await on.backend(user, 'POST', `/api/agents/${id}/repair?wait=60`);
     expect(repair.body).toMatchObject({ operation: 'repair', status: 'succeeded', error: null });
     expect((await shown.life(id)).slice(-4)).toEqual([

@@ -39,7 +39,7 @@ test('hosts are listed with what is on them', async () => {
   expect(detail.body.host).toBe('here');
 });
 
-test('a host that is silent, and one without its engine, are shown as such', async () => {
+test('a host that is silent, and one without its Docker, are shown as such', async () => {
   const other = { capacity: 50, ports: { first: 19_100, last: 19_199 } };
   await reportHost(platform.db, { ...other, id: 'mute', engineAvailable: true });
   await platform.asOwner(

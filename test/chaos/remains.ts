@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { LABEL } from '../../src/containers/agent-container.js';
+import { LABEL } from '../../src/containers/container-spec.js';
 import { isPortFree } from '../../dev/ports.js';
 import type { Site } from './site.js';
 

@@ -1,6 +1,6 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import type Docker from 'dockerode';
-import { containerName, LABEL } from '../../src/containers/agent-container.js';
+import { containerName, LABEL } from '../../src/containers/container-spec.js';
 import type { AgentRow, DesiredState, OperationRow } from '../../src/database/models.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import type { OperationName } from './plan.js';

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { DeathCauses } from '../../src/containers/death-cause.js';
-import type { EngineEvent } from '../../src/containers/engine-events.js';
+import type { DockerEvent } from '../../src/containers/docker-events.js';
 
 const SECOND = 1_000_000_000n;
 
-const event = (action: EngineEvent['action'], more: Partial<EngineEvent> = {}): EngineEvent => ({
+const event = (action: DockerEvent['action'], more: Partial<DockerEvent> = {}): DockerEvent => ({
   action,
   containerId: 'c',
   agentId: 'a',

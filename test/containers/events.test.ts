@@ -1,20 +1,20 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { containerName, LABEL } from '../../src/containers/agent-container.js';
-import type { ContainerNews } from '../../src/containers/container-events.js';
+import { containerName, LABEL } from '../../src/containers/container-spec.js';
+import type { ContainerEvent } from '../../src/containers/container-events.js';
 import { DockerContainers } from '../../src/containers/docker-containers.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
-import { type EngineProxy, startEngineProxy } from '../support/engine-proxy.js';
+import { type DockerProxy, startDockerProxy } from '../support/docker-proxy.js';
 
-const engine = testDocker();
-const { docker, installation } = engine;
+const fixture = testDocker();
+const { docker, installation } = fixture;
 let image: string;
-let proxy: EngineProxy;
-let following: { news: ContainerNews[]; end: () => Promise<void> } | undefined;
+let proxy: DockerProxy;
+let following: { events: ContainerEvent[]; end: () => Promise<void> } | undefined;
 
 beforeAll(async () => {
   image = await ensureTestImage(docker);
-  proxy = await startEngineProxy();
+  proxy = await startDockerProxy();
 }, 60_000);
 afterEach(async () => {
   await following?.end();
@@ -22,19 +22,19 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await proxy.close();
-  await engine.close();
+  await fixture.close();
 });
 
-/** Follows the engine through the proxy, and returns once it is heard. */
+/** Follows Docker through the proxy, and returns once it is heard. */
 async function follow() {
   const containers = new DockerContainers({ dockerHost: proxy.host, installation });
   const ending = new AbortController();
-  const news: ContainerNews[] = [];
+  const events: ContainerEvent[] = [];
   const running = (async () => {
-    for await (const each of containers.news(ending.signal)) news.push(each);
+    for await (const each of containers.events(ending.signal)) events.push(each);
   })();
   following = {
-    news,
+    events,
     async end() {
       ending.abort();
       await running;
@@ -43,8 +43,10 @@ async function follow() {
   await connected(1);
 }
 
-const ofKind = <K extends ContainerNews['kind']>(kind: K) =>
-  (following?.news ?? []).filter((each): each is ContainerNews & { kind: K } => each.kind === kind);
+const ofKind = <K extends ContainerEvent['kind']>(kind: K) =>
+  (following?.events ?? []).filter(
+    (each): each is ContainerEvent & { kind: K } => each.kind === kind,
+  );
 const connected = (times: number) =>
   until(() => Promise.resolve(ofKind('connected').length === times), 30_000);
 const deathOf = (agentId: string) =>
@@ -52,7 +54,7 @@ const deathOf = (agentId: string) =>
 
 /** An agent's container that runs `code`, or else the image's own program. */
 async function run(code?: string, memoryMib?: number) {
-  const { agentId, labels } = await engine.spec({ image });
+  const { agentId, labels } = await fixture.spec({ image });
   const container = await docker.createContainer({
     name: containerName(agentId),
     Image: image,
@@ -123,7 +125,7 @@ it('tells of no container of another name, installation or owner', async () => {
     const container = await docker.createContainer({
       ...(name !== undefined && { name }),
       Image: image,
-      Labels: { ...engine.labels, ...labels },
+      Labels: { ...fixture.labels, ...labels },
       Cmd: ['node', '-e', ''],
     });
     await container.start();
@@ -169,7 +171,7 @@ it('notices that a connection is dead although nobody said so', async () => {
   expect(await deathOf(agentId)).toMatchObject({ cause: 'kill' });
 });
 
-it('ends when it is told to, also while the engine is away', async () => {
+it('ends when it is told to, also while Docker is away', async () => {
   await follow();
   proxy.cut();
   await until(() => Promise.resolve(ofKind('lost').length === 1));

@@ -5,10 +5,10 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type AgentContainerSpec, containerName } from '../../src/containers/agent-container.js';
+import { type AgentContainerSpec, containerName } from '../../src/containers/container-spec.js';
 import {
   ContainerMissingError,
-  EngineUnavailableError,
+  DockerUnavailableError,
   ForeignContainerError,
   ImageUnavailableError,
   PortTakenError,
@@ -19,14 +19,14 @@ import { gatewayReady } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
 
-const engine = testDocker();
-const { containers, docker } = engine;
+const fixture = testDocker();
+const { containers, docker } = fixture;
 let image: string;
 
 beforeAll(async () => {
   image = await ensureTestImage(docker);
 }, 60_000);
-afterAll(() => engine.close());
+afterAll(() => fixture.close());
 
 async function ensure(spec: AgentContainerSpec) {
   await containers.ensureNetwork(spec);
@@ -35,7 +35,7 @@ async function ensure(spec: AgentContainerSpec) {
 }
 
 it('adopts what is there when it is asked again', async () => {
-  const spec = await engine.spec({ image });
+  const spec = await fixture.spec({ image });
   const first = await ensure(spec);
   expect(first.created).toBe(true);
   expect(await ensure(spec)).toEqual({ id: first.id, created: false });
@@ -46,7 +46,7 @@ it('adopts what is there when it is asked again', async () => {
 });
 
 it('makes one of each for any number of calls at once', async () => {
-  const spec = await engine.spec({ image });
+  const spec = await fixture.spec({ image });
   const five = [1, 2, 3, 4, 5];
   await Promise.all(five.map(() => containers.ensureNetwork(spec)));
   await Promise.all(five.map(() => containers.ensureVolume(spec)));
@@ -59,7 +59,7 @@ it('makes one of each for any number of calls at once', async () => {
 });
 
 it('replaces a container that was made from another specification, and keeps its state', async () => {
-  const spec = await engine.spec({ image, files: { 'notes/kept.txt': 'kept' } });
+  const spec = await fixture.spec({ image, files: { 'notes/kept.txt': 'kept' } });
   const first = await ensure(spec);
   await containers.start(spec.agentId);
   const second = await ensure({ ...spec, env: { ANSWER_DELAY_MS: '1' }, files: {} });
@@ -72,7 +72,7 @@ it('replaces a container that was made from another specification, and keeps its
 });
 
 it('takes a container up again whose network was made anew', async () => {
-  const spec = await engine.spec({ image });
+  const spec = await fixture.spec({ image });
   await ensure(spec);
   await containers.start(spec.agentId);
   await containers.stop(spec.agentId, 1);
@@ -83,7 +83,7 @@ it('takes a container up again whose network was made anew', async () => {
 });
 
 it("writes files that only the runtime's user can read, in folders it can write to", async () => {
-  const spec = await engine.spec({ image, files: { 'a/b/secret.json': '{"k":"ü"}' } });
+  const spec = await fixture.spec({ image, files: { 'a/b/secret.json': '{"k":"ü"}' } });
   await ensure(spec);
   await containers.start(spec.agentId);
   const file = '/home/node/a/b/secret.json';
@@ -100,9 +100,9 @@ it("writes files that only the runtime's user can read, in folders it can write 
 });
 
 it('refuses a container, a network and a volume that are not its own, and leaves them', async () => {
-  const spec = await engine.spec({ image });
+  const spec = await fixture.spec({ image });
   const name = containerName(spec.agentId);
-  const Labels = engine.labels;
+  const Labels = fixture.labels;
   const network = await docker.createNetwork({ Name: name, Labels });
   await docker.createVolume({ Name: name, Labels });
   const container = await docker.createContainer({ name, Image: image, Labels });
@@ -126,7 +126,7 @@ it('refuses a container, a network and a volume that are not its own, and leaves
 });
 
 it("refuses another installation's container", async () => {
-  const spec = await engine.spec({ image });
+  const spec = await fixture.spec({ image });
   await ensure(spec);
   const dockerHost = process.env.DOCKER_HOST;
   const other = new DockerContainers({ dockerHost, installation: 'another' });
@@ -136,7 +136,7 @@ it("refuses another installation's container", async () => {
 });
 
 it('says that a port is taken, by a listener or by another agent, and takes the next', async () => {
-  const first = await engine.spec({ image });
+  const first = await fixture.spec({ image });
   const listener = createServer().listen(first.port, '127.0.0.1');
   await once(listener, 'listening');
   await ensure(first);
@@ -145,33 +145,33 @@ it('says that a port is taken, by a listener or by another agent, and takes the 
   await once(listener, 'close');
   await containers.start(first.agentId);
 
-  const second = await engine.spec({ image, port: first.port });
+  const second = await fixture.spec({ image, port: first.port });
   await ensure(second);
   await expect(containers.start(second.agentId)).rejects.toBeInstanceOf(PortTakenError);
-  const { port } = await engine.spec({ image });
+  const { port } = await fixture.spec({ image });
   await ensure({ ...second, port });
   await containers.start(second.agentId);
   expect(await containers.inspect(second.agentId)).toMatchObject({ status: 'running', port });
 });
 
 it('says that a subnet overlaps one in use, and takes the next', async () => {
-  const first = await engine.spec({ image });
+  const first = await fixture.spec({ image });
   await containers.ensureNetwork(first);
-  const second = await engine.spec({ image, subnet: first.subnet });
+  const second = await fixture.spec({ image, subnet: first.subnet });
   await expect(containers.ensureNetwork(second)).rejects.toBeInstanceOf(SubnetTakenError);
-  await ensure(await engine.spec({ image, agentId: second.agentId }));
+  await ensure(await fixture.spec({ image, agentId: second.agentId }));
 });
 
 it('says that an image is not to be had', async () => {
   const missing = '127.0.0.1:9/none/such:1';
   await expect(containers.ensureImage(missing)).rejects.toBeInstanceOf(ImageUnavailableError);
-  const spec = await engine.spec({ image: missing });
+  const spec = await fixture.spec({ image: missing });
   await expect(ensure(spec)).rejects.toBeInstanceOf(ImageUnavailableError);
   expect(await containers.ensureImage(image)).toMatchObject({ version: '0.0.0-test' });
 });
 
 it('removes everything of an agent, as often as it is asked', async () => {
-  const spec = await engine.spec({ image });
+  const spec = await fixture.spec({ image });
   const name = containerName(spec.agentId);
   await ensure(spec);
   await containers.start(spec.agentId);
@@ -189,14 +189,14 @@ it('removes everything of an agent, as often as it is asked', async () => {
   await expect(containers.start(spec.agentId)).rejects.toBeInstanceOf(ContainerMissingError);
 });
 
-it('says within its bound that there is no engine, or one that does not answer', async () => {
+it('says within its bound that there is no Docker, or one that does not answer', async () => {
   const silent = createServer();
   const socket = path.join(tmpdir(), `silent-${randomUUID()}.sock`);
   silent.listen(socket);
   await once(silent, 'listening');
   for (const dockerHost of [`unix://${socket}`, `unix://${socket}.none`, 'tcp://127.0.0.1:9']) {
     const unreachable = new DockerContainers({ dockerHost, timeoutMs: 300 });
-    await expect(unreachable.inspect('a')).rejects.toBeInstanceOf(EngineUnavailableError);
+    await expect(unreachable.inspect('a')).rejects.toBeInstanceOf(DockerUnavailableError);
     expect(await unreachable.available()).toBe(false);
   }
   silent.close();
@@ -204,7 +204,7 @@ it('says within its bound that there is no engine, or one that does not answer',
 });
 
 it('keeps agents from each other and from what listens on loopback', async () => {
-  const specs = await Promise.all([engine.spec({ image }), engine.spec({ image })]);
+  const specs = await Promise.all([fixture.spec({ image }), fixture.spec({ image })]);
   for (const spec of specs) {
     await ensure(spec);
     await containers.start(spec.agentId);

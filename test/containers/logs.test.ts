@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { LogLine, LogOptions } from '../../src/containers/agent-container.js';
+import type { LogLine, LogOptions } from '../../src/containers/container-spec.js';
 import { InvalidCursorError } from '../../src/containers/container-errors.js';
 import { gatewayHealth } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
 
-const engine = testDocker();
-const { containers } = engine;
+const fixture = testDocker();
+const { containers } = fixture;
 let agentId: string;
 let port: number;
 
 beforeAll(async () => {
-  const spec = await engine.spec({
-    image: await ensureTestImage(engine.docker),
+  const spec = await fixture.spec({
+    image: await ensureTestImage(fixture.docker),
     env: { PRINT_LINES: '20' },
   });
   ({ agentId, port } = spec);
@@ -22,7 +22,7 @@ beforeAll(async () => {
   await containers.start(agentId);
   await until(async () => (await gatewayHealth(port, { timeoutMs: 500 })).healthy);
 }, 60_000);
-afterAll(() => engine.close());
+afterAll(() => fixture.close());
 
 async function collect(options: LogOptions, count = Infinity): Promise<LogLine[]> {
   const lines: LogLine[] = [];
@@ -121,8 +121,8 @@ it('gives a line longer than the bound in pieces, and resumes between them', asy
 
 it('gives what a replaced container wrote after the cursor', async () => {
   const last = (await collect({ tail: 1 }))[0];
-  const spec = await engine.spec({
-    image: await ensureTestImage(engine.docker),
+  const spec = await fixture.spec({
+    image: await ensureTestImage(fixture.docker),
     env: { PRINT_LINES: '2' },
   });
   await containers.removeContainer(agentId);

@@ -13,8 +13,8 @@ import {
 import { AGENT_RUNTIME_VERSION, loadConfig } from '../../src/config.js';
 import { testDocker, until } from '../support/docker.js';
 
-const engine = testDocker();
-const { containers, docker } = engine;
+const fixture = testDocker();
+const { containers, docker } = fixture;
 const secrets = { gatewayToken: 'gateway-token-of-the-test', aiToken: 'ai-token-of-the-test' };
 let image: string;
 let provider: Server;
@@ -30,7 +30,7 @@ beforeAll(async () => {
 }, 20 * 60_000);
 
 afterAll(async () => {
-  await engine.close();
+  await fixture.close();
   provider.closeAllConnections();
   provider.close();
 });
@@ -42,7 +42,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
     model: 'auto',
     userConfig: { gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
   });
-  const spec = await engine.spec({
+  const spec = await fixture.spec({
     image,
     env: openClawEnvironment(secrets),
     files: { [CONFIG_FILE]: config },

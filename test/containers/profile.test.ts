@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { containerName } from '../../src/containers/agent-container.js';
+import { containerName } from '../../src/containers/container-spec.js';
 import { gatewayHealth, gatewayReady } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
 
-const engine = testDocker();
-const { containers, docker } = engine;
+const fixture = testDocker();
+const { containers, docker } = fixture;
 let image: string;
 
 beforeAll(async () => {
   image = await ensureTestImage(docker);
 }, 60_000);
-afterAll(() => engine.close());
+afterAll(() => fixture.close());
 
 async function runningAgent(env: Record<string, string> = {}) {
-  const spec = await engine.spec({ image, env });
+  const spec = await fixture.spec({ image, env });
   await containers.ensureNetwork(spec);
   await containers.ensureVolume(spec);
   await containers.ensureContainer(spec);
@@ -58,8 +58,8 @@ it('runs an agent with every restriction of the profile', async () => {
   expect(Config.Labels).toMatchObject({
     'agent-platform.agent': spec.agentId,
     'agent-platform.owner': spec.userId,
-    'agent-platform.installation': engine.installation,
-    ...engine.labels,
+    'agent-platform.installation': fixture.installation,
+    ...fixture.labels,
   });
   expect(Mounts).toMatchObject([
     { Type: 'volume', Name: containerName(spec.agentId), Destination: '/home/node', RW: true },

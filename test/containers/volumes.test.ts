@@ -3,7 +3,7 @@ import {
   type AgentContainerSpec,
   containerName,
   STATE_DIRECTORY,
-} from '../../src/containers/agent-container.js';
+} from '../../src/containers/container-spec.js';
 import {
   ForeignContainerError,
   VolumeMissingError,
@@ -12,14 +12,14 @@ import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { runInContainer } from '../support/run-in-container.js';
 import { testDocker, until } from '../support/docker.js';
 
-const engine = testDocker();
-const { containers, docker } = engine;
+const fixture = testDocker();
+const { containers, docker } = fixture;
 let image: string;
 
 beforeAll(async () => {
   image = await ensureTestImage(docker);
 }, 60_000);
-afterAll(() => engine.close());
+afterAll(() => fixture.close());
 
 async function running(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
   await containers.ensureNetwork(spec);
@@ -41,7 +41,7 @@ async function replaced(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
 }
 
 async function namesOf(agentId: string): Promise<string[]> {
-  const filters = { label: Object.entries(engine.labels).map((pair) => pair.join('=')) };
+  const filters = { label: Object.entries(fixture.labels).map((pair) => pair.join('=')) };
   const [found, { Volumes: volumes }] = await Promise.all([
     docker.listContainers({ all: true, filters }),
     docker.listVolumes({ filters: JSON.stringify(filters) }),
@@ -103,7 +103,7 @@ const SUM_LARGE = `
 `;
 
 it('copies a volume with content, owners, modes, times and links', async () => {
-  const spec = await running(await engine.spec({ image, files: { 'a/config.json': '{}' } }));
+  const spec = await running(await fixture.spec({ image, files: { 'a/config.json': '{}' } }));
   await run(spec.agentId, FILL);
   const before = await run(spec.agentId, LISTING);
   expect(before).toContain('kept');
@@ -114,14 +114,14 @@ it('copies a volume with content, owners, modes, times and links', async () => {
 });
 
 it('copies an empty volume as one that the runtime can write to', async () => {
-  const spec = await engine.spec({ image });
+  const spec = await fixture.spec({ image });
   await containers.ensureVolume(spec);
   await replaced(spec);
   expect(await run(spec.agentId, LISTING)).toMatch(/^\/home\/node \d+ 1000 1000 \d+$/);
 });
 
 it('copies anew after a copy that was cut off, and holds little of it in memory', async () => {
-  const spec = await running(await engine.spec({ image }));
+  const spec = await running(await fixture.spec({ image }));
   await run(spec.agentId, WRITE_LARGE);
   const sum = await run(spec.agentId, SUM_LARGE);
   await containers.stop(spec.agentId, 1);
@@ -148,7 +148,7 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
 }, 120_000);
 
 it('goes back to the container and the volume from before, as often as it is asked', async () => {
-  const spec = await running(await engine.spec({ image }));
+  const spec = await running(await fixture.spec({ image }));
   const before = await containers.inspect(spec.agentId);
   await run(spec.agentId, `require('fs').writeFileSync('${STATE_DIRECTORY}/mine', 'old')`);
   const next = await replaced(spec);
@@ -171,7 +171,7 @@ it('goes back to the container and the volume from before, as often as it is ask
 });
 
 it('sets a container aside once, however often it is asked', async () => {
-  const spec = await running(await engine.spec({ image }));
+  const spec = await running(await fixture.spec({ image }));
   const before = await containers.inspect(spec.agentId);
   await containers.setAside(spec.agentId);
   await containers.setAside(spec.agentId);
@@ -181,14 +181,14 @@ it('sets a container aside once, however often it is asked', async () => {
 });
 
 it('lists an agent that is being replaced once', async () => {
-  const spec = await running(await engine.spec({ image }));
+  const spec = await running(await fixture.spec({ image }));
   await replaced(spec);
   const listed = (await containers.list()).filter(({ agentId }) => agentId === spec.agentId);
   expect(listed.map(({ status }) => status)).toEqual(['running']);
 });
 
 it('removes all that there is of an agent in the middle of a replacement', async () => {
-  const spec = await running(await engine.spec({ image }));
+  const spec = await running(await fixture.spec({ image }));
   await replaced(spec);
   await containers.renewVolume({ ...spec, volume: `${containerName(spec.agentId)}-archive` });
   for (let time = 1; time <= 2; time++) {
@@ -200,8 +200,8 @@ it('removes all that there is of an agent in the middle of a replacement', async
 });
 
 it('leaves alone what is not its own under the names that it uses', async () => {
-  const spec = await running(await engine.spec({ image }));
-  const Labels = engine.labels;
+  const spec = await running(await fixture.spec({ image }));
+  const Labels = fixture.labels;
   const name = containerName(spec.agentId);
   const aside = await docker.createContainer({ name: `${name}-previous`, Image: image, Labels });
   const copier = await docker.createContainer({ name: `${name}-copy-to`, Image: image, Labels });

@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { AgentRecords } from '../../src/agents/agent-records.js';
+import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
-import { AgentGoneError } from '../../src/agents/agent-specs.js';
+import { AgentGoneError } from '../../src/agents/runtime-store.js';
 import type { OperationKind } from '../../src/agents/operation-rules.js';
-import { MAX_ARCHIVES, ReleaseRecords } from '../../src/agents/release-records.js';
+import { MAX_ARCHIVES, ReleaseStore } from '../../src/agents/release-store.js';
 import type { AgentRow, OperationInput } from '../../src/database/models.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
 
 let database: TestDatabase;
-let releases: ReleaseRecords;
-let records: AgentRecords;
+let releases: ReleaseStore;
+let records: SupervisorStore;
 
 beforeAll(async () => {
   database = await testDatabase();
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
-  releases = new ReleaseRecords(database.db);
-  records = new AgentRecords(database.db);
+  releases = new ReleaseStore(database.db);
+  records = new SupervisorStore(database.db);
 });
 afterAll(() => database?.close());
 

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { LABEL } from '../../src/containers/agent-container.js';
+import { LABEL } from '../../src/containers/container-spec.js';
 
 /** Follows the engine's events, and knows which agents have ever had two containers at once. */
 export class ContainerWatch {

@@ -12,7 +12,7 @@ import { findProgram } from '../../dev/processes/find-program.js';
 import { lastLines, startProcess, type EngineProcess } from '../../dev/processes/process.js';
 import { poll } from '../../dev/poll.js';
 import { projectRoot } from '../../dev/root.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 
 const run = promisify(execFile);
 
@@ -46,7 +46,7 @@ export class DockerHost {
     private readonly network: string,
   ) {
     this.#socket = path.join(folder, 'docker.sock');
-    this.docker = connectEngine(`unix://${this.#socket}`);
+    this.docker = connectDocker(`unix://${this.#socket}`);
   }
 
   /** An empty one: nothing runs on it yet. To be closed also when a later step fails. */

@@ -4,7 +4,7 @@ import { isAlive } from '../../dev/processes/process-identity.js';
 import { poll } from '../../dev/poll.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 import { ContainerWatch } from './container-watch.js';
 import { RealPlatform } from './platform.js';
 import { Random } from '../support/random.js';
@@ -28,7 +28,7 @@ let platform: RealPlatform;
 let watch: ContainerWatch;
 
 beforeAll(async () => {
-  const image = await ensureTestImage(connectEngine(process.env.DOCKER_HOST));
+  const image = await ensureTestImage(connectDocker(process.env.DOCKER_HOST));
   // Loopback is enough: these agents ask no AI.
   platform = await RealPlatform.make({ AGENT_RUNTIME_IMAGE: image, AGENT_AI_HOST: '127.0.0.1' });
   await platform.start();

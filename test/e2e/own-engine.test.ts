@@ -7,8 +7,8 @@ import { dockerDaemonPlace } from '../../dev/docker/docker-daemon.js';
 import { answers } from '../../dev/docker/find-docker.js';
 import { findProgram } from '../../dev/processes/find-program.js';
 import { poll } from '../../dev/poll.js';
-import { containerName } from '../../src/containers/agent-container.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { containerName } from '../../src/containers/container-spec.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { Place, survivors } from '../dev/launcher.js';
 import { RUNNING } from './platform.js';
@@ -45,7 +45,7 @@ test.runIf(possible)(
   'an engine that npm start has started ends with it, and its agents come back with the next start',
   async () => {
     const { host } = dockerDaemonPlace(path.join(place.dataDir, 'docker'));
-    const docker = connectEngine(host);
+    const docker = connectDocker(host);
     const start = async () => {
       const launcher = place.start(
         {
@@ -93,7 +93,7 @@ async function running(id: string): Promise<void> {
   await until(async () => {
     const agent = await call('GET', `/api/agents/${id}`);
     if (agent.status !== 'active') return false;
-    const docker = connectEngine(dockerDaemonPlace(path.join(place.dataDir, 'docker')).host);
+    const docker = connectDocker(dockerDaemonPlace(path.join(place.dataDir, 'docker')).host);
     const { State: state } = await docker.getContainer(containerName(id)).inspect();
     return state.Running;
   });

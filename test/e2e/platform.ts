@@ -4,8 +4,8 @@ import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import type Docker from 'dockerode';
 import pg from 'pg';
-import { LABEL } from '../../src/containers/agent-container.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { LABEL } from '../../src/containers/container-spec.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 import { Place, type Launcher } from '../dev/launcher.js';
 
 /** What `npm start` prints last. */
@@ -20,7 +20,7 @@ export interface Remains {
 
 /** A platform as `npm start` runs it: an installation of its own on the shared Docker engine. */
 export class RealPlatform {
-  readonly docker = connectEngine(process.env.DOCKER_HOST);
+  readonly docker = connectDocker(process.env.DOCKER_HOST);
   readonly internalApiKey = randomBytes(16).toString('hex');
   readonly #encryptionKey = randomBytes(32);
   #launcher: Launcher | undefined;

@@ -13,7 +13,7 @@ import { poll } from '../../dev/poll.js';
 import { projectRoot } from '../../dev/root.js';
 import { tour } from '../../dev/tour.js';
 import { AGENT_RUNTIME_VERSION, loadConfig } from '../../src/config.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 import { provisionAgentId, superviseAgentId } from '../../workflows/ids.js';
 import { RealPlatform } from './platform.js';
 
@@ -122,7 +122,7 @@ async function openClawImage(): Promise<string> {
     DATABASE_URL: 'postgres://unused',
     ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
   });
-  const docker = connectEngine(process.env.DOCKER_HOST);
+  const docker = connectDocker(process.env.DOCKER_HOST);
   return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { containerName } from '../../src/containers/agent-container.js';
+import { containerName } from '../../src/containers/container-spec.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { until } from '../support/docker.js';
 import { testPlatform, type TestPlatform } from '../support/platform.js';

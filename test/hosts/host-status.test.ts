@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { freePlaces, roomiest, statusOf, type HostLoad } from '../../src/hosts/host-status.js';
+import { freePlaces, leastLoaded, statusOf, type HostLoad } from '../../src/hosts/host-status.js';
 
 const host = (id: string, given: Partial<HostLoad> = {}): HostLoad => ({
   id,
@@ -17,7 +17,7 @@ describe('a host', () => {
     expect(statusOf(host('a', { unseenSeconds: 45 }))).toBe('silent');
   });
 
-  test('without its engine says so, unless nobody is there to say it', () => {
+  test('without its Docker says so, unless nobody is there to say it', () => {
     const away = host('a', { engineAvailable: false });
     expect(statusOf(away)).toBe('engine_unavailable');
     expect(statusOf({ ...away, unseenSeconds: 60 })).toBe('silent');
@@ -31,22 +31,22 @@ describe('a host', () => {
 describe('the next agent goes', () => {
   test('where most places are left, not to the host with fewest agents', () => {
     const hosts = [host('a', { agents: 1 }), host('b', { capacity: 20, agents: 5 })];
-    expect(roomiest(hosts)?.id).toBe('b');
+    expect(leastLoaded(hosts)?.id).toBe('b');
   });
 
   test('to the first by id of those with as many', () => {
-    expect(roomiest([host('b'), host('a'), host('c')])?.id).toBe('a');
+    expect(leastLoaded([host('b'), host('a'), host('c')])?.id).toBe('a');
   });
 
-  test('past hosts that are silent, full or without their engine', () => {
+  test('past hosts that are silent, full or without their Docker', () => {
     const hosts = [
       host('a', { unseenSeconds: 46 }),
       host('b', { engineAvailable: false }),
       host('c', { agents: 10 }),
       host('d', { agents: 9 }),
     ];
-    expect(roomiest(hosts)?.id).toBe('d');
-    expect(roomiest(hosts.slice(0, 3))).toBeUndefined();
-    expect(roomiest([])).toBeUndefined();
+    expect(leastLoaded(hosts)?.id).toBe('d');
+    expect(leastLoaded(hosts.slice(0, 3))).toBeUndefined();
+    expect(leastLoaded([])).toBeUndefined();
   });
 });

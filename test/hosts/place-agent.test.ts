@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { AgentRecords } from '../../src/agents/agent-records.js';
+import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { UnavailableError } from '../../src/errors.js';
 import { reportHost, type HostReport } from '../../src/hosts/hosts.js';
@@ -76,7 +76,7 @@ describe('an agent is placed', () => {
     expect((await create()).host).toBe('one');
   });
 
-  test('not on a host whose engine does not answer', async () => {
+  test('not on a host whose Docker does not answer', async () => {
     await report('one', { capacity: 10, engineAvailable: false });
     await report('two', { capacity: 2 });
     expect((await create()).host).toBe('two');
@@ -131,7 +131,7 @@ test('of many users at the last places of two hosts as many are admitted as ther
 });
 
 describe('a port is reserved', () => {
-  const records = () => new AgentRecords(database.db);
+  const records = () => new SupervisorStore(database.db);
   const refOf = ({ id, userId, host }: { id: string; userId: string; host: string }) => ({
     agentId: id,
     userId,

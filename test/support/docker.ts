@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import type { AgentContainerSpec } from '../../src/containers/agent-container.js';
+import type { AgentContainerSpec } from '../../src/containers/container-spec.js';
 import { DockerContainers } from '../../src/containers/docker-containers.js';
-import { connectEngine } from '../../src/containers/engine.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 import { isLoopbackPortFree } from '../../src/containers/port-check.js';
 
 /** Label on everything that one test run makes, in addition to the product's own. */
 export const TEST_RUN_LABEL = 'test-run';
 
-/** An engine for one test file: its own installation on it, and a way to leave nothing behind. */
+/** Docker for one test file: an installation of its own, and a way to leave nothing behind. */
 export interface TestDocker {
   readonly docker: Docker;
   readonly containers: DockerContainers;
@@ -22,11 +22,11 @@ export interface TestDocker {
   close(): Promise<void>;
 }
 
-/** Connects to the engine at `DOCKER_HOST`, or at its usual socket. */
+/** Connects to Docker at `DOCKER_HOST`, or at its usual socket. */
 export function testDocker(): TestDocker {
   const dockerHost = process.env.DOCKER_HOST;
   const installation = `test-${randomUUID()}`;
-  const docker = connectEngine(dockerHost);
+  const docker = connectDocker(dockerHost);
   const suite = process.env.TEST_SUITE; // what `npm test` calls itself, to clear up after all files
   const labels = { [TEST_RUN_LABEL]: installation, ...(suite && { 'test-suite': suite }) };
   return {

@@ -1,4 +1,4 @@
-import type { AgentContainerSpec } from '../../src/containers/agent-container.js';
+import type { AgentContainerSpec } from '../../src/containers/container-spec.js';
 import { DockerContainers } from '../../src/containers/docker-containers.js';
 import type { DockerContainersOptions } from '../../src/containers/docker-containers.js';
 

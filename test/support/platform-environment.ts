@@ -7,7 +7,7 @@ export const ADMIN_EMAIL = 'admin@example.com';
 /**
  * The environment of one fixture.
  *
- * @param made what the fixture's engines and stubs say.
+ * @param made what the fixture's servers and stubs say.
  * @param given what the test wants instead; undefined takes a variable away.
  */
 export function testEnvironment(

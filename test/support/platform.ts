@@ -24,7 +24,7 @@ import type { DockerContainers } from '../../src/containers/docker-containers.js
 import { Database } from '../../src/database/database.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import type { Meter } from '../../src/usage/meter.js';
-import { followEngine } from '../../worker/follow-engine.js';
+import { followDocker } from '../../worker/follow-docker.js';
 import { createWorkers } from '../../worker/platform-worker.js';
 import { keepReporting } from '../../worker/report-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
@@ -60,7 +60,7 @@ export interface PlatformOptions {
   readonly dead?: readonly ('docker' | 'temporal' | 'backend')[];
 }
 
-/** The whole product in this process, on real engines, with nobody else's data. */
+/** The whole product in this process, on real servers, with nobody else's data. */
 export interface TestPlatform {
   readonly config: Config;
   readonly db: Database;
@@ -69,7 +69,7 @@ export interface TestPlatform {
   readonly docker: Docker;
   readonly containers: DockerContainers;
   readonly temporal: TestTemporal;
-  /** The way to the workflow engine, also when it is out of reach for the API. */
+  /** The way to Temporal, also when it is out of reach for the API. */
   readonly supervisors: Supervisors;
   readonly provider: ProviderStub;
   readonly meter: Meter;
@@ -113,7 +113,7 @@ export interface TestPlatform {
   tellAgent(agentId: string, order: unknown): Promise<void>;
   startWorkers(): Promise<void>;
   stopWorkers(): Promise<void>;
-  /** Names of what the engine has for an agent: container, network, volume. */
+  /** Names of what Docker has for an agent: container, network, volume. */
   resourcesOf(agentId: string): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -237,7 +237,7 @@ async function build(
     });
     workers = made.map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();
-    const following = followEngine(
+    const following = followDocker(
       { database: db, supervisors, containers, log, host: config.agentHost },
       ending.signal,
     );

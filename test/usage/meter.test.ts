@@ -8,7 +8,7 @@ import { Database } from '../../src/database/database.js';
 import { UnavailableError } from '../../src/errors.js';
 import { Meter } from '../../src/usage/meter.js';
 import type { UsageRecord } from '../../src/usage/usage-record.js';
-import { startEngineProxy, type EngineProxy } from '../support/engine-proxy.js';
+import { startDockerProxy, type DockerProxy } from '../support/docker-proxy.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { asOwner, balanceOf, rowsOf, unbalanced, usageOf } from './ledger.js';
@@ -155,7 +155,7 @@ describe('a record', () => {
     expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 100 });
     expect(await balanceOf(db, 'bob')).toEqual({ used: 0, held: 100 });
     meter.record(answered);
-    meter.giveBack(failed.callId);
+    meter.release(failed.callId);
     await meter.flushed();
     expect(await balanceOf(db, 'ada')).toEqual({ used: 5, held: 0 });
     expect(await balanceOf(db, 'bob')).toEqual({ used: 0, held: 0 });
@@ -235,12 +235,12 @@ describe('closing', () => {
 });
 
 describe('while the database is out', () => {
-  let proxy: EngineProxy;
+  let proxy: DockerProxy;
   let far: Database;
 
   beforeEach(async () => {
     const url = new URL(database.url);
-    proxy = await startEngineProxy(`tcp://${url.host}`);
+    proxy = await startDockerProxy(`tcp://${url.host}`);
     const way = new URL(proxy.host);
     url.host = way.host;
     far = new Database(url.href, { maxConnections: 3 });

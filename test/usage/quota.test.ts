@@ -60,8 +60,8 @@ function settle(callId: string, tokens: number, userId = 'ada', of = quota): Pro
 }
 
 /** The call came to nothing. */
-function giveBack(callId: string, of = quota): Promise<unknown> {
-  of.giveBack(callId);
+function release(callId: string, of = quota): Promise<unknown> {
+  of.release(callId);
   return settleUsage(db, [], of.takeOver());
 }
 
@@ -203,7 +203,7 @@ describe('a call that is over', () => {
   test('that came to nothing gives back what was held, once', async () => {
     const callId = await reserve(1_000, { userId: 'ada' });
     await reserve(10, { userId: 'ada', of: other });
-    await giveBack(callId);
+    await release(callId);
     await settleUsage(db, [], [callId, randomUUID()]);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 10 });
     expect(await rowsOf(db, 'SELECT FROM usage_logs')).toEqual([]);
@@ -307,7 +307,7 @@ describe('what is held ahead', () => {
     // Of these the one finds room in what the first one brings, the other does not.
     const both = [reserve(4_000, label), reserve(500_000, label)];
     answer();
-    quota.giveBack(await first);
+    quota.release(await first);
     const reasons = await Promise.all(both.map((call) => call.catch(String)));
     expect(reasons).toEqual(['RangeError: out', 'RangeError: out']);
     ask.mockRestore();
@@ -354,7 +354,7 @@ describe('what is held ahead', () => {
   test('has the part of a call that came to nothing again', async () => {
     await callOften(10);
     const held = await heldAhead();
-    for (let n = 0; n < 100; n++) quota.giveBack(await reserve(10));
+    for (let n = 0; n < 100; n++) quota.release(await reserve(10));
     expect(await heldAhead()).toBe(held);
     expect(quota.hasOver).toBe(false);
   });
@@ -439,7 +439,7 @@ describe('calls of a process', () => {
   test('are not kept by another, nor when they are over', async () => {
     const [mine, over] = [await reserve(10), await reserve(20, { userId: 'bob' })];
     const theirs = await reserve(40, { of: other });
-    quota.giveBack(over);
+    quota.release(over);
     await quota.retireAll();
     await silent([mine, over, theirs]);
     await quota.keep();
@@ -527,7 +527,7 @@ test('many users at once, reserved, settled, kept and given up, never block each
       const answered = usages
         .filter((_, n) => n % 3 === 0)
         .map((usage) => ({ ...usage, ...of.settle(usage.callId) }));
-      for (const { callId } of usages.filter((_, n) => n % 3 === 1)) of.giveBack(callId);
+      for (const { callId } of usages.filter((_, n) => n % 3 === 1)) of.release(callId);
       if (round % 5 === 0) of.retireIdle();
       await settleUsage(via, answered, of.takeOver());
     }

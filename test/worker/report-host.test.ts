@@ -22,7 +22,7 @@ afterAll(() => database?.close());
 
 const HOST = { capacity: 7, ports: { first: 19_100, last: 19_199 } };
 
-/** There is no engine at this address. */
+/** There is no Docker at this address. */
 const nowhere = new DockerContainers({ dockerHost: 'unix:///nowhere/docker.sock' });
 
 const rowOf = async (id: string) => {
@@ -46,7 +46,7 @@ test('a host is written down at once, with what its worker says of it', async ()
   });
 });
 
-test('and again and again, soon when its engine is away', async () => {
+test('and again and again, soon when its Docker is away', async () => {
   const id = randomUUID();
   const { log } = keptLog();
   const reporting = { database: database.db, containers: nowhere, host: { ...HOST, id }, log };

@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => lab?.close());
 
 describe('a deletion', () => {
-  test('goes on until the engine is back', async () => {
+  test('goes on until Docker is back', async () => {
     const agent = lab.agent().on('removeNetwork', stumble(8));
     const supervisor = await lab.supervise(agent);
     await supervisor.request('delete', 'delete');

@@ -14,8 +14,8 @@ afterAll(() => lab?.close());
 test('a pass tells the supervisors first, and what it leaves for the next', async () => {
   const calls: unknown[] = [];
   const { result } = await reconcilePass(lab.environment, bundle, {
-    wakeAstray: () => {
-      calls.push('wakeAstray');
+    wakeDrifted: () => {
+      calls.push('wakeDrifted');
       return Promise.resolve(2);
     },
     removeOrphans: (before) => {
@@ -23,21 +23,21 @@ test('a pass tells the supervisors first, and what it leaves for the next', asyn
       return Promise.resolve(['one']);
     },
   });
-  expect(result).toEqual({ astray: 2, orphans: ['one'] });
-  expect(calls).toEqual(['wakeAstray', []]);
+  expect(result).toEqual({ drifted: 2, orphans: ['one'] });
+  expect(calls).toEqual(['wakeDrifted', []]);
 });
 
-test('an engine that is away for a moment does not end a pass, and one that stays away does', async () => {
+test('Docker away for a moment does not end a pass, and Docker that stays away does', async () => {
   let failures = 2;
   const host = {
-    wakeAstray: () => {
-      if (failures-- > 0) throw ApplicationFailure.retryable('away', 'EngineUnavailableError');
+    wakeDrifted: () => {
+      if (failures-- > 0) throw ApplicationFailure.retryable('away', 'DockerUnavailableError');
       return Promise.resolve(0);
     },
     removeOrphans: () => Promise.resolve([]),
   };
   const { result } = await reconcilePass(lab.environment, bundle, host);
-  expect(result).toEqual({ astray: 0, orphans: [] });
+  expect(result).toEqual({ drifted: 0, orphans: [] });
   failures = Number.POSITIVE_INFINITY;
   await expect(reconcilePass(lab.environment, bundle, host)).rejects.toThrow();
 });

@@ -24,7 +24,7 @@ const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 /** What fails once the agent was stopped: every step of one, and of the others their own. */
 const FAILING = KINDS.flatMap((kind) => {
   const own = STEPS[kind].filter((step) => !/findImage|beginRelease/.test(step));
-  const ofBringUp = kind === 'update' ? BRING_UP.filter(isEngines) : ['awaitReady'];
+  const ofBringUp = kind === 'update' ? BRING_UP.filter(isDockers) : ['awaitReady'];
   return [...own, ...ofBringUp].map((step) => [kind, step as Step] as const);
 });
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterEach(() => lab.endSupervisors());
 afterAll(() => lab?.close());
 
-function isEngines(step: string): boolean {
+function isDockers(step: string): boolean {
   return step !== 'reservePort';
 }
 
@@ -153,7 +153,7 @@ describe('a replacement', () => {
     },
   );
 
-  test('goes on past an engine that is away for a while, forwards and back', async () => {
+  test('goes on past a Docker daemon that is away for a while, forwards and back', async () => {
     const agent = lab
       .agent()
       .on('setAside', stumble(3))

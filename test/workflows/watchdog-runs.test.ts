@@ -108,12 +108,12 @@ describe('a repair', () => {
     await supervisor.ended();
   });
 
-  test('is given up for an engine that is back, which brings the agent up', async () => {
+  test('is given up for a Docker daemon that is back, which brings the agent up', async () => {
     const agent = lab.agent().on('killGateway', untilCancelled);
     const supervisor = await watched(agent);
     await dies(agent, supervisor);
     await agent.reached('killGateway');
-    await supervisor.engineReturned();
+    await supervisor.dockerReturned();
     await agent.went('repairing (exit)', 'starting (host_returned)', 'running (healthy)');
     expect(agent.memory?.crashes).toEqual([]);
   });

@@ -265,7 +265,7 @@ describe('a crash loop', () => {
     await goes(agent, 'degraded (exit)', 'crash_loop (exit)');
     await supervisor.inPhase('crash_loop');
     await supervisor.checkNow();
-    await supervisor.engineReturned();
+    await supervisor.dockerReturned();
     await lab.pass('1 day');
     expect(agent.containerSteps).toEqual([]);
     expect(agent.states).toHaveLength(2);
@@ -324,7 +324,7 @@ describe('a repair', () => {
   });
 });
 
-describe('an engine that is back', () => {
+describe('a Docker daemon that is back', () => {
   test('has its agents brought up at once, and their ends are no crashes', async () => {
     const agent = lab.agent();
     const before = (await now()) - 100_000;
@@ -333,7 +333,7 @@ describe('an engine that is back', () => {
     agent.on('startAgain', () => {
       agent.health = 'healthy';
     });
-    await supervisor.engineReturned(before + 50_000);
+    await supervisor.dockerReturned(before + 50_000);
 
     await goes(agent, 'starting (host_returned)', 'running (healthy)');
     expect(agent.containerSteps).toEqual(['startAgain', 'awaitReady']);
@@ -344,7 +344,7 @@ describe('an engine that is back', () => {
     const agent = lab.agent();
     agent.containerIsThere = false;
     const supervisor = await watched(agent);
-    await supervisor.engineReturned();
+    await supervisor.dockerReturned();
     await goes(agent, 'starting (host_returned)', 'running (healthy)');
     expect(agent.containerSteps).toEqual(['startAgain', ...BRING_UP]);
   });
@@ -352,7 +352,7 @@ describe('an engine that is back', () => {
   test('makes sure that an agent is stopped that is to be stopped', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
-    await supervisor.engineReturned();
+    await supervisor.dockerReturned();
     await lab.pass('10 minutes');
     expect(agent.containerSteps).toEqual(['stopContainer']);
   });
@@ -364,7 +364,7 @@ describe('an engine that is back', () => {
     agent.on('killGateway', () => {
       agent.health = 'healthy';
     });
-    await supervisor.engineReturned();
+    await supervisor.dockerReturned();
     await goes(
       agent,
       'starting (host_returned)',

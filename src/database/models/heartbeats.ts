@@ -15,7 +15,7 @@ export interface HeartbeatRow extends Model<
   /** Such as `3h`. */
   frequency: string;
   enabled: boolean;
-  /** Whether the workflow engine's schedule is known to follow this row. */
+  /** Whether Temporal's schedule is known to follow this row. */
   scheduled: boolean;
   lastHeartbeatAt: Date | null;
   /** When the setting was made; beats come in whole intervals after it. */

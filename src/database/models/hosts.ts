@@ -15,7 +15,7 @@ export interface HostRow extends Model<InferAttributes<HostRow>, InferCreationAt
   /** The loopback ports that its agents' gateways take. */
   firstPort: number;
   lastPort: number;
-  /** Whether its engine answered when the worker was last heard of. */
+  /** Whether its Docker answered when the worker was last heard of. */
   engineAvailable: boolean;
   /** When its worker was last heard of, by the database's clock. */
   seenAt: Date;

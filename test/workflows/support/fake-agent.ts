@@ -6,7 +6,7 @@ import type { RecordActivities } from '../../../activities/records.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../../../activities/releases.js';
 import type { WatchdogActivities } from '../../../activities/watchdog.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
-import type { OperationEnd } from '../../../src/agents/agent-records.js';
+import type { OperationEnd } from '../../../src/agents/supervisor-store.js';
 import type { ContainerHealth, Observation } from '../../../src/agents/observation.js';
 import type {
   DeathCause,
@@ -16,9 +16,9 @@ import type {
 } from '../../../src/agents/watchdog.js';
 import { poll } from '../../../dev/poll.js';
 
-type EngineActivities = ContainerActivities & ReleaseActivities & WatchdogActivities;
+type DockerActivities = ContainerActivities & ReleaseActivities & WatchdogActivities;
 
-export type ContainerStep = keyof EngineActivities;
+export type ContainerStep = keyof DockerActivities;
 export type Step =
   ContainerStep | keyof (RecordActivities & ReleaseRecordActivities & NotificationActivities);
 
@@ -209,7 +209,7 @@ export function fakeActivities(
   agentOf: (agent: AgentRef) => FakeAgent,
   settings: () => WatchdogSettings,
 ): {
-  containers: EngineActivities;
+  containers: DockerActivities;
   records: RecordActivities & ReleaseRecordActivities & NotificationActivities;
 } {
   const container = (step: ContainerStep) => (agent: AgentRef) => agentOf(agent).step(step, true);

@@ -87,7 +87,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     await agent.until('it is repaired', () => agent.states.includes('running (repaired)'), 60_000);
 
     agent.health = 'stopped';
-    await supervisor.engineReturned();
+    await supervisor.dockerReturned();
     await agent.went('starting (host_returned)', 'running (healthy)');
     agent.on('killGateway', untilCancelled);
     agent.health = 'unhealthy';

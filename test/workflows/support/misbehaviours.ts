@@ -19,7 +19,7 @@ export const stumble =
 /** Goes on, and says so, until it is cancelled; then ends as cancelled. */
 export const untilCancelled: Misbehaviour = () => heartbeatUntilCancelled();
 
-/** The same, but fails of it, as a call to an engine does that is cut off. */
+/** The same, but fails of it, as a call to a Docker daemon does that is cut off. */
 export const failWhenCancelled: Misbehaviour = async () => {
   try {
     await heartbeatUntilCancelled();

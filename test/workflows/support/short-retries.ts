@@ -1,7 +1,7 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
 
 // Stands in for workflows/retries.ts: a step that runs keeps skipped time from passing, so that its
-// timeouts have to be waited for. What waits for the engine's answer, and how often, is the same.
+// timeouts have to be waited for. What waits for Docker's answer, and how often, is the same.
 
 const soon = '300 milliseconds';
 const retry = { initialInterval: '1 millisecond', maximumAttempts: 2 } as const;
@@ -22,7 +22,7 @@ export const volumeCopy = cancellable;
 export const removal = onContainer;
 export const compensation = onContainer;
 export const healthWatch: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
-export const endlessEngineCall = cancellable;
+export const endlessDockerCall = cancellable;
 export const look: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
 export const degradedWatch = look;
 export const crashReport = onContainer;

@@ -89,7 +89,7 @@ function bundle(shortTimeouts: boolean): Promise<WorkflowBundleWithSourceMap> {
   });
 }
 
-/** A workflow engine with workers that run our workflows, on agents that are fakes. */
+/** Temporal with workers that run our workflows, on agents that are fakes. */
 export class WorkflowLab {
   readonly #agents = new Map<string, FakeAgent>();
   #workers: Worker[] = [];
@@ -254,8 +254,8 @@ export class Supervised {
     });
   }
 
-  async engineReturned(awayFrom = 0): Promise<void> {
-    await this.handle.signal(supervision.engineReturned, { awayFrom });
+  async dockerReturned(awayFrom = 0): Promise<void> {
+    await this.handle.signal(supervision.dockerReturned, { awayFrom });
   }
 
   async historyLength(): Promise<number> {

@@ -48,7 +48,7 @@ export function errorInside(body: unknown): ProviderError {
 }
 
 /** A request that cannot be said in Anthropic's format. */
-export function unsayable(): ProviderError {
+export function unsupported(): ProviderError {
   return new ProviderError('anthropic', 'bad_request');
 }
 

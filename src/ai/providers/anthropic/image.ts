@@ -1,4 +1,4 @@
-import { unsayable } from './errors.js';
+import { unsupported } from './errors.js';
 import { isObject, type JsonObject } from '../json.js';
 
 const MEDIA_TYPES: ReadonlySet<string> = new Set([
@@ -15,9 +15,9 @@ const MEDIA_TYPES: ReadonlySet<string> = new Set([
  */
 export function imageSource(image: unknown): JsonObject {
   const url = isObject(image) ? image.url : undefined;
-  if (typeof url !== 'string') throw unsayable();
+  if (typeof url !== 'string') throw unsupported();
   if (/^data:/i.test(url)) return inside(url);
-  if (!/^https?:/i.test(url) || !URL.canParse(url)) throw unsayable();
+  if (!/^https?:/i.test(url) || !URL.canParse(url)) throw unsupported();
   return { type: 'url', url };
 }
 
@@ -27,10 +27,10 @@ const MAX_HEAD_LENGTH = 200;
 /** No pattern over the whole: it holds megabytes. */
 function inside(url: string): JsonObject {
   const comma = url.slice(0, MAX_HEAD_LENGTH).indexOf(',');
-  if (comma < 0) throw unsayable();
+  if (comma < 0) throw unsupported();
   const [mediaType = '', ...parameters] = url.slice('data:'.length, comma).toLowerCase().split(';');
   const data = url.slice(comma + 1);
   if (parameters.at(-1) !== 'base64' || data === '' || !MEDIA_TYPES.has(mediaType))
-    throw unsayable();
+    throw unsupported();
   return { type: 'base64', media_type: mediaType, data };
 }

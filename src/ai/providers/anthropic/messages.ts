@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../../completion.js';
-import { unsayable } from './errors.js';
+import { unsupported } from './errors.js';
 import { imageSource } from './image.js';
 import { isObject, tryParse, type JsonObject } from '../json.js';
 
@@ -49,7 +49,7 @@ export function toConversation(messages: readonly ChatMessage[]): Conversation {
         break;
       }
       default:
-        throw unsayable();
+        throw unsupported();
     }
   }
   return { system, messages: turns };
@@ -62,7 +62,7 @@ function textOrBlocks(content: unknown): string | Block[] {
 function blocks(content: unknown): Block[] {
   if (content === undefined || content === null || content === '') return [];
   if (typeof content === 'string') return [{ type: 'text', text: content }];
-  if (!Array.isArray(content)) throw unsayable();
+  if (!Array.isArray(content)) throw unsupported();
   // An empty text is refused there.
   return content.filter((part: unknown) => !isEmptyText(part)).map(toBlock);
 }
@@ -72,7 +72,7 @@ const isEmptyText = (part: unknown): boolean =>
 
 /** Parts that OpenAI does not know are Anthropic's own, and go on as they are. */
 function toBlock(part: unknown): Block {
-  if (!isObject(part)) throw unsayable();
+  if (!isObject(part)) throw unsupported();
   switch (part.type) {
     case 'image_url': {
       const { image_url: image, ...others } = part;
@@ -87,9 +87,9 @@ function toBlock(part: unknown): Block {
 
 function toolUses(calls: unknown): Block[] {
   if (calls === undefined || calls === null) return [];
-  if (!Array.isArray(calls)) throw unsayable();
+  if (!Array.isArray(calls)) throw unsupported();
   return calls.map((call: unknown) => {
-    if (!isObject(call) || !isObject(call.function)) throw unsayable();
+    if (!isObject(call) || !isObject(call.function)) throw unsupported();
     const { name, arguments: input } = call.function;
     return { type: 'tool_use', id: toolUseId(call.id), name, input: toInput(input) };
   });
@@ -99,7 +99,7 @@ function toolUses(calls: unknown): Block[] {
 function toInput(argumentsText: unknown): JsonObject {
   if (argumentsText === '') return {};
   const input = typeof argumentsText === 'string' ? tryParse(argumentsText) : undefined;
-  if (!isObject(input)) throw unsayable();
+  if (!isObject(input)) throw unsupported();
   return input;
 }
 
@@ -109,6 +109,6 @@ function toolResult({ tool_call_id: id, content }: ChatMessage): Block {
 
 /** Calls that another provider's model made can have ids with characters that are refused there. */
 function toolUseId(id: unknown): string {
-  if (typeof id !== 'string' || id === '') throw unsayable();
+  if (typeof id !== 'string' || id === '') throw unsupported();
   return id.replace(/[^a-zA-Z0-9_-]/g, '_');
 }

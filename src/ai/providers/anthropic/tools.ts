@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../completion.js';
-import { unsayable } from './errors.js';
+import { unsupported } from './errors.js';
 import { isObject, type JsonObject } from '../json.js';
 
 const NO_PARAMETERS = { type: 'object', properties: {} };
@@ -7,12 +7,12 @@ const NO_PARAMETERS = { type: 'object', properties: {} };
 /** Functions of OpenAI's format; tools of another type are Anthropic's own, and go on as they are. */
 export function toTools(tools: unknown): JsonObject[] {
   if (tools === undefined || tools === null) return [];
-  if (!Array.isArray(tools)) throw unsayable();
+  if (!Array.isArray(tools)) throw unsupported();
   return tools.map((tool: unknown) => {
-    if (!isObject(tool)) throw unsayable();
+    if (!isObject(tool)) throw unsupported();
     if (tool.type !== 'function') return tool;
     const { type: _type, function: declared, ...others } = tool;
-    if (!isObject(declared)) throw unsayable();
+    if (!isObject(declared)) throw unsupported();
     const { parameters, strict, ...rest } = declared;
     return {
       ...others,
@@ -45,9 +45,9 @@ function toChoice(wanted: unknown): JsonObject | undefined {
     case 'required':
       return { type: 'any' };
     default:
-      if (!isObject(wanted)) throw unsayable();
+      if (!isObject(wanted)) throw unsupported();
       if (wanted.type !== 'function') return wanted;
-      if (!isObject(wanted.function)) throw unsayable();
+      if (!isObject(wanted.function)) throw unsupported();
       return { type: 'tool', name: wanted.function.name };
   }
 }

@@ -1,10 +1,10 @@
 import type { Transaction } from 'sequelize';
-import { containerName } from '../containers/agent-container.js';
+import { containerName } from '../containers/container-spec.js';
 import type { Database } from '../database/database.js';
 import type { AgentArchiveRow, AgentRow, OperationRow } from '../database/models.js';
 import { rollBackCredential } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
-import { AgentGoneError } from './agent-specs.js';
+import { AgentGoneError } from './runtime-store.js';
 import { archivesOf } from './archives.js';
 import { releaseOf } from './previous-release.js';
 
@@ -25,7 +25,7 @@ export interface Replacement {
  * What an agent runs and where its memory is, while that is replaced and afterwards. Every method
  * may be called again with the same arguments: the second call changes nothing.
  */
-export class ReleaseRecords {
+export class ReleaseStore {
   constructor(private readonly database: Database) {}
 
   /** @throws AgentGoneError when the agent, or what it is to become, is not there any more. */

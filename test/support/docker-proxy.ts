@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A loopback address that leads to an engine, and can be cut off from it. */
-export interface EngineProxy {
+/** A loopback address that leads to a Docker daemon, and can be cut off from it. */
+export interface DockerProxy {
   /** As in `DOCKER_HOST`. */
   readonly host: string;
   /** Ends every connection, and refuses new ones until it is mended. */
@@ -13,11 +13,11 @@ export interface EngineProxy {
   close(): Promise<void>;
 }
 
-/** @param engine as in `DOCKER_HOST`. */
-export async function startEngineProxy(
-  engine = process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock',
-): Promise<EngineProxy> {
-  const address = new URL(engine);
+/** @param dockerHost as in `DOCKER_HOST`. */
+export async function startDockerProxy(
+  dockerHost = process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock',
+): Promise<DockerProxy> {
+  const address = new URL(dockerHost);
   const target =
     address.protocol === 'unix:'
       ? { path: address.pathname }

@@ -19,7 +19,7 @@ export interface AgentContainerSpec {
 export type ContainerStatus =
   'created' | 'running' | 'paused' | 'restarting' | 'removing' | 'exited' | 'dead';
 
-/** A container as the engine sees it now. */
+/** A container as Docker sees it now. */
 export interface ContainerState {
   readonly id: string;
   readonly status: ContainerStatus;
@@ -29,7 +29,7 @@ export interface ContainerState {
   /** Undefined while running and when it never ran. */
   readonly exitCode: number | undefined;
   readonly oomKilled: boolean;
-  /** The engine's own health check; undefined when it has none or does not run. */
+  /** Docker's own health check; undefined when it has none or does not run. */
   readonly health: 'starting' | 'healthy' | 'unhealthy' | undefined;
   /** The image as it was named at creation. */
   readonly image: string;
@@ -65,7 +65,7 @@ export interface ContainerStats {
 
 /** One line that an agent wrote. A longer line comes in pieces of at most 16 KiB. */
 export interface LogLine {
-  /** RFC 3339 with nanoseconds, as the engine gives it. */
+  /** RFC 3339 with nanoseconds, as Docker gives it. */
   readonly timestamp: string;
   readonly stream: 'stdout' | 'stderr';
   readonly line: string;

@@ -3,8 +3,8 @@ import type { Config } from '../config.js';
 import { DockerContainers } from './docker-containers.js';
 
 /**
- * The adapter for this installation's engine. Who holds another encryption key is another
- * installation: several can share an engine and never touch each other's containers.
+ * The adapter for this installation's Docker daemon. Who holds another encryption key is another
+ * installation: several can share a Docker daemon and never touch each other's containers.
  */
 export function connectContainers(
   config: Pick<Config, 'dockerHost' | 'encryptionKey'>,

@@ -1,8 +1,8 @@
 import Docker from 'dockerode';
-import { EngineRefusedError, EngineUnavailableError } from './container-errors.js';
+import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 
-/** Connects to the engine at an address like `DOCKER_HOST`, or at its usual socket. */
-export function connectEngine(dockerHost?: string): Docker {
+/** Connects to Docker at an address like `DOCKER_HOST`, or at its usual socket. */
+export function connectDocker(dockerHost?: string): Docker {
   if (dockerHost === undefined) return new Docker();
   const address = new URL(dockerHost);
   if (address.protocol === 'unix:') return new Docker({ socketPath: address.pathname });
@@ -15,13 +15,13 @@ export function connectEngine(dockerHost?: string): Docker {
 }
 
 /**
- * One call to the engine with a bound in milliseconds. A call that is given up may still take
+ * One call to Docker with a bound in milliseconds. A call that is given up may still take
  * effect: whoever makes it looks at what is there before it makes the next.
  *
- * @throws EngineUnavailableError when the engine is not there or too slow.
- * @throws EngineRefusedError with the engine's status otherwise.
+ * @throws DockerUnavailableError when Docker is not there or too slow.
+ * @throws DockerRefusedError with Docker's status otherwise.
  */
-export async function callEngine<T>(
+export async function callDocker<T>(
   timeoutMs: number,
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
@@ -30,7 +30,7 @@ export async function callEngine<T>(
   // The race beside the signal, because the client does not watch the signal in all of its phases.
   const tooLate = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(new EngineUnavailableError(`The container engine did not answer in ${timeoutMs} ms`));
+      reject(new DockerUnavailableError(`The container engine did not answer in ${timeoutMs} ms`));
       timeout.abort();
     }, timeoutMs);
   });
@@ -44,15 +44,15 @@ export async function callEngine<T>(
 }
 
 /** The same, where `undefined` stands for one of the statuses that mean "nothing to do". */
-export async function callEngineUnless<T>(
+export async function callDockerUnless<T>(
   statuses: readonly number[],
   timeoutMs: number,
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T | undefined> {
   try {
-    return await callEngine(timeoutMs, call);
+    return await callDocker(timeoutMs, call);
   } catch (error) {
-    if (error instanceof EngineRefusedError && statuses.includes(error.statusCode))
+    if (error instanceof DockerRefusedError && statuses.includes(error.statusCode))
       return undefined;
     throw error;
   }
@@ -62,11 +62,11 @@ export async function callEngineUnless<T>(
 export function asContainerError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if ('statusCode' in error && typeof error.statusCode === 'number') {
-    return new EngineRefusedError(error.statusCode, error.message.trim(), { cause: error });
+    return new DockerRefusedError(error.statusCode, error.message.trim(), { cause: error });
   }
   // System errors of the connection (ECONNREFUSED, ENOENT, ECONNRESET ...) carry a text code.
   if ('code' in error && typeof error.code === 'string') {
-    return new EngineUnavailableError(`The container engine cannot be reached (${error.code})`, {
+    return new DockerUnavailableError(`The container engine cannot be reached (${error.code})`, {
       cause: error,
     });
   }

@@ -1,8 +1,8 @@
 import type Docker from 'dockerode';
-import { type AgentContainerSpec, containerName, LABEL, volumeName } from './agent-container.js';
+import { type AgentContainerSpec, containerName, LABEL, volumeName } from './container-spec.js';
 import { ForeignContainerError, VolumeMissingError } from './container-errors.js';
 import { isOurs, ownershipLabels } from './container-profile.js';
-import { callEngine, callEngineUnless } from './engine.js';
+import { callDocker, callDockerUnless } from './docker-client.js';
 
 /** The volumes that hold one agent's state: the one that it uses, earlier ones and archives. */
 export class AgentVolumes {
@@ -16,7 +16,7 @@ export class AgentVolumes {
   async ensure(spec: AgentContainerSpec): Promise<void> {
     const name = volumeName(spec);
     if (await this.find(name, spec.agentId)) return;
-    await callEngine(this.timeoutMs, (abortSignal) =>
+    await callDocker(this.timeoutMs, (abortSignal) =>
       this.docker.createVolume({
         Name: name,
         Labels: ownershipLabels(spec, this.installation),
@@ -44,20 +44,20 @@ export class AgentVolumes {
     await this.find(containerName(agentId), agentId);
     const label = [`${LABEL.agent}=${agentId}`, `${LABEL.installation}=${this.installation}`];
     const filters = JSON.stringify({ label });
-    const { Volumes: volumes } = await callEngine(this.timeoutMs, (abortSignal) =>
+    const { Volumes: volumes } = await callDocker(this.timeoutMs, (abortSignal) =>
       this.docker.listVolumes({ filters, abortSignal }),
     );
     for (const { Name: name } of volumes ?? []) if (!kept.includes(name)) await this.remove(name);
   }
 
   private async remove(name: string): Promise<void> {
-    await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
+    await callDockerUnless([404], this.timeoutMs, (abortSignal) =>
       this.docker.getVolume(name).remove({ abortSignal }),
     );
   }
 
   private async find(name: string, agentId: string): Promise<Docker.VolumeInspectInfo | undefined> {
-    const found = await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
+    const found = await callDockerUnless([404], this.timeoutMs, (abortSignal) =>
       this.docker.getVolume(name).inspect({ abortSignal }),
     );
     if (found && !isOurs(found.Labels, agentId, this.installation)) {

@@ -9,7 +9,7 @@ import { withSkill } from './agent-skills.js';
 import type { Observation } from './observation.js';
 import type { OperationKind } from './operation-rules.js';
 import { releaseOf } from './previous-release.js';
-import { recordTransition } from './watchdog-records.js';
+import { recordTransition } from './watchdog-transitions.js';
 import type { WatchdogMemory, WatchdogState, WatchdogTransition } from './watchdog.js';
 
 /** The range of ports is used up on this host. */
@@ -65,7 +65,7 @@ const STATUS: Partial<Record<WatchdogState, AgentStatus>> = {
  * What the supervisor writes down of one agent. Every method may be called again with the same
  * arguments: the second call changes nothing.
  */
-export class AgentRecords {
+export class SupervisorStore {
   constructor(private readonly database: Database) {}
 
   /**

@@ -18,20 +18,20 @@ const WATCHING: readonly string[] = [
 /** Slots of what the worker never runs. */
 const NONE = { type: 'fixed-size', numSlots: 1 } as const;
 
-interface EngineSlotLimits {
-  /** Activities that work on the engine, at a time. */
-  readonly engineCalls: number;
+interface DockerSlotLimits {
+  /** Activities that work in Docker, at a time. */
+  readonly dockerCalls: number;
   /** Agents that are watched at a time; beyond that, watching takes the others' slots. */
   readonly watched: number;
 }
 
 /**
- * Lets so many activities work on the engine at a time, and counts apart those that watch: an agent
+ * Lets so many activities work in Docker at a time, and counts apart those that watch: an agent
  * that is degraded for days must not keep others from being started, however many there are.
  */
-export function engineSlots(limits: EngineSlotLimits): WorkerTuner {
+export function dockerSlots(limits: DockerSlotLimits): WorkerTuner {
   return {
-    activityTaskSlotSupplier: new EngineSlots(limits),
+    activityTaskSlotSupplier: new DockerSlots(limits),
     workflowTaskSlotSupplier: NONE,
     localActivityTaskSlotSupplier: NONE,
     nexusTaskSlotSupplier: NONE,
@@ -43,14 +43,14 @@ class Permit implements SlotPermit {
   watches = false;
 }
 
-class EngineSlots implements CustomSlotSupplier<ActivitySlotInfo> {
+class DockerSlots implements CustomSlotSupplier<ActivitySlotInfo> {
   readonly type = 'custom';
   #taken = 0;
   #watched = 0;
   /** At most one for each poller. */
   readonly #waiting = new Set<() => void>();
 
-  constructor(private readonly limits: EngineSlotLimits) {}
+  constructor(private readonly limits: DockerSlotLimits) {}
 
   async reserveSlot(_context: SlotReserveContext, signal: AbortSignal): Promise<SlotPermit> {
     for (;;) {
@@ -62,7 +62,7 @@ class EngineSlots implements CustomSlotSupplier<ActivitySlotInfo> {
   }
 
   tryReserveSlot(): SlotPermit | null {
-    if (this.#taken >= this.limits.engineCalls) return null;
+    if (this.#taken >= this.limits.dockerCalls) return null;
     this.#taken++;
     return new Permit();
   }

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { type AgentContainerSpec, containerName, LABEL } from './agent-container.js';
-import type { AgentNetworks } from './agent-network.js';
-import { EngineRefusedError, PortTakenError } from './container-errors.js';
+import { type AgentContainerSpec, containerName, LABEL } from './container-spec.js';
+import type { AgentNetworks } from './agent-networks.js';
+import { DockerRefusedError, PortTakenError } from './container-errors.js';
 import { containerOptions } from './container-profile.js';
 import { containerState } from './container-view.js';
-import { callEngine, callEngineUnless } from './engine.js';
+import { callDocker, callDockerUnless } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
 import { isLoopbackPortFree, saysPortTaken } from './port-check.js';
 
@@ -17,7 +17,7 @@ export interface AgentContainersOptions {
   /** Bound for a usual call, in milliseconds. */
   readonly timeoutMs: number;
   /** Whether the containers' ports are ports of this machine. */
-  readonly engineIsLocal: boolean;
+  readonly dockerIsLocal: boolean;
 }
 
 /** The one container that each agent runs in, from its making to its removal. */
@@ -45,7 +45,7 @@ export class AgentContainers {
         return { id, created: true };
       } catch (error) {
         // The name is taken: by another call like this, or by one being removed.
-        const isTaken = error instanceof EngineRefusedError && error.statusCode === 409;
+        const isTaken = error instanceof DockerRefusedError && error.statusCode === 409;
         if (!isTaken || attempt === ATTEMPTS) throw error;
       }
       await delay(ATTEMPT_PAUSE_MS);
@@ -54,15 +54,15 @@ export class AgentContainers {
 
   /** Starts the container, or finds it running. @throws PortTakenError, ContainerMissingError */
   async start(agentId: string): Promise<void> {
-    const { engineIsLocal, timeoutMs } = this.options;
+    const { dockerIsLocal, timeoutMs } = this.options;
     const found = await this.named.get(agentId);
     if (found.State.Running) return;
     const { port } = containerState(found);
-    if (port !== undefined && engineIsLocal && !(await isLoopbackPortFree(port))) {
+    if (port !== undefined && dockerIsLocal && !(await isLoopbackPortFree(port))) {
       throw new PortTakenError(port);
     }
     try {
-      await callEngineUnless([304], timeoutMs, (abortSignal) =>
+      await callDockerUnless([304], timeoutMs, (abortSignal) =>
         this.docker.getContainer(found.Id).start({ abortSignal }),
       );
     } catch (error) {
@@ -81,7 +81,7 @@ export class AgentContainers {
     const found = await this.named.find(agentId);
     if (!found?.State.Running) return;
     const bound = this.options.timeoutMs + graceSeconds * 1000;
-    await callEngineUnless([304, 404], bound, (abortSignal) =>
+    await callDockerUnless([304, 404], bound, (abortSignal) =>
       this.docker.getContainer(found.Id).stop({ t: graceSeconds, abortSignal }),
     );
   }
@@ -90,7 +90,7 @@ export class AgentContainers {
   async kill(agentId: string): Promise<void> {
     const found = await this.named.find(agentId);
     if (!found?.State.Running) return;
-    await callEngineUnless([404, 409], this.options.timeoutMs, (abortSignal) =>
+    await callDockerUnless([404, 409], this.options.timeoutMs, (abortSignal) =>
       this.docker.getContainer(found.Id).kill({ abortSignal }),
     );
   }
@@ -101,12 +101,12 @@ export class AgentContainers {
       const found = await this.named.find(agentId);
       if (!found) return;
       // 409: it is being removed already.
-      await callEngineUnless([404, 409], this.options.timeoutMs, (abortSignal) =>
+      await callDockerUnless([404, 409], this.options.timeoutMs, (abortSignal) =>
         this.docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
       );
       if (attempt > 1) await delay(ATTEMPT_PAUSE_MS);
     }
-    throw new EngineRefusedError(409, `${containerName(agentId)} is still being removed`);
+    throw new DockerRefusedError(409, `${containerName(agentId)} is still being removed`);
   }
 
   /** Whether a container was made from these very options and still belongs to its network. */
@@ -123,13 +123,13 @@ export class AgentContainers {
   }
 
   private async failedForPort(port: number, error: unknown): Promise<boolean> {
-    if (!(error instanceof EngineRefusedError)) return false;
+    if (!(error instanceof DockerRefusedError)) return false;
     const filters = { publish: [`${port}`], status: ['running'] };
-    const publishing = await callEngine(this.options.timeoutMs, (abortSignal) =>
+    const publishing = await callDocker(this.options.timeoutMs, (abortSignal) =>
       this.docker.listContainers({ filters, abortSignal }),
     );
     if (publishing.length > 0) return true;
-    const { engineIsLocal } = this.options;
-    return engineIsLocal ? !(await isLoopbackPortFree(port)) : saysPortTaken(error);
+    const { dockerIsLocal } = this.options;
+    return dockerIsLocal ? !(await isLoopbackPortFree(port)) : saysPortTaken(error);
   }
 }

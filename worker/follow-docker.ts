@@ -7,11 +7,11 @@ import { agentsToRun } from '../src/agents/host-agents.js';
 import type { ContainerDeath } from '../src/containers/death-cause.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
 import type { Database } from '../src/database/database.js';
-import { CONCURRENCY, inTurns } from './in-turns.js';
+import { CONCURRENCY, forEachLimit } from './for-each-limit.js';
 
 /**
- * An engine that shuts down stops its containers before its connections: what ended so long before
- * the stream was lost is its doing.
+ * A Docker daemon that shuts down stops its containers before its connections: what ended so long
+ * before the stream was lost is its doing.
  */
 const SHUTDOWN_MS = 30_000;
 
@@ -28,18 +28,18 @@ const RESTART_PAUSE_MS = 5_000;
 
 export interface FollowDependencies {
   readonly database: Database;
-  readonly supervisors: Pick<Supervisors, 'containerEnded' | 'engineReturned'>;
-  readonly containers: Pick<DockerContainers, 'news' | 'running'>;
+  readonly supervisors: Pick<Supervisors, 'containerEnded' | 'dockerReturned'>;
+  readonly containers: Pick<DockerContainers, 'events' | 'running'>;
   readonly log: Logger;
   /** The Docker host that this worker stands beside. */
   readonly host: string;
 }
 
 /**
- * Tells the supervisors of this host's agents at once that a container ended, and that the engine
+ * Tells the supervisors of this host's agents at once that a container ended, and that Docker
  * is back after it was away. Resolves when the signal has aborted and nothing is under way.
  */
-export async function followEngine(
+export async function followDocker(
   dependencies: FollowDependencies,
   signal: AbortSignal,
 ): Promise<void> {
@@ -47,7 +47,7 @@ export async function followEngine(
     try {
       await follow(dependencies, signal);
     } catch (error) {
-      dependencies.log.error({ err: error }, 'the engine cannot be followed, and is tried again');
+      dependencies.log.error({ err: error }, 'Docker cannot be followed, and is tried again');
       await pause(RESTART_PAUSE_MS, signal);
     }
   }
@@ -68,22 +68,22 @@ async function follow(dependencies: FollowDependencies, signal: AbortSignal): Pr
   let returning = new AbortController();
   let awayFrom = Number.POSITIVE_INFINITY;
   try {
-    for await (const news of containers.news(signal)) {
-      switch (news.kind) {
+    for await (const event of containers.events(signal)) {
+      switch (event.kind) {
         case 'lost':
-          log.warn({ reason: news.reason }, 'the container engine cannot be heard');
+          log.warn({ reason: event.reason }, 'Docker cannot be heard');
           break;
         case 'connected': {
-          log.info('the container engine is heard');
+          log.info('Docker is heard');
           // One that has not come to its end knows an older state: the new one takes it over.
           returning.abort();
           returning = new AbortController();
-          const { lostAt } = news;
+          const { lostAt } = event;
           const from = lostAt === undefined ? SINCE_EVER : lostAt - SHUTDOWN_MS;
           awayFrom = Math.min(awayFrom, from);
           const until = AbortSignal.any([signal, returning.signal]);
           run(
-            'the return of the engine',
+            'the return of Docker',
             async () => {
               await tellReturn(dependencies, awayFrom);
               awayFrom = Number.POSITIVE_INFINITY;
@@ -94,7 +94,7 @@ async function follow(dependencies: FollowDependencies, signal: AbortSignal): Pr
         }
         case 'death':
           while (underWay.size > CONCURRENCY) await Promise.race(underWay);
-          run('the end of a container', () => tellDeath(dependencies, news), signal);
+          run('the end of a container', () => tellDeath(dependencies, event), signal);
       }
     }
   } finally {
@@ -120,7 +120,9 @@ async function tellReturn(
   const running = await containers.running();
   for await (const agents of agentsToRun(database, host)) {
     const ended = agents.filter(({ id }) => !running.has(id));
-    await inTurns(ended, (agent) => supervisors.engineReturned(supervisedOf(agent), { awayFrom }));
+    await forEachLimit(ended, (agent) =>
+      supervisors.dockerReturned(supervisedOf(agent), { awayFrom }),
+    );
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { containerName } from '../../src/containers/agent-container.js';
+import { containerName } from '../../src/containers/container-spec.js';
 import { until } from '../support/docker.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { toldBySignal } from '../support/signals.js';
@@ -36,9 +36,9 @@ test('a worker that starts tells of those that should run and do not, and only o
   await on.stopWorkers();
   await on.docker.getContainer(containerName(down ?? '')).kill();
   await on.startWorkers();
-  expect(await firstTold(down ?? '', 'engineReturned')).toEqual({ awayFrom: 0 });
-  expect(await told(up ?? '', 'engineReturned')).toEqual([]);
-  expect(await told(stopped ?? '', 'engineReturned')).toEqual([]);
+  expect(await firstTold(down ?? '', 'dockerReturned')).toEqual({ awayFrom: 0 });
+  expect(await told(up ?? '', 'dockerReturned')).toEqual([]);
+  expect(await told(stopped ?? '', 'dockerReturned')).toEqual([]);
 });
 
 test('what was removed while nobody listened is made again', async () => {

@@ -1,16 +1,16 @@
 import type { Transaction } from 'sequelize';
-import type { AgentContainerSpec } from '../containers/agent-container.js';
+import type { AgentContainerSpec } from '../containers/container-spec.js';
 import { CONFIG_FILE, openClawConfig, openClawEnvironment } from '../containers/openclaw-config.js';
 import type { Database } from '../database/database.js';
 import type { AgentRow, CrashRecord } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
-import { readCredentials, readWhatToHide } from './agent-credentials.js';
-import { subnetOf } from './agent-place.js';
+import { readCredentials, secretsToRedact } from './agent-credentials.js';
+import { subnetOf } from './agent-subnet.js';
 import type { AgentRef } from './agent-ref.js';
 import { secretContext, type AgentSecretKind } from './agent-secrets.js';
 import { LastSeen } from './last-seen.js';
 import type { Observation } from './observation.js';
-import { recordCrash } from './watchdog-records.js';
+import { recordCrash } from './watchdog-transitions.js';
 
 /** The agent, or what it needs to run, is not in the database any more. */
 export class AgentGoneError extends Error {
@@ -23,7 +23,7 @@ export class AgentGoneError extends Error {
 /** The one model that an agent's runtime knows: which it really is, the AI listener decides. */
 export const AGENT_MODEL = 'auto';
 
-export interface AgentSpecsOptions {
+export interface RuntimeStoreOptions {
   readonly database: Database;
   readonly secrets: SecretBox;
   /** Image of agents that have none of their own. */
@@ -35,10 +35,10 @@ export interface AgentSpecsOptions {
 }
 
 /** What the containers' side reads and writes of one agent. Secrets are opened here, and only here. */
-export class AgentSpecs {
+export class RuntimeStore {
   private readonly lastSeen: LastSeen;
 
-  constructor(private readonly options: AgentSpecsOptions) {
+  constructor(private readonly options: RuntimeStoreOptions) {
     this.lastSeen = new LastSeen(options.database);
   }
 
@@ -107,7 +107,7 @@ export class AgentSpecs {
   /** What must not show in what the agent wrote. */
   hiddenOf(agent: AgentRef): Promise<string[]> {
     const { database, secrets } = this.options;
-    return readWhatToHide(database.asUser(agent.userId), secrets, agent.agentId);
+    return secretsToRedact(database.asUser(agent.userId), secrets, agent.agentId);
   }
 
   async recordCrash(agent: AgentRef, transitionId: string, crash: CrashRecord): Promise<void> {

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { z } from 'zod';
-import { containerName, LABEL } from './agent-container.js';
-import { callEngine } from './engine.js';
+import { containerName, LABEL } from './container-spec.js';
+import { callDocker } from './docker-client.js';
 
 /** What bears on the end of a container. */
 const ACTIONS = ['start', 'kill', 'oom', 'die', 'stop'] as const;
@@ -10,17 +10,17 @@ const ACTIONS = ['start', 'kill', 'oom', 'die', 'stop'] as const;
 /** An event is a line of JSON with the container's labels in it; more than this is no event. */
 const MAX_LINE_LENGTH = 1024 * 1024;
 
-/** One event of the engine about a container of ours. */
-export interface EngineEvent {
+/** One event of Docker about a container of ours. */
+export interface DockerEvent {
   readonly action: (typeof ACTIONS)[number];
   readonly containerId: string;
   readonly agentId: string;
   readonly userId: string;
-  /** Of a `die`, where the engine says it. */
+  /** Of a `die`, where Docker says it. */
   readonly exitCode: number | null;
-  /** Of a `kill`: the number of the signal, as the engine writes it. */
+  /** Of a `kill`: the number of the signal, as Docker writes it. */
   readonly signal: string | undefined;
-  /** Unix nanoseconds by the engine's clock. */
+  /** Unix nanoseconds by Docker's clock. */
   readonly at: bigint;
 }
 
@@ -30,7 +30,7 @@ const message = z.object({
 });
 
 /**
- * Opens the engine's event stream for this installation's containers: what it still remembers
+ * Opens Docker's event stream for this installation's containers: what it still remembers
  * since then (256 events of any kind at most), and then what happens.
  *
  * @param since Unix nanoseconds.
@@ -58,7 +58,7 @@ export function openEvents(
     },
   };
   const { modem } = docker;
-  return callEngine(
+  return callDocker(
     timeoutMs,
     (abortSignal) =>
       new Promise<Readable>((resolve, reject) => {
@@ -72,13 +72,13 @@ export function openEvents(
 }
 
 /** The events of a stream, until it ends or fails. */
-export async function* readEvents(stream: Readable): AsyncGenerator<EngineEvent> {
+export async function* readEvents(stream: Readable): AsyncGenerator<DockerEvent> {
   stream.setEncoding('utf8');
   let rest = '';
   for await (const chunk of stream) {
     const lines = (rest + String(chunk)).split('\n');
     rest = lines.pop() ?? '';
-    if (rest.length > MAX_LINE_LENGTH) throw new RangeError('The engine sent a line without end');
+    if (rest.length > MAX_LINE_LENGTH) throw new RangeError('Docker sent a line without end');
     for (const line of lines) {
       const event = parseEvent(line);
       if (event) yield event;
@@ -87,7 +87,7 @@ export async function* readEvents(stream: Readable): AsyncGenerator<EngineEvent>
 }
 
 /** Undefined for what is no event about an agent's container. */
-function parseEvent(line: string): EngineEvent | undefined {
+function parseEvent(line: string): DockerEvent | undefined {
   // As text, again because they do not fit into a number.
   const nanoseconds = /"timeNano":(\d+)/.exec(line)?.[1];
   if (nanoseconds === undefined) return undefined;

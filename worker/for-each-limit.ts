@@ -1,9 +1,9 @@
-/** Rows of one look, and calls to the workflow engine at a time. */
+/** Rows of one look, and calls to Temporal at a time. */
 export const PAGE = 200;
 export const CONCURRENCY = 20;
 
 /** Does the work for all of them, so many at a time. */
-export async function inTurns<T>(
+export async function forEachLimit<T>(
   items: readonly T[],
   work: (item: T) => Promise<void>,
 ): Promise<void> {

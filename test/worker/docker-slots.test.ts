@@ -3,12 +3,12 @@ import { Worker, type WorkerOptions } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
 import { Supervisors } from '../../temporal/supervisors.js';
-import { engineSlots } from '../../worker/engine-slots.js';
+import { dockerSlots } from '../../worker/docker-slots.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
 import { FakeAgent, SETTINGS, fakeActivities } from '../workflows/support/fake-agent.js';
 
-const ENGINE_CALLS = 2;
+const DOCKER_CALLS = 2;
 const HOST = 'slots';
 
 let temporal: TestTemporal;
@@ -34,7 +34,7 @@ beforeAll(async () => {
       ...common,
       taskQueue: containersTaskQueue(HOST),
       activities: activities.containers,
-      tuner: engineSlots({ engineCalls: ENGINE_CALLS, watched: 10 }),
+      tuner: dockerSlots({ dockerCalls: DOCKER_CALLS, watched: 10 }),
     }),
   ]);
   running = Promise.all(workers.map((worker) => worker.run()));
@@ -64,7 +64,7 @@ const supervised = (agent: FakeAgent) => ({
 
 test('agents that are watched for as long as they are degraded keep no operation waiting', async () => {
   const supervisors = new Supervisors(temporal.client, undefined);
-  const degraded = Array.from({ length: ENGINE_CALLS + 1 }, newAgent);
+  const degraded = Array.from({ length: DOCKER_CALLS + 1 }, newAgent);
   for (const agent of degraded) {
     agent.health = 'stopped';
     agent.on('watchDegraded', () => held);
@@ -82,7 +82,7 @@ test('no more activities than that work on the engine at a time', async () => {
   const supervisors = new Supervisors(temporal.client, undefined);
   let underWay = 0;
   let most = 0;
-  const stopped = Array.from({ length: ENGINE_CALLS * 4 }, newAgent);
+  const stopped = Array.from({ length: DOCKER_CALLS * 4 }, newAgent);
   const ends = stopped.map(async (agent) => {
     agent.on('stopContainer', async () => {
       most = Math.max(most, ++underWay);
@@ -94,5 +94,5 @@ test('no more activities than that work on the engine at a time', async () => {
     return agent.end(operationId);
   });
   expect(new Set(await Promise.all(ends))).toEqual(new Set(['succeeded']));
-  expect(most).toBeLessThanOrEqual(ENGINE_CALLS);
+  expect(most).toBeLessThanOrEqual(DOCKER_CALLS);
 });

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { type AgentContainerSpec, containerName } from './agent-container.js';
-import { EngineRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
+import { type AgentContainerSpec, containerName } from './container-spec.js';
+import { DockerRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
 import { isOurs, ownershipLabels } from './container-profile.js';
-import { callEngine, callEngineUnless } from './engine.js';
+import { callDocker, callDockerUnless } from './docker-client.js';
 
 /** The bridge network that belongs to one agent. */
 export class AgentNetworks {
@@ -16,9 +16,9 @@ export class AgentNetworks {
   /** The agent's network, if there is one. @throws ForeignContainerError */
   async find(agentId: string): Promise<Docker.NetworkInspectInfo | undefined> {
     const name = containerName(agentId);
-    // By list: the engine's names of networks are not unique, and the filter matches parts of them.
+    // By list: Docker's names of networks are not unique, and the filter matches parts of them.
     const filters = JSON.stringify({ name: [name] });
-    const networks = await callEngine(this.timeoutMs, (abortSignal) =>
+    const networks = await callDocker(this.timeoutMs, (abortSignal) =>
       this.docker.listNetworks({ filters, abortSignal }),
     );
     const named = networks.filter((network) => network.Name === name);
@@ -35,19 +35,19 @@ export class AgentNetworks {
       await this.remove(spec.agentId);
     }
     try {
-      await callEngine(this.timeoutMs, (abortSignal) =>
+      await callDocker(this.timeoutMs, (abortSignal) =>
         this.docker.createNetwork({
           Name: containerName(spec.agentId),
           Driver: 'bridge',
           CheckDuplicate: true,
-          // Explicit, because the engine's own pools end at about 30 networks.
+          // Explicit, because Docker's own pools end at about 30 networks.
           IPAM: { Driver: 'default', Config: [{ Subnet: spec.subnet }] },
           Labels: ownershipLabels(spec, this.installation),
           abortSignal,
         }),
       );
     } catch (error) {
-      if (!(error instanceof EngineRefusedError)) throw error;
+      if (!(error instanceof DockerRefusedError)) throw error;
       if (await this.wasMadeMeanwhile(spec)) return;
       if (error.statusCode === 403 || (await this.overlaps(spec.subnet))) {
         throw new SubnetTakenError(spec.subnet, { cause: error });
@@ -57,7 +57,7 @@ export class AgentNetworks {
   }
 
   /**
-   * Whether another call like this one made the network. The engine takes the subnet a moment
+   * Whether another call like this one made the network. Docker takes the subnet a moment
    * before it lists the network: so where nothing in the list overlaps, it is looked at again.
    */
   private async wasMadeMeanwhile(spec: AgentContainerSpec): Promise<boolean> {
@@ -73,13 +73,13 @@ export class AgentNetworks {
   async remove(agentId: string): Promise<void> {
     const network = await this.find(agentId);
     if (!network) return;
-    await callEngineUnless([404], this.timeoutMs, (abortSignal) =>
+    await callDockerUnless([404], this.timeoutMs, (abortSignal) =>
       this.docker.getNetwork(network.Id).remove({ abortSignal }),
     );
   }
 
   private async overlaps(subnet: string): Promise<boolean> {
-    const networks = await callEngine(this.timeoutMs, (abortSignal) =>
+    const networks = await callDocker(this.timeoutMs, (abortSignal) =>
       this.docker.listNetworks({ abortSignal }),
     );
     const wanted = addressRange(subnet);

@@ -1,15 +1,15 @@
 import { setBounded } from '../bounded-map.js';
 import type { AgentRef } from './agent-ref.js';
-import type { AgentSpecs } from './agent-specs.js';
+import type { RuntimeStore } from './runtime-store.js';
 
 /** As many as a host may have agents. */
 const MAX_KNOWN = 10_000;
 
 /** Ports of agents' gateways, so that the database is not asked for them with every check. */
-export class KnownPorts {
+export class PortCache {
   readonly #known = new Map<string, { readonly watch: string; readonly port: number }>();
 
-  constructor(private readonly specs: Pick<AgentSpecs, 'portOf'>) {}
+  constructor(private readonly specs: Pick<RuntimeStore, 'portOf'>) {}
 
   /**
    * Asks the database with the first check of each watch: whatever gives an agent another port ends

@@ -1,0 +1,6 @@
+import { asApplicationFailure } from './failures.js';
+import { heartbeating } from './heartbeat.js';
+
+/** An activity at Docker: says that it is alive, and how it failed. */
+export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
+  asApplicationFailure(() => heartbeating(work));
