@@ -14,13 +14,11 @@ import type { UsageRecord } from './usage-record.js';
 const GATHER_MS = 100;
 /** Between two attempts while the database is out. */
 const RETRY_MS = 1_000;
-/** Records in one round trip. */
-const MAX_BATCH = 500;
 /** Records that wait for a database that is out. Beyond, no call is begun any more. */
 const MAX_WAITING = 100_000;
 /** What is held ahead for somebody who does not call for so long is given back. */
 const IDLE_MS = 5_000;
-/** A journal that was not touched for so long has nobody any more. */
+/** A segment that was not touched for so long has nobody any more. */
 const ABANDONED_AFTER_MS = 4 * SIGN_OF_LIFE_MS;
 
 export interface MeterOptions {
@@ -37,11 +35,7 @@ export interface MeterOptions {
 export class Meter {
   readonly #quota: Quota;
   readonly #journal: UsageJournal;
-  /** On the journal's open page. */
-  #waiting: UsageRecord[] = [];
   #writing: Promise<void> | undefined;
-  /** Whether records were left on the journal. */
-  #interrupted = false;
   readonly #closing = new AbortController();
   readonly #living: Promise<unknown>;
 
@@ -64,7 +58,7 @@ export class Meter {
    * @throws QuotaExceededError; UnavailableError when usage cannot be recorded.
    */
   async reserve(claim: TokenClaim): Promise<void> {
-    if (this.#waiting.length >= MAX_WAITING) {
+    if (this.#journal.size >= MAX_WAITING) {
       throw new UnavailableError('Usage cannot be recorded: the database does not answer');
     }
     await this.#quota.reserve(claim);
@@ -84,7 +78,6 @@ export class Meter {
       // It is still written from memory, if this process lives.
       this.#logFailure(error);
     }
-    this.#waiting.push(record);
     this.#write();
   }
 
@@ -114,14 +107,13 @@ export class Meter {
     giveUp.abort();
     this.#closing.abort();
     await this.#living;
-    const left = this.#interrupted || this.#writing !== undefined || this.#waiting.length > 0;
-    await this.#journal.close(left);
+    this.#journal.close();
   }
 
   /** If there is anything to write. */
   #write(): void {
     if (this.#closing.signal.aborted) return;
-    if (this.#waiting.length === 0 && !this.#quota.hasOver) return;
+    if (this.#journal.size === 0 && !this.#quota.hasOver) return;
     this.#writing ??= this.#writeAll().finally(() => {
       this.#writing = undefined;
       this.#write();
@@ -130,22 +122,19 @@ export class Meter {
 
   async #writeAll(): Promise<void> {
     await delay(GATHER_MS);
-    const records = this.#waiting;
     const over = this.#quota.takeOver();
-    this.#waiting = [];
-    this.#journal.turn();
-    for (let start = 0; start < records.length || start === 0; start += MAX_BATCH) {
-      const end = start + MAX_BATCH;
+    const segments = this.#journal.sealAll();
+    for (const segment of segments) {
       // With the last: until then records name them.
-      await this.#settleSurely(records.slice(start, end), end >= records.length ? over : []);
+      await this.#settleSurely(segment.records, segment === segments.at(-1) ? over : []);
+      if (this.#closing.signal.aborted) return;
+      try {
+        await this.#journal.remove(segment);
+      } catch (error) {
+        this.#logFailure(error);
+      }
     }
-    if (this.#closing.signal.aborted) return;
-    try {
-      await this.#journal.clear();
-    } catch (error) {
-      // What stays on the page is given to the database once more, and counts once.
-      this.#logFailure(error);
-    }
+    if (segments.length === 0) await this.#settleSurely([], over);
   }
 
   /** Until the database takes it: a record that is given twice counts once. */
@@ -159,7 +148,6 @@ export class Meter {
         await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
       }
     }
-    this.#interrupted = true;
   }
 
   async #settle(records: readonly UsageRecord[], over: readonly string[]): Promise<void> {
@@ -180,14 +168,12 @@ export class Meter {
   /** Takes over what processes left that were killed. */
   async #recover(): Promise<void> {
     const { log } = this.options;
-    for (const journal of this.#journal.abandoned(ABANDONED_AFTER_MS)) {
-      const { records, unreadable } = journal.read();
-      for (let start = 0; start < records.length; start += MAX_BATCH) {
-        await this.#settle(records.slice(start, start + MAX_BATCH), []);
-      }
+    for (const segment of this.#journal.abandoned(ABANDONED_AFTER_MS)) {
+      const { records, unreadable } = segment.read();
+      if (records.length > 0) await this.#settle(records, []);
       for (const line of unreadable) this.#setAside(line, new TypeError('unreadable'));
       if (records.length > 0) log.info({ count: records.length }, 'usage of a process that ended');
-      journal.remove();
+      segment.remove();
     }
   }
 

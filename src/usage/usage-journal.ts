@@ -1,140 +1,114 @@
 import { randomUUID } from 'node:crypto';
-import {
-  appendFileSync,
-  closeSync,
-  fstatSync,
-  ftruncate,
-  futimesSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { accessSync, appendFileSync, constants, mkdirSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
-import { AbandonedJournal } from './abandoned-journal.js';
+import { AbandonedSegment } from './abandoned-segment.js';
+import { JournalSegment } from './journal-segment.js';
 import type { UsageRecord } from './usage-record.js';
 
-/** `<holder>.<0 or 1>.jsonl` */
-const NAME = /^([0-9a-f-]{36})\.[01]\.jsonl$/;
+/** `<process>.<number>.jsonl` */
+const NAME = /^([0-9a-f-]{36})\.\d+\.jsonl$/;
+/** So that names sort as their numbers do. */
+const DIGITS = 9;
+
+/** Records of one segment, and so of one round trip. */
+const MAX_RECORDS = 500;
 
 /** Records that the database refused, for whoever looks into it. */
 const REFUSED = 'refused.jsonl';
 const MAX_REFUSED_BYTES = 16 * 1024 * 1024;
 
-const truncate = promisify(ftruncate);
-
-interface Page {
-  readonly file: string;
-  fd: number;
-  /** Whether the last line may have no end. */
-  torn: boolean;
-}
-
 /**
- * Where usage records are until they are in the database: a file that outlives this process however
- * it ends. There are two pages. One is written to; the other holds exactly those records that are
- * on their way into the database, and is emptied when they are there.
+ * Where usage records are until they are in the database: files that outlive this process however it
+ * ends. Records are appended to the last one; each goes as a whole when the database has it.
  */
 export class UsageJournal {
-  readonly #holder = randomUUID();
-  readonly #pages: [Page, Page];
-  /** Under way; never fails. */
-  #clearing: Promise<void> | undefined;
+  readonly #folder: string;
+  readonly #process = randomUUID();
+  /** The first one first. */
+  readonly #segments = new Set<JournalSegment>();
+  /** The last of them, while it is appended to. */
+  #open: JournalSegment | undefined;
+  #begun = 0;
+  #size = 0;
   #closed = false;
 
   /** @throws what the file system refuses. */
-  constructor(private readonly folder: string) {
+  constructor(folder: string) {
+    this.#folder = folder;
     mkdirSync(folder, { recursive: true });
-    this.#pages = [this.#open(0), this.#open(1)];
+    accessSync(folder, constants.W_OK);
+  }
+
+  /** Records that are not in the database yet. */
+  get size(): number {
+    return this.#size;
   }
 
   /**
-   * In the file when this returns: the process may be killed then, but not the machine.
+   * Keeps a record, in memory at least.
    *
    * @throws what the file system refuses.
    */
   append(record: UsageRecord): void {
     if (this.#closed) throw new TypeError('the journal is closed');
-    const [page] = this.#pages;
-    const line = Buffer.from(`${page.torn ? '\n' : ''}${JSON.stringify(record)}\n`);
-    page.torn = true;
-    for (let done = 0; done < line.length;) done += writeSync(page.fd, line, done);
-    page.torn = false;
+    if (this.#open === undefined || this.#open.records.length >= MAX_RECORDS) {
+      this.#open = this.#begin();
+    }
+    this.#size++;
+    this.#open.append(record);
   }
 
-  /** Turns the page: what was appended so far stays on the one that `clear` empties. */
-  turn(): void {
-    this.#pages.reverse();
+  /** All segments, the first one first: what is appended from now on is on none of them. */
+  sealAll(): JournalSegment[] {
+    this.#open = undefined;
+    return [...this.#segments];
   }
 
   /**
-   * What was on the page before the last turn is in the database. Not at once: a file is shortened
-   * only when the disk has done with what it is just writing of it.
+   * The segment's records are in the database.
    *
-   * @throws what the file system refuses.
+   * @throws what the file system refuses: then another process gives them to the database once more.
    */
-  async clear(): Promise<void> {
-    const [, page] = this.#pages;
-    const cleared = truncate(page.fd, 0);
-    this.#clearing = cleared.catch(() => undefined);
-    try {
-      await cleared;
-      page.torn = false;
-    } finally {
-      this.#clearing = undefined;
-    }
+  async remove(segment: JournalSegment): Promise<void> {
+    if (this.#segments.delete(segment)) this.#size -= segment.records.length;
+    await segment.remove();
   }
 
   /** Keeps what will never be in the database; when there is too much of it, no more. */
   setAside(line: string): void {
-    const file = path.join(this.folder, REFUSED);
+    const file = path.join(this.#folder, REFUSED);
     const { size } = statSync(file, { throwIfNoEntry: false }) ?? { size: 0 };
     if (size < MAX_REFUSED_BYTES) appendFileSync(file, `${line}\n`, { mode: 0o600 });
   }
 
-  /** Says that this process lives. Opens anew what somebody has taken away. */
+  /** Says that this process lives. */
   touch(): void {
-    // Not while a file is at work that would be closed; the next time is soon enough.
-    if (this.#clearing !== undefined) return;
-    for (const page of this.#pages) {
-      const now = new Date();
-      if (fstatSync(page.fd).nlink > 0) futimesSync(page.fd, now, now);
-      else {
-        mkdirSync(this.folder, { recursive: true });
-        const gone = page.fd;
-        page.fd = openSync(page.file, 'a', 0o600);
-        page.torn = false;
-        closeSync(gone);
-      }
-    }
+    for (const segment of this.#segments) segment.touch();
   }
 
-  /** To be called once. @param keep leaves the files to whoever takes them over. */
-  async close(keep: boolean): Promise<void> {
+  /** Leaves what is not in the database to whoever takes it over. */
+  close(): void {
     this.#closed = true;
-    await this.#clearing;
-    for (const { fd, file } of this.#pages) {
-      closeSync(fd);
-      if (!keep) rmSync(file, { force: true });
-    }
+    for (const segment of this.#segments) segment.close();
   }
 
-  /** Journals of processes that have not been heard of for so many milliseconds. */
-  abandoned(afterMs: number): AbandonedJournal[] {
-    return readdirSync(this.folder).flatMap((name) => {
-      const [, holder] = NAME.exec(name) ?? [];
-      if (holder === undefined || holder === this.#holder) return [];
-      const file = path.join(this.folder, name);
-      return ageOf(file) > afterMs ? [new AbandonedJournal(file)] : [];
-    });
+  /** Segments of processes that have not been heard of for so many milliseconds. */
+  abandoned(afterMs: number): AbandonedSegment[] {
+    return readdirSync(this.#folder)
+      .toSorted()
+      .flatMap((name) => {
+        const [, owner] = NAME.exec(name) ?? [];
+        if (owner === undefined || owner === this.#process) return [];
+        const file = path.join(this.#folder, name);
+        return ageOf(file) > afterMs ? [new AbandonedSegment(file)] : [];
+      });
   }
 
-  #open(page: 0 | 1): Page {
-    const file = path.join(this.folder, `${this.#holder}.${page}.jsonl`);
-    return { file, fd: openSync(file, 'a', 0o600), torn: false };
+  #begin(): JournalSegment {
+    const number = String(this.#begun++).padStart(DIGITS, '0');
+    const segment = new JournalSegment(path.join(this.#folder, `${this.#process}.${number}.jsonl`));
+    this.#segments.add(segment);
+    return segment;
   }
 }
 

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 
-/** What one answered call used: a row of `usage_logs` before it is one. */
-export const usageRecord = z.strictObject({
+/**
+ * What one answered call used: a row of `usage_logs` before it is one. Fields that a later release
+ * adds do not keep this one from taking over its journal.
+ */
+export const usageRecord = z.object({
   callId: z.uuid(),
   userId: z.string().min(1).max(255),
   agentId: z.string().max(255).nullable(),

@@ -1,5 +1,6 @@
-import { readdirSync, statSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -13,29 +14,68 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-const sizes = () => readdirSync(folder).map((name) => statSync(path.join(folder, name)).size);
+/** Lines of each file, in the order of the files' names. */
+const files = () =>
+  readdirSync(folder)
+    .toSorted()
+    .map((name) => readFileSync(path.join(folder, name), 'utf8').split('\n').length - 1);
 
-test('a page that is being cleared keeps its file until it is, whatever comes meanwhile', async () => {
-  for (let round = 0; round < 20; round++) {
-    const journal = new UsageJournal(folder);
-    journal.append(usageOf());
-    journal.turn();
-    const clearing = journal.clear();
-    journal.touch();
-    await journal.close(true);
-    await clearing;
-  }
-  expect(sizes()).toEqual(Array(40).fill(0));
-});
-
-test('what is appended while the page before is cleared stays', async () => {
+test('a segment is removed as a whole, and what is appended meanwhile stays', async () => {
   const journal = new UsageJournal(folder);
   journal.append(usageOf());
-  journal.turn();
-  const clearing = journal.clear();
-  const later = usageOf();
-  journal.append(later);
-  await clearing;
-  await journal.close(true);
-  expect(sizes().toSorted((a, b) => a - b)).toEqual([0, JSON.stringify(later).length + 1]);
+  journal.append(usageOf());
+  const [sealed] = journal.sealAll();
+  const later = [usageOf()];
+  for (const record of later) journal.append(record);
+  expect(files()).toEqual([2, 1]);
+  if (sealed) await journal.remove(sealed);
+  expect(files()).toEqual([1]);
+  expect(journal.size).toBe(1);
+  expect(journal.sealAll().map(({ records }) => records)).toEqual([later]);
+  journal.close();
+  expect(files()).toEqual([1]);
+});
+
+test('a segment has 500 records at most, and they come back in their order', () => {
+  const journal = new UsageJournal(folder);
+  const records = Array.from({ length: 6_001 }, () => usageOf());
+  for (const record of records) journal.append(record);
+  expect(files()).toEqual([...Array<number>(12).fill(500), 1]);
+  expect(journal.sealAll().flatMap((segment) => segment.records)).toEqual(records);
+  journal.close();
+  const other = new UsageJournal(folder);
+  expect(other.abandoned(-1).flatMap((segment) => segment.read().records)).toEqual(records);
+});
+
+test('a process that lives keeps all of its segments, also those that wait for long', async () => {
+  const journal = new UsageJournal(folder);
+  for (let n = 0; n < 3; n++) {
+    journal.append(usageOf());
+    journal.sealAll();
+  }
+  const gone = path.join(folder, `${randomUUID()}.000000000.jsonl`);
+  writeFileSync(gone, '');
+  const hourAgo = new Date(Date.now() - 3_600_000);
+  for (const name of readdirSync(folder)) await utimes(path.join(folder, name), hourAgo, hourAgo);
+  const other = new UsageJournal(folder);
+  expect(other.abandoned(60_000)).toHaveLength(4);
+  journal.touch();
+  expect(other.abandoned(60_000)).toHaveLength(1);
+  journal.close();
+});
+
+test('a line that the disk had no room for leaves the next one whole', () => {
+  const journal = new UsageJournal(folder);
+  journal.append(usageOf());
+  journal.close();
+  const [name = ''] = readdirSync(folder);
+  const whole = readFileSync(path.join(folder, name), 'utf8');
+  const next = usageOf();
+  writeFileSync(
+    path.join(folder, name),
+    `${whole}${whole.slice(0, 40)}\n${JSON.stringify(next)}\n`,
+  );
+  const [left] = new UsageJournal(folder).abandoned(-1);
+  expect(left?.read().records).toHaveLength(2);
+  expect(left?.read().unreadable).toEqual([whole.slice(0, 40)]);
 });

@@ -1,9 +1,13 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { usageRecord, type UsageRecord } from './usage-record.js';
 
-/** What a process left that could not bring its records into the database itself. */
-export class AbandonedJournal {
-  constructor(readonly file: string) {}
+/** A segment of a process that could not bring its records into the database itself. */
+export class AbandonedSegment {
+  readonly #file: string;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
 
   /** Its records; a last line that was cut off in the middle was never acknowledged. */
   read(): { readonly records: UsageRecord[]; readonly unreadable: string[] } {
@@ -18,12 +22,12 @@ export class AbandonedJournal {
   }
 
   remove(): void {
-    rmSync(this.file, { force: true });
+    rmSync(this.#file, { force: true });
   }
 
   #text(): string {
     try {
-      return readFileSync(this.file, 'utf8');
+      return readFileSync(this.#file, 'utf8');
     } catch (error) {
       if (isMissing(error)) return ''; // another process was first
       throw error;
