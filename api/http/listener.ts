@@ -11,7 +11,8 @@ import { describeError } from './error-answer.js';
 import { idempotency } from './idempotency.js';
 import { openApiDocument } from './openapi.js';
 import { pipeline } from './pipeline.js';
-import { createLimiter, type RateLimit } from './rate-limit.js';
+import { createLimiter } from './limiter.js';
+import type { RateLimit } from './rate-limit.js';
 import { referencePages } from './reference-page.js';
 import { Server, type Listening } from './server.js';
 

@@ -21,7 +21,8 @@ import { describeError, errorAnswer, type ErrorAnswer } from './error-answer.js'
 import { hashRequest, readIdempotencyKey, StillRunningError } from './idempotency.js';
 import type { OncePerKey } from './idempotency.js';
 import { errorJson, jsonAnswer, type Answer } from './presenter.js';
-import type { Limiter, RateLimit } from './rate-limit.js';
+import type { Limiter } from './limiter.js';
+import type { RateLimit } from './rate-limit.js';
 import { readJsonBody } from './read-body.js';
 import { readRequestId } from './request-id.js';
 import { SECURITY_HEADERS } from './security-headers.js';

@@ -1,0 +1,60 @@
+import type { Logger } from 'pino';
+import { limitedClient } from './client-address.js';
+import { MemoryCounters } from './memory-counters.js';
+import { RedisCounters } from './redis-counters.js';
+import type { Counters, RateLimit, Taken } from './rate-limit.js';
+
+/** What the limits say of a request: headers for its answer, and a refusal if it is refused. */
+export interface Verdict {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly refusal: string | undefined;
+}
+
+export interface Limiter {
+  /** @returns undefined when no limit applies. */
+  check(
+    method: string,
+    path: string,
+    address: string,
+  ): Verdict | undefined | Promise<Verdict | undefined>;
+  close(): Promise<void>;
+}
+
+/** Counts in Redis when several processes share the limits, in memory otherwise. */
+export function createLimiter(options: {
+  readonly name: string;
+  readonly limits: readonly RateLimit[];
+  readonly redisUrl: string | undefined;
+  readonly log: Logger;
+}): Limiter {
+  const { limits, redisUrl } = options;
+  const memory = new MemoryCounters();
+  const counters: Counters =
+    redisUrl === undefined
+      ? memory
+      : new RedisCounters({ url: redisUrl, namespace: options.name, memory, log: options.log });
+
+  return {
+    check(method, path, address) {
+      const applying = limits.filter((limit) => limit.applies(method, path));
+      if (applying.length === 0) return undefined;
+      const taken = counters.take(limitedClient(address), applying);
+      return taken instanceof Promise ? taken.then(toVerdict) : toVerdict(taken);
+    },
+    close: () => counters.close(),
+  };
+}
+
+/** Speaks for the tightest limit: the least remaining, and of equals the longest to wait for. */
+function toVerdict({ refused, counts }: Taken): Verdict | undefined {
+  const [tightest] = counts.toSorted((a, b) => a.remaining - b.remaining || b.resetMs - a.resetMs);
+  if (tightest === undefined) return undefined;
+  const seconds = String(Math.max(1, Math.ceil(tightest.resetMs / 1000)));
+  const headers = {
+    'RateLimit-Limit': String(tightest.limit.max),
+    'RateLimit-Remaining': String(tightest.remaining),
+    'RateLimit-Reset': seconds,
+  };
+  if (!refused) return { headers, refusal: undefined };
+  return { headers: { ...headers, 'Retry-After': seconds }, refusal: tightest.limit.message };
+}
