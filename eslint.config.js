@@ -1,25 +1,5 @@
 import tseslint from 'typescript-eslint';
 
-/** Folders that the files of a room may not import from (docs/architecture.md, "Rooms"). */
-function mayNotImport(rooms, others, why) {
-  return {
-    files: rooms.map((room) => `${room}/**/*.ts`),
-    rules: {
-      'no-restricted-imports': [
-        'error',
-        {
-          patterns: [
-            {
-              regex: `^(\\.\\./)+(${others.join('|')})/`,
-              message: why,
-            },
-          ],
-        },
-      ],
-    },
-  };
-}
-
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', '.data/', 'agent-runtime/'] },
   {
@@ -53,62 +33,6 @@ export default tseslint.config(
         },
       ],
       eqeqeq: 'error',
-    },
-  },
-  mayNotImport(
-    ['src'],
-    ['api', 'workflows', 'activities', 'temporal', 'worker', 'dev', 'scripts', 'test', 'bench'],
-    'The domain knows neither HTTP nor Temporal.',
-  ),
-  mayNotImport(
-    ['activities'],
-    ['api', 'workflows', 'temporal', 'worker', 'dev', 'scripts', 'test', 'bench'],
-    'Activities use the domain alone.',
-  ),
-  mayNotImport(
-    ['api'],
-    ['workflows', 'activities', 'worker', 'dev', 'scripts', 'test', 'bench'],
-    'The API uses the domain, and reaches Temporal through its ports.',
-  ),
-  mayNotImport(
-    ['temporal'],
-    ['api', 'activities', 'worker', 'dev', 'scripts', 'test', 'bench'],
-    "Temporal's client side uses the domain, and the workflows' types, ids and messages.",
-  ),
-  mayNotImport(
-    ['worker'],
-    ['api', 'dev', 'scripts', 'test', 'bench'],
-    'A worker runs workflows and activities; it serves nobody over HTTP.',
-  ),
-  {
-    files: ['workflows/**/*.ts'],
-    rules: {
-      '@typescript-eslint/no-restricted-imports': [
-        'error',
-        {
-          patterns: [
-            { regex: '^node:', message: 'Workflows are deterministic.' },
-            {
-              regex: '^(\\.\\./)+(api|temporal|worker|dev|scripts|test|bench)/',
-              message: 'Workflows import next to nothing.',
-            },
-            {
-              regex: '^(\\.\\./)+activities/',
-              allowTypeImports: true,
-              message: 'Workflows know activities by their types.',
-            },
-            {
-              regex: '^(\\.\\./)+src/(?!agents/(operation-rules|watchdog)\\.js$)',
-              allowTypeImports: true,
-              message: 'Every import costs memory in each cached workflow: pure rules only.',
-            },
-            {
-              regex: '^(?!@temporalio/(workflow|common)$|\\.)',
-              message: 'Workflows import next to nothing.',
-            },
-          ],
-        },
-      ],
     },
   },
   {

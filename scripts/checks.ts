@@ -12,6 +12,11 @@ const CHECKS = [
     args: ['.', '--cache', '--cache-location', 'node_modules/.cache/eslint'],
   },
   {
+    name: 'rooms',
+    program: 'dependency-cruiser/bin/dependency-cruise.mjs',
+    args: ['--config', '.dependency-cruiser.mjs', '.'],
+  },
+  {
     name: 'format',
     program: 'prettier/bin/prettier.cjs',
     args: ['--check', '--log-level', 'warn', '--cache', '.'],

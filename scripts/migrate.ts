@@ -2,15 +2,14 @@
 import { loadConfig } from '../src/config.js';
 import { migrate, MigrationRefusedError } from '../src/database/migrate.js';
 import { roleOf } from '../src/database/roles.js';
-import { say } from '../dev/report.js';
 
 const config = loadConfig();
 if (config.databaseOwnerUrl === undefined) {
-  say('DATABASE_OWNER_URL is not set: the schema is taken as it is.');
+  console.log('DATABASE_OWNER_URL is not set: the schema is taken as it is.');
 } else {
   try {
     const done = await migrate(config.databaseOwnerUrl, roleOf(config.databaseUrl));
-    if (done.length > 0) say(`Migrated the database: ${done.join(', ')}`);
+    if (done.length > 0) console.log(`Migrated the database: ${done.join(', ')}`);
   } catch (error) {
     if (!(error instanceof MigrationRefusedError)) throw error;
     console.error(error.message);

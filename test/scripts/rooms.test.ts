@@ -1,0 +1,125 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { projectRoot } from '../../dev/root.js';
+
+const CONFIG = '.dependency-cruiser.mjs';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'aps-rooms-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** The rules that a tree of these files breaks, each with who imports what. */
+async function broken(files: Readonly<Record<string, string>>): Promise<string[]> {
+  const tree = await mkdtemp(path.join(folder, 'tree-'));
+  for (const file of [CONFIG, 'tsconfig.json', 'package.json']) {
+    await cp(path.join(projectRoot, file), path.join(tree, file));
+  }
+  await symlink(path.join(projectRoot, 'node_modules'), path.join(tree, 'node_modules'));
+  for (const [file, text] of Object.entries(files)) {
+    await mkdir(path.dirname(path.join(tree, file)), { recursive: true });
+    await writeFile(path.join(tree, file), `${text}\nexport interface Shape { readonly a: 1 }\n`);
+  }
+  const program = path.join(projectRoot, 'node_modules', '.bin', 'depcruise');
+  const args = ['--config', CONFIG, '--output-type', 'json', '.'];
+  const output = await new Promise<string>((resolve) => {
+    execFile(program, args, { cwd: tree, maxBuffer: 10_000_000 }, (_, stdout) => resolve(stdout));
+  });
+  const { summary } = JSON.parse(output);
+  return summary.violations.map(
+    ({ rule, from, to }: { rule: { name: string }; from: string; to: string }) =>
+      `${rule.name}: ${from} > ${to.replace(/.*node_modules\/((@.*?\/)?.*?)\/.*/, '$1')}`,
+  );
+}
+
+const type = (file: string) => `import type { Shape } from '${file}'; export type { Shape as It };`;
+const value = (file: string) => `import '${file}';`;
+
+test('files that keep to their rooms are fine', async () => {
+  expect(
+    await broken({
+      'src/agents/agent.ts': '',
+      'src/agents/watchdog.ts': '',
+      'activities/records.ts': value('../src/agents/agent.js'),
+      'workflows/ids.ts': '',
+      'workflows/watch.ts':
+        value('@temporalio/workflow') +
+        value('../src/agents/watchdog.js') +
+        type('../activities/records.js'),
+      'temporal/supervisors.ts': value('../workflows/ids.js') + type('../workflows/watch.js'),
+      'api/main.ts': value('../temporal/supervisors.js') + value('koa'),
+      'worker/main.ts': value('../temporal/supervisors.js') + value('../activities/records.js'),
+      'dev/start.ts': value('../src/agents/agent.js'),
+    }),
+  ).toEqual([]);
+});
+
+describe('of what breaks the rules', () => {
+  let found: string[];
+  beforeAll(async () => {
+    found = await broken({
+      'src/circle/a.ts': type('./b.js'),
+      'src/circle/b.ts': type('./c.js'),
+      'src/circle/c.ts': type('./a.js'),
+      'src/accounts.ts': type('../api/main.js') + value('koa') + type('@temporalio/client'),
+      'src/agents/agent.ts': '',
+      'api/main.ts': '',
+      'api/koa.ts': type('../worker/main.js'),
+      'worker/main.ts': type('../api/main.js'),
+      'activities/beats.ts': type('../temporal/schedules.js'),
+      'activities/records.ts': '',
+      'temporal/schedules.ts': value('../workflows/watch.js'),
+      'workflows/watch.ts':
+        value('node:fs') +
+        type('zod') +
+        value('../src/agents/agent.js') +
+        value('../activities/records.js'),
+      'dev/start.ts': type('../worker/main.js'),
+      'scripts/migrate.ts': value('../dev/start.js'),
+    });
+  });
+  const of = (rule: string) => found.filter((each) => each.startsWith(`${rule}:`));
+
+  test('circles are found, also those of types alone', () => {
+    expect(of('no-circles')).toEqual([expect.stringContaining('src/circle/')]);
+  });
+
+  test('so is who reaches into a room that is not theirs, also for a type alone', () => {
+    expect(found.filter((each) => each.startsWith('rooms-of-')).sort()).toEqual([
+      'rooms-of-activities: activities/beats.ts > temporal/schedules.ts',
+      'rooms-of-api: api/koa.ts > worker/main.ts',
+      'rooms-of-dev: dev/start.ts > worker/main.ts',
+      'rooms-of-src: src/accounts.ts > api/main.ts',
+      'rooms-of-worker: worker/main.ts > api/main.ts',
+    ]);
+    expect(of('product-alone')).toEqual(['product-alone: scripts/migrate.ts > dev/start.ts']);
+  });
+
+  test('so are Koa and Temporal in the domain', () => {
+    expect(of('domain-without-frameworks').sort()).toEqual([
+      'domain-without-frameworks: src/accounts.ts > @temporalio/client',
+      'domain-without-frameworks: src/accounts.ts > koa',
+    ]);
+  });
+
+  test('so is what a workflow imports beside types, pure rules and its SDK', () => {
+    expect(of('workflows-are-deterministic').sort()).toEqual([
+      'workflows-are-deterministic: workflows/watch.ts > fs',
+      'workflows-are-deterministic: workflows/watch.ts > zod',
+    ]);
+    expect(of('workflows-know-types').sort()).toEqual([
+      'workflows-know-types: workflows/watch.ts > activities/records.ts',
+      'workflows-know-types: workflows/watch.ts > src/agents/agent.ts',
+    ]);
+  });
+
+  test("so is a workflow's code where its messages would do", () => {
+    expect(of('messages-of-workflows')).toEqual([
+      'messages-of-workflows: temporal/schedules.ts > workflows/watch.ts',
+    ]);
+  });
+});
