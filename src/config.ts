@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { homedir, platform } from 'node:os';
 import path from 'node:path';
+import { AGENT_RUNTIME_VERSION } from './agents/settings.js';
 import { BlockList, isIP } from 'node:net';
 import type { WatchdogSettings } from './agents/watchdog.js';
 import {
@@ -214,9 +215,6 @@ export function loadConfig(env: Environment = process.env) {
   if (read.problems.length > 0) throw new ConfigError(read.problems);
   return config;
 }
-
-/** The OpenClaw release that new agents run; `agent-runtime/` builds the image of just this one. */
-export const AGENT_RUNTIME_VERSION = '2026.9.6';
 
 function splitList(value: string): string[] {
   return value

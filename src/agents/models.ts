@@ -1,4 +1,4 @@
-import { PROVIDER_BASE_URLS, type ProviderName } from '../ai/provider-names.js';
+import { PROVIDER_NAMES, type ProviderName } from '../ai/provider-names.js';
 import { BadRequestError } from '../errors.js';
 
 /** The models that provisioning offers (spec 4.7). `custom` is whatever `config.model` names. */
@@ -22,14 +22,9 @@ export function requestedModel(
   if (!model) throw new BadRequestError(`model must be one of ${AGENT_MODELS.join(', ')}`);
   const fallback = model === DEFAULT_MODEL ? 'anthropic' : configuredProvider;
   const name = requested.aiProvider ?? fallback;
-  const aiProvider = providerNames().find((known) => known === name);
+  const aiProvider = PROVIDER_NAMES.find((known) => known === name);
   if (!aiProvider) {
-    throw new BadRequestError(`aiProvider must be one of ${providerNames().join(', ')}`);
+    throw new BadRequestError(`aiProvider must be one of ${PROVIDER_NAMES.join(', ')}`);
   }
   return { model, aiProvider };
-}
-
-function providerNames(): ProviderName[] {
-  // Object.keys forgets that the keys of this constant are the names.
-  return Object.keys(PROVIDER_BASE_URLS) as ProviderName[];
 }

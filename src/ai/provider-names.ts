@@ -10,6 +10,9 @@ export const PROVIDER_BASE_URLS = {
 
 export type ProviderName = keyof typeof PROVIDER_BASE_URLS;
 
+// The keys of an object literal are those of its type.
+export const PROVIDER_NAMES = Object.keys(PROVIDER_BASE_URLS) as [ProviderName, ...ProviderName[]];
+
 export function isProviderName(name: string): name is ProviderName {
   return Object.hasOwn(PROVIDER_BASE_URLS, name);
 }

@@ -10,7 +10,8 @@ import {
   openClawConfig,
   openClawEnvironment,
 } from '../../src/containers/openclaw-config.js';
-import { AGENT_RUNTIME_VERSION, loadConfig } from '../../src/config.js';
+import { AGENT_RUNTIME_VERSION } from '../../src/agents/settings.js';
+import { loadConfig } from '../../src/config.js';
 import { testDocker, until } from '../support/docker.js';
 
 const fixture = testDocker();

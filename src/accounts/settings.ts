@@ -1,0 +1,31 @@
+import { area, variable, type SettingsOf } from '../environment/area.js';
+import { boolean, list } from '../environment/types.js';
+
+export const accountSettings = area(
+  'Accounts',
+  ({ production }) => ({
+    adminEmails: variable(
+      'ADMIN_EMAILS',
+      list.prefault(''),
+      'who is admin. Without it, outside production, the first account is',
+    ),
+    sessionCookieSecure: variable(
+      'SESSION_COOKIE_SECURE',
+      boolean.prefault(String(production)),
+      'whether session cookies go over https alone',
+    ),
+    botDetection: variable(
+      'BOT_DETECTION',
+      boolean.prefault(String(production)),
+      'whether robots are kept from registering',
+    ),
+  }),
+  ({ adminEmails, ...values }, { production }) => ({
+    ...values,
+    adminEmails: adminEmails.map((email) => email.toLowerCase()),
+    /** Whether the first account on an empty database becomes the admin. */
+    firstIsAdmin: !production && adminEmails.length === 0,
+  }),
+);
+
+export type AccountSettings = SettingsOf<typeof accountSettings>;

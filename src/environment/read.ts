@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import { Variable, type Area, type SettingsOf, type Variables } from './area.js';
+import { productionVariable } from './production.js';
+import { SettingsError } from './settings-error.js';
+
+/** Variables by name, as a process has them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads what the areas declare.
+ *
+ * @throws SettingsError with every problem found.
+ */
+export function readAreas<A extends Readonly<Record<string, Area>>>(
+  areas: A,
+  env: Environment,
+): { readonly [K in keyof A]: SettingsOf<A[K]> } {
+  const problems: string[] = [];
+  const mode = { production: valueOf(productionVariable, env, []) === true };
+  const read = Object.entries(areas).map(([name, area]) => {
+    const values = readVariables(area.variables(mode), env, problems);
+    return [name, () => area.settings(values, mode)] as const;
+  });
+  if (problems.length > 0) throw new SettingsError(problems);
+  // Each area's settings are made of the values of its own variables, all of which were read.
+  return Object.fromEntries(read.map(([name, settings]) => [name, settings()])) as {
+    readonly [K in keyof A]: SettingsOf<A[K]>;
+  };
+}
+
+/** Whether a variable has a value, given as text or as the name of a file. */
+export function isSet(env: Environment, name: string): boolean {
+  return Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
+}
+
+function readVariables(
+  variables: Variables,
+  env: Environment,
+  problems: string[],
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(variables).map(([key, each]) => [
+      key,
+      each instanceof Variable ? valueOf(each, env, problems) : readVariables(each, env, problems),
+    ]),
+  );
+}
+
+function valueOf({ name, type }: Variable, env: Environment, problems: string[]): unknown {
+  let text: string | undefined;
+  try {
+    text = textOf(env, name);
+  } catch {
+    problems.push(`${name}_FILE names a file that cannot be read`);
+    return undefined;
+  }
+  const { data, error } = type.safeParse(text);
+  if (error)
+    problems.push(`${name} ${text === undefined ? 'is missing' : error.issues[0]?.message}`);
+  return data;
+}
+
+/** The variable, or the content of the file that `<name>_FILE` names. @throws what the file does. */
+function textOf(env: Environment, name: string): string | undefined {
+  const file = env[`${name}_FILE`]?.trim();
+  return (file ? readFileSync(file, 'utf8') : env[name])?.trim() || undefined;
+}

@@ -1,0 +1,9 @@
+/** Every problem with the environment, told in one report. Never holds a value. */
+export class SettingsError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(
+      `The environment is not usable:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
+    );
+    this.name = 'SettingsError';
+  }
+}

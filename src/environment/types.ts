@@ -1,0 +1,119 @@
+import { BlockList, isIP } from 'node:net';
+import { z } from 'zod';
+
+/**
+ * What the text of a variable is read as. `what` says in the docs and in problems what it must be;
+ * `read` answers undefined for any other text.
+ */
+export function textAs<T>(what: string, read: (text: string) => T | undefined) {
+  return z
+    .string()
+    .transform((text, context) => {
+      const value = read(text);
+      if (value !== undefined) return value;
+      context.addIssue(`must be ${what}`);
+      return z.NEVER;
+    })
+    .describe(what);
+}
+
+export const text = z.string();
+
+export function choice<const T extends string>(...choices: readonly T[]) {
+  return textAs(`one of ${choices.join(', ')}`, (value) => choices.find((each) => each === value));
+}
+
+const truth: Readonly<Record<string, boolean>> = { true: true, false: false };
+
+export const boolean = textAs('one of true, false', (value) => truth[value]);
+
+/** A whole number, from 1 to 100 unless said otherwise. */
+export function count({ least = 1, most = 100 } = {}) {
+  return textAs(`a whole number from ${least} to ${most}`, (value) =>
+    wholeNumber(value, least, most),
+  );
+}
+
+export const port = textAs('a port from 0 to 65535', (value) => wholeNumber(value, 0, 65_535));
+
+function wholeNumber(value: string, least: number, most: number): number | undefined {
+  const number = Number(value);
+  return /^\d+$/.test(value) && number >= least && number <= most ? number : undefined;
+}
+
+/** Ports from the first to the last, of those that need no privilege. */
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+export const portRange = textAs(
+  'like 19100-19999, within 1024 and 65535',
+  (value): PortRange | undefined => {
+    const match = /^(\d+)-(\d+)$/.exec(value);
+    const [first, last] = [Number(match?.[1]), Number(match?.[2])];
+    return first >= 1024 && last <= 65_535 && first <= last ? { first, last } : undefined;
+  },
+);
+
+/** An address without slashes at its end. */
+export function url(...protocols: readonly string[]) {
+  return textAs(`an address that starts with ${protocols.join(':// or ')}://`, (value) => {
+    const protocol = URL.canParse(value) ? new URL(value).protocol.slice(0, -1) : '';
+    return protocols.includes(protocol) ? value.replace(/\/+$/, '') : undefined;
+  });
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000 };
+
+/** Milliseconds. */
+export const duration = textAs(
+  'a positive number of seconds, or like 500ms, 120s or 5m',
+  (value) => {
+    const [, digits, unit = 's'] = /^(\d+)(ms|s|m)?$/.exec(value) ?? [];
+    return Number(digits) * (UNITS_MS[unit] ?? 1) || undefined;
+  },
+);
+
+/** A name that is part of other names, such as a task queue's. */
+export const label = textMatching(
+  /^[a-z0-9][a-z0-9-]{0,62}$/,
+  '1 to 63 lower-case letters, digits and dashes, and not begin with a dash',
+);
+
+/** Text that is taken as it is when it matches. */
+export function textMatching(pattern: RegExp, what: string) {
+  return textAs(what, (value) => (pattern.test(value) ? value : undefined));
+}
+
+/** Entries between commas; empty ones do not count. */
+export const list = z.string().transform(entriesOf);
+
+export const networks = textAs('addresses or networks, separated by commas', (value) => {
+  const found = new BlockList();
+  try {
+    for (const entry of entriesOf(value)) {
+      const [address = '', prefix] = entry.split('/');
+      const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+      found.addSubnet(address, Number(prefix ?? (family === 'ipv6' ? 128 : 32)), family);
+    }
+  } catch {
+    return undefined; // no address, or no length of a prefix
+  }
+  return found;
+});
+
+function entriesOf(value: string): string[] {
+  return value
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}
+
+/** That many bytes, written in base64. */
+export function bytes(length: number) {
+  return textAs(`${length} bytes in base64 (openssl rand -base64 ${length})`, (value) => {
+    const decoded = Buffer.from(value, 'base64');
+    return decoded.length === length ? decoded : undefined;
+  });
+}

@@ -1,0 +1,45 @@
+import { homedir, platform } from 'node:os';
+import path from 'node:path';
+import { area, variable, type SettingsOf } from '../environment/area.js';
+import { productionVariable } from '../environment/production.js';
+import { choice, text } from '../environment/types.js';
+
+export const processSettings = area(
+  'Processes',
+  () => ({
+    production: productionVariable,
+    logLevel: variable(
+      'LOG_LEVEL',
+      choice('debug', 'info', 'warn', 'error', 'silent').prefault('info'),
+      'the least that is logged',
+    ),
+    dataDir: variable(
+      'DATA_DIR',
+      text.prefault('.data'),
+      'the journal of usage, and the state of what `npm start` starts',
+    ),
+    cacheDir: variable(
+      'CACHE_DIR',
+      text.optional(),
+      'what was fetched or built once, shared by clones',
+      { otherwise: "in the user's cache folder" },
+    ),
+    cacheHome: variable(
+      'XDG_CACHE_HOME',
+      text.optional(),
+      "the user's cache folder, but on macOS",
+      { otherwise: '`~/.cache`' },
+    ),
+  }),
+  ({ cacheDir, cacheHome, ...values }) => ({
+    ...values,
+    cacheDir: cacheDir ?? path.join(userCache(cacheHome), 'agent-platform-service'),
+  }),
+);
+
+export type ProcessSettings = SettingsOf<typeof processSettings>;
+
+function userCache(cacheHome: string | undefined): string {
+  if (platform() === 'darwin') return path.join(homedir(), 'Library', 'Caches');
+  return cacheHome ?? path.join(homedir(), '.cache');
+}

@@ -1,0 +1,37 @@
+import { accountSettings } from './accounts/settings.js';
+import { agentSettings } from './agents/settings.js';
+import { aiSettings } from './ai/settings.js';
+import { containerSettings } from './containers/settings.js';
+import { databaseSettings } from './database/settings.js';
+import { readAreas, type Environment } from './environment/read.js';
+import { httpSettings } from './http/settings.js';
+import { notificationSettings } from './notifications/settings.js';
+import { processSettings } from './process/settings.js';
+import { secretsSettings } from './secrets/settings.js';
+import { temporalSettings } from './temporal/settings.js';
+
+/** What the product reads from its environment, in the order of the docs. */
+export const AREAS = {
+  http: httpSettings,
+  database: databaseSettings,
+  temporal: temporalSettings,
+  containers: containerSettings,
+  agents: agentSettings,
+  accounts: accountSettings,
+  secrets: secretsSettings,
+  ai: aiSettings,
+  notifications: notificationSettings,
+  process: processSettings,
+} as const;
+
+/** The product's settings, by area. */
+export type Settings = ReturnType<typeof loadSettings>;
+
+/**
+ * Reads and checks the whole environment once.
+ *
+ * @throws SettingsError with every problem found.
+ */
+export function loadSettings(env: Environment = process.env) {
+  return readAreas(AREAS, env);
+}

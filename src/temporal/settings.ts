@@ -1,0 +1,59 @@
+import { area, variable, type SettingsOf, type VariableOptions } from '../environment/area.js';
+import { text, url } from '../environment/types.js';
+
+/** Understood by Temporal's own tools, too: `@temporalio/envconfig` makes a connection of them. */
+const CONNECTION = [
+  connecting(
+    'TEMPORAL_ADDRESS',
+    'host and port of its frontend; `npm start` runs a server of its own',
+    {
+      otherwise: '`localhost:7233`',
+    },
+  ),
+  connecting('TEMPORAL_NAMESPACE', 'where the workflows run', { otherwise: '`default`' }),
+  connecting('TEMPORAL_API_KEY', 'proves who connects', { secret: true }),
+  connecting('TEMPORAL_TLS', 'whether to connect by TLS', {
+    otherwise: 'with an API key or a certificate',
+  }),
+  connecting('TEMPORAL_TLS_SERVER_NAME', "the server's name in its certificate", {
+    otherwise: 'from the address',
+  }),
+  connecting('TEMPORAL_TLS_SERVER_CA_CERT_PATH', 'file of who certified the server'),
+  connecting('TEMPORAL_TLS_SERVER_CA_CERT_DATA', 'the same as PEM'),
+  connecting('TEMPORAL_TLS_CLIENT_CERT_PATH', "file of the platform's own certificate"),
+  connecting('TEMPORAL_TLS_CLIENT_CERT_DATA', 'the same as PEM'),
+  connecting('TEMPORAL_TLS_CLIENT_KEY_PATH', 'file of the key to it'),
+  connecting('TEMPORAL_TLS_CLIENT_KEY_DATA', 'the same as PEM', { secret: true }),
+  connecting('TEMPORAL_TLS_DISABLE_HOST_VERIFICATION', "`true`: the server's name is not checked"),
+  connecting('TEMPORAL_CONFIG_FILE', 'profiles of connections, in TOML', {
+    otherwise: "the Temporal CLI's",
+  }),
+  connecting('TEMPORAL_PROFILE', 'which of them', { otherwise: '`default`' }),
+];
+
+export const temporalSettings = area(
+  'Temporal',
+  () => ({
+    connection: Object.fromEntries(CONNECTION.map((each) => [each.name, each])),
+    uiUrl: variable(
+      'TEMPORAL_UI_URL',
+      url('http', 'https').optional(),
+      'where links to runs point',
+    ),
+  }),
+  ({ connection, uiUrl }) => ({
+    uiUrl,
+    /** The variables that are set, by their names. */
+    connection: Object.fromEntries(
+      Object.entries(connection).flatMap(([name, value]) =>
+        value === undefined ? [] : [[name, value]],
+      ),
+    ),
+  }),
+);
+
+export type TemporalSettings = SettingsOf<typeof temporalSettings>;
+
+function connecting(name: string, meaning: string, options?: VariableOptions) {
+  return variable(name, text.optional(), meaning, options);
+}

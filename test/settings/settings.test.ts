@@ -1,0 +1,217 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { variablesOf } from '../../src/environment/area.js';
+import { SettingsError } from '../../src/environment/settings-error.js';
+import { AREAS, loadSettings } from '../../src/settings.js';
+
+const KEY = Buffer.alloc(32, 7).toString('base64');
+const NEEDED = { DATABASE_URL: 'postgres://u:p@localhost/db', ENCRYPTION_KEY: KEY };
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'settings-test-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+function problemsOf(env: Record<string, string | undefined>): readonly string[] {
+  try {
+    loadSettings(env);
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('the environment', () => {
+  test('needs a database and an encryption key, and has a default for all else', () => {
+    expect(problemsOf({})).toEqual(['DATABASE_URL is missing', 'ENCRYPTION_KEY is missing']);
+    expect(loadSettings(NEEDED)).toMatchObject({
+      http: {
+        webPort: 3000,
+        backendPort: 3001,
+        host: '127.0.0.1',
+        webUrl: 'http://127.0.0.1:3000',
+        backendUrl: 'http://127.0.0.1:3001',
+      },
+      agents: {
+        host: 'local',
+        hostCapacity: 900,
+        portRange: { first: 19100, last: 19999 },
+        aiPort: 3002,
+        domain: 'localhost',
+        provisioningEnabled: true,
+        watchdog: {
+          checkIntervalMs: 120_000,
+          degradedCheckIntervalMs: 5_000,
+          autoRepair: true,
+          maxRepairAttempts: 2,
+          startupFailureThreshold: 3,
+          crashLoopThreshold: 3,
+          crashLoopWindowMs: 300_000,
+        },
+      },
+      accounts: { sessionCookieSecure: false, botDetection: false, firstIsAdmin: true },
+      ai: { provider: 'openrouter', modelTimeoutMs: 30_000, trustHeaders: 'loopback' },
+      process: { production: false, logLevel: 'info' },
+    });
+  });
+
+  test('is reported with all of its problems at once, missing apart from malformed', () => {
+    const problems = problemsOf({
+      DATABASE_URL: 'mysql://localhost',
+      WEB_PORT: '70000',
+      PROVISIONING_ENABLED: 'yes',
+      AGENT_PORT_RANGE: '20000',
+      AGENT_SUBNET_POOL: '10.0.0.0/8',
+      AI_PROVIDER: 'nobody',
+      WATCHDOG_CHECK_INTERVAL: 'soon',
+      TRUSTED_PROXIES: 'proxy.example',
+      REDIS_URL: 'localhost:6379',
+    });
+    for (const name of [
+      'DATABASE_URL must',
+      'WEB_PORT must',
+      'PROVISIONING_ENABLED must',
+      'AGENT_PORT_RANGE must',
+      'AGENT_SUBNET_POOL must',
+      'AI_PROVIDER must',
+      'WATCHDOG_CHECK_INTERVAL must',
+      'TRUSTED_PROXIES must',
+      'REDIS_URL must',
+      'ENCRYPTION_KEY is missing',
+    ]) {
+      expect(problems.filter((problem) => problem.startsWith(name))).toHaveLength(1);
+    }
+    expect(problems).toHaveLength(10);
+  });
+
+  test('has no value printed, of secrets and of all else', () => {
+    const names = Object.values(AREAS).flatMap((area) => variablesOf(area, { production: true }));
+    const env = Object.fromEntries(names.map(({ name }) => [name, 'hunter 2']));
+    const problems = problemsOf({ ...env, NODE_ENV: 'production' });
+    expect(problems).toEqual(
+      expect.arrayContaining([
+        'DATABASE_URL must be an address that starts with postgres:// or postgresql://',
+        'REDIS_URL must be an address that starts with redis:// or rediss://',
+        'ENCRYPTION_KEY must be 32 bytes in base64 (openssl rand -base64 32)',
+      ]),
+    );
+    expect(String(new SettingsError(problems))).not.toContain('hunter');
+  });
+
+  test('leaves to the connection to Temporal what it is told', () => {
+    const told = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_API_KEY: 'key' };
+    expect(loadSettings({ ...NEEDED, ...told, PATH: '/bin' }).temporal.connection).toEqual(told);
+  });
+
+  test('takes any variable from the file that NAME_FILE names', async () => {
+    const [key, port] = [path.join(folder, 'key'), path.join(folder, 'port')];
+    await writeFile(key, `${KEY}\n`);
+    await writeFile(port, '4000');
+    const { ENCRYPTION_KEY: _, ...rest } = NEEDED;
+    const files = { ...rest, ENCRYPTION_KEY_FILE: key, WEB_PORT_FILE: port };
+    expect(loadSettings(files)).toMatchObject({
+      secrets: { encryptionKey: Buffer.alloc(32, 7) },
+      http: { webPort: 4000 },
+    });
+    await writeFile(port, 'four thousand');
+    expect(problemsOf(files)).toEqual(['WEB_PORT must be a port from 0 to 65535']);
+    const nowhere = { ...NEEDED, INTERNAL_API_KEY_FILE: path.join(folder, 'nothing') };
+    expect(problemsOf(nowhere)).toEqual(['INTERNAL_API_KEY_FILE names a file that cannot be read']);
+  });
+
+  test('in production needs the internal key, and is strict with cookies and robots', () => {
+    const production = { ...NEEDED, NODE_ENV: 'production' };
+    expect(problemsOf(production)).toEqual(['INTERNAL_API_KEY is missing']);
+    expect(loadSettings({ ...production, INTERNAL_API_KEY: 'k' })).toMatchObject({
+      accounts: { sessionCookieSecure: true, botDetection: true, firstIsAdmin: false },
+    });
+  });
+
+  test('in production believes no headers of callers without a key', () => {
+    const production = { ...NEEDED, NODE_ENV: 'production', INTERNAL_API_KEY: 'k' };
+    expect(loadSettings(production).ai.trustHeaders).toBe('never');
+    expect(problemsOf({ ...production, AI_TRUST_HEADERS: 'loopback' })).toEqual([
+      'AI_TRUST_HEADERS must be never in production',
+    ]);
+  });
+
+  test('repairs agents by itself unless told otherwise with false', () => {
+    const repairs = (told: string) =>
+      loadSettings({ ...NEEDED, WATCHDOG_AUTO_REPAIR: told }).agents.watchdog.autoRepair;
+    expect(['false', 'true', 'yes', '0', ''].map(repairs)).toEqual([false, true, true, true, true]);
+  });
+
+  test.each([
+    ['120', 120_000],
+    ['120s', 120_000],
+    ['5m', 300_000],
+    ['500ms', 500],
+  ])('reads the duration %s as %d ms', (text, ms) => {
+    const { watchdog } = loadSettings({ ...NEEDED, WATCHDOG_CHECK_INTERVAL: text }).agents;
+    expect(watchdog.checkIntervalMs).toBe(ms);
+  });
+
+  test('takes a host by its name, with as many places as ports unless it says how many', () => {
+    const host = { ...NEEDED, AGENT_HOST: 'host-1', AGENT_PORT_RANGE: '20000-20009' };
+    expect(loadSettings(host).agents).toMatchObject({ host: 'host-1', hostCapacity: 10 });
+    const drained = { ...host, AGENT_HOST_CAPACITY: '0' };
+    expect(loadSettings(drained).agents.hostCapacity).toBe(0);
+    for (const name of ['-host', 'Host', 'host_1', 'h'.repeat(64)]) {
+      expect(problemsOf({ ...NEEDED, AGENT_HOST: name })).toEqual([
+        expect.stringContaining('AGENT_HOST must'),
+      ]);
+    }
+    expect(problemsOf({ ...NEEDED, AGENT_HOST_CAPACITY: '-1' })).toEqual([
+      'AGENT_HOST_CAPACITY must be a whole number from 0 to 65535',
+    ]);
+  });
+
+  test('configures a provider by a key, or by an address alone', () => {
+    const { ai } = loadSettings({
+      ...NEEDED,
+      GROQ_API_KEY: 'key',
+      OPENAI_BASE_URL: 'http://localhost:11434/v1/',
+    });
+    expect(ai.providers).toEqual({
+      groq: { apiKey: 'key', baseUrl: 'https://api.groq.com/openai/v1' },
+      openai: { apiKey: undefined, baseUrl: 'http://localhost:11434/v1' },
+    });
+  });
+
+  test.each(['two\nlines', 'a\u0001b', 'with space', 'ключ'])(
+    'refuses a key to a provider that no header can hold: %j',
+    (key) => {
+      const problems = problemsOf({ ...NEEDED, GROQ_API_KEY: key });
+      expect(problems).toEqual(['GROQ_API_KEY must be one line of visible ASCII characters']);
+    },
+  );
+
+  test('takes Telegram only with both a bot and a chat', () => {
+    const bot = { ...NEEDED, TELEGRAM_BOT_TOKEN: '12:abc' };
+    expect(loadSettings(bot).notifications.telegram).toBeUndefined();
+    const both = { ...bot, TELEGRAM_ADMIN_CHAT_ID: '-100' };
+    expect(loadSettings(both).notifications.telegram).toEqual({
+      apiUrl: 'https://api.telegram.org',
+      botToken: '12:abc',
+      chatId: '-100',
+    });
+    const malformed = { TELEGRAM_BOT_TOKEN: 'hunter2', DISCORD_WEBHOOK_URL: 'discord:hunter2' };
+    const problems = problemsOf({ ...NEEDED, ...malformed });
+    expect(problems).toHaveLength(2);
+    expect(String(new SettingsError(problems))).not.toContain('hunter2');
+  });
+
+  test('treats an empty variable as none, and admin emails in any case alike', () => {
+    const { accounts, http } = loadSettings({
+      ...NEEDED,
+      HOST: ' ',
+      ADMIN_EMAILS: 'Ada@Example.com, ,bob@x.org',
+    });
+    expect(http.host).toBe('127.0.0.1');
+    expect(accounts.adminEmails).toEqual(['ada@example.com', 'bob@x.org']);
+  });
+});
