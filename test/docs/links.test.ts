@@ -1,0 +1,53 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { projectRoot } from '../../dev/root.js';
+
+const PAGES = [
+  'README.md',
+  ...readdirSync(path.join(projectRoot, 'docs'))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
+];
+
+const read = (page: string) => readFileSync(path.join(projectRoot, page), 'utf8');
+
+/** What a heading's own address is on the pages of code hosts. */
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+
+const anchorsOf = (page: string) =>
+  [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => anchorOf(heading));
+
+describe.each(PAGES)('%s', (page) => {
+  const links = [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)];
+
+  test('links to pages and headings that are there', () => {
+    const dead = links.filter(([, target = '', anchor]) => {
+      const linked = target === '' ? page : path.join(path.dirname(page), target);
+      if (!existsSync(path.join(projectRoot, linked))) return true;
+      return anchor !== undefined && !anchorsOf(linked).includes(anchor);
+    });
+    expect(dead.map(([link]) => link)).toEqual([]);
+  });
+
+  test('is linked to from the README', () => {
+    if (page !== 'README.md') expect(read('README.md')).toContain(`(${page}`);
+  });
+
+  test('names files of the tree that are there', () => {
+    const files = [
+      ...read(page).matchAll(
+        /`((?:src|api|workflows|activities|temporal|worker|scripts|dev|test|bench)\/[\w./-]+\.ts)`/g,
+      ),
+    ];
+    expect(
+      files
+        .map(([, file = '']) => file)
+        .filter((file) => !existsSync(path.join(projectRoot, file))),
+    ).toEqual([]);
+  });
+});
