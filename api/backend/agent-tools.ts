@@ -3,6 +3,7 @@ import { sealCredential } from '../../src/agents/agent-credentials.js';
 import { withSkill } from '../../src/agents/agent-skills.js';
 import { getAgent } from '../../src/agents/agents.js';
 import { BadRequestError } from '../../src/errors.js';
+import { internalKey } from '../auth/internal-key.js';
 import {
   changesSkill,
   credentialName,
@@ -26,7 +27,7 @@ export function agentToolEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/skills/:skill',
       summary: 'Change one skill in the configuration of an agent; goes back when that fails',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: true,
       params: agentIdParams.extend({ skill: skillName }),
       query: waitQuery,
@@ -48,7 +49,7 @@ export function agentToolEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/credentials/:name',
       summary: "Set or remove an environment variable of an agent's tools; goes back when it fails",
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: 'sealed',
       params: agentIdParams.extend({ name: credentialName }),
       query: waitQuery,

@@ -4,6 +4,7 @@ import { addressOf } from '../../src/agents/agent-address.js';
 import { getAgent } from '../../src/agents/agents.js';
 import { recordAudit } from '../../src/audit/audit.js';
 import { listMessages } from '../../src/chat/messages.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { messageItem, messagesQuery, presentMessage } from '../http/message-schemas.js';
@@ -22,7 +23,7 @@ export function agentViewEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/messages',
       summary: 'What was said to and by an agent, oldest first',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       params: agentIdParams,
       query: z.object(messagesQuery),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
@@ -38,7 +39,7 @@ export function agentViewEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/stats',
       summary: 'What an agent uses now',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       params: agentIdParams,
       responses: {
         200: z.strictObject({
@@ -60,7 +61,7 @@ export function agentViewEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/token',
       summary: "The token of an agent's gateway; every reading is audited",
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       params: agentIdParams,
       responses: {
         200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: z.string() }),

@@ -3,6 +3,7 @@ import { PLANS, parsePlan } from '../../src/accounts/plans.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { requestedModel } from '../../src/agents/models.js';
 import { BadRequestError } from '../../src/errors.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
@@ -29,7 +30,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents',
       summary: 'List agents',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       query: z.object(pageQuery),
       responses: { 200: z.array(agentListItem) },
       async handler({ query, tenant }) {
@@ -49,7 +50,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents',
       summary: 'Create an agent',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: true,
       body: z.object({ name: agentName, config: agentConfig.optional() }),
       responses: { 201: agentCreated },
@@ -71,7 +72,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id',
       summary: 'One agent in full',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       params: agentIdParams,
       responses: { 200: agentDetail },
       errors: [404],
@@ -84,7 +85,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id',
       summary: 'Change plan, AI provider or configuration; a running agent restarts with them',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: true,
       params: agentIdParams,
       body: z.object({
@@ -140,7 +141,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id',
       summary: 'Remove an agent and all that belongs to it, whatever it is doing',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       params: agentIdParams,
       responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
       async handler(request) {

@@ -5,6 +5,7 @@ import { NoAnswerError } from '../../src/ai/no-answer-error.js';
 import { ProviderError } from '../../src/ai/provider-error.js';
 import type { TokenUsage } from '../../src/ai/completion.js';
 import { BadGatewayError, ServiceError } from '../../src/errors.js';
+import { optionalBearer } from '../auth/optional-bearer.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
@@ -24,7 +25,7 @@ export function aiChatEndpoints({ ai, config }: BackendDependencies) {
       path: PATH,
       summary: 'Chat completion; as server-sent events when asked for',
       tag: 'AI',
-      auth: 'optional-bearer',
+      auth: optionalBearer,
       headers: z.object({ accept: z.string().optional() }),
       body: chatBody,
       responses: { 200: [chatAnswer, 'stream'] },

@@ -2,7 +2,8 @@ import { isAdmin } from '../../src/accounts/admin.js';
 import { entitled, type Entitlement } from '../../src/accounts/entitlement.js';
 import { isPlan } from '../../src/accounts/plans.js';
 import { PaymentRequiredError } from '../../src/errors.js';
-import type { CallerByAuth } from '../http/caller.js';
+import type { CallerOf } from '../auth/authentication.js';
+import type { optionalBearer } from '../auth/optional-bearer.js';
 
 /** Who calls the AI API without saying who. */
 const ANONYMOUS_USER = 'anonymous';
@@ -14,7 +15,7 @@ const ANONYMOUS_USER = 'anonymous';
  * @throws PaymentRequiredError `PLAN_REQUIRED` or `SUBSCRIPTION_REQUIRED`.
  */
 export function aiEntitlement(
-  caller: CallerByAuth['optional-bearer'],
+  caller: CallerOf<typeof optionalBearer>,
   adminEmails: readonly string[],
 ): Entitlement {
   switch (caller.kind) {

@@ -4,7 +4,9 @@ import { MODELS, findModel } from '../../src/ai/catalogue.js';
 import { costOf } from '../../src/ai/cost.js';
 import { PROVIDER_NAMES, isProviderName } from '../../src/ai/provider-names.js';
 import { NotFoundError, UnavailableError } from '../../src/errors.js';
-import type { CallerByAuth } from '../http/caller.js';
+import type { CallerOf } from '../auth/authentication.js';
+import { bearer } from '../auth/bearer.js';
+import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { modelItem, presentModelItem } from '../http/model-schemas.js';
 import { reply } from '../http/reply.js';
@@ -25,7 +27,7 @@ export function aiEndpoints({ ai, config }: BackendDependencies) {
       path: '/api/ai/health',
       summary: 'Whether the AI providers can be reached',
       tag: 'AI',
-      auth: 'none',
+      auth: anonymous,
       responses: {
         200: z.strictObject({
           status: z.enum(['healthy', 'degraded']),
@@ -50,7 +52,7 @@ export function aiEndpoints({ ai, config }: BackendDependencies) {
       path: '/api/ai/models',
       summary: 'All models, with a count for each provider',
       tag: 'AI',
-      auth: 'none',
+      auth: anonymous,
       responses: {
         200: z.strictObject({
           models: z.array(modelItem),
@@ -72,7 +74,7 @@ export function aiEndpoints({ ai, config }: BackendDependencies) {
       path: '/api/ai/models/:provider',
       summary: "A provider's models",
       tag: 'AI',
-      auth: 'none',
+      auth: anonymous,
       params: z.object({ provider: z.string().max(50) }),
       responses: {
         200: z.strictObject({
@@ -94,7 +96,7 @@ export function aiEndpoints({ ai, config }: BackendDependencies) {
       path: '/api/ai/models/select',
       summary: 'The model that a kind of task is given to',
       tag: 'AI',
-      auth: 'bearer',
+      auth: bearer,
       body: z.object({ taskType: taskType.default('general') }),
       responses: {
         200: z.strictObject({
@@ -120,7 +122,7 @@ export function aiEndpoints({ ai, config }: BackendDependencies) {
       path: '/api/ai/estimate-cost',
       summary: 'What so many tokens of a model cost',
       tag: 'AI',
-      auth: 'bearer',
+      auth: bearer,
       body: z.object({
         model: z.string().min(1).max(200),
         inputTokens: tokenCount,
@@ -159,7 +161,7 @@ export function aiEndpoints({ ai, config }: BackendDependencies) {
 }
 
 /** To select is not to use: without a plan all models are looked at. */
-function planOf(caller: CallerByAuth['bearer']): Plan {
+function planOf(caller: CallerOf<typeof bearer>): Plan {
   const isAdmin = caller.kind === 'api-key' && caller.isAdmin;
   return !isAdmin && isPlan(caller.plan) ? caller.plan : 'network';
 }

@@ -1,5 +1,9 @@
 import { ApiKeyUses } from '../../src/accounts/api-key-uses.js';
 import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
+import { apiKey } from '../auth/api-key.js';
+import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
+import { internalKey } from '../auth/internal-key.js';
+import { optionalBearer } from '../auth/optional-bearer.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentToolEndpoints } from './agent-tools.js';
 import { agentViewEndpoints } from './agent-views.js';
@@ -46,26 +50,27 @@ export function backendEndpoints(dependencies: BackendDependencies) {
 export function createBackend(dependencies: BackendDependencies): Listener {
   const { config, database, log, secrets } = dependencies;
   const keys = new ApiKeyLookup(database, config);
+  const isInternal = keyMatcher(config.internalApiKey);
   const uses = new ApiKeyUses(database, log);
   return createListener({
     name: 'backend',
     title: 'Agent Platform Service: backend API',
     endpoints: backendEndpoints(dependencies),
     limits: BACKEND_LIMITS,
-    authenticate: {
-      internalApiKey: config.internalApiKey,
-      believesLoopback: config.aiTrustHeaders === 'loopback',
-      async apiKey(key) {
+    authenticate: [
+      internalKey.with(config.internalApiKey),
+      apiKey.with(async (key) => {
         const holder = await keys.find(key);
         if (holder) uses.note(holder);
         return holder;
-      },
-    },
+      }),
+      optionalBearer.with({ believesLoopback: config.aiTrustHeaders === 'loopback' }),
+    ],
+    believesForwarded: (request) => isInternal(bearerOf(request) ?? ''),
     database,
     secrets,
     log,
     config,
-    publicUrl: config.backendUrl,
     refuseFrom: [config.agentSubnets],
   });
 }

@@ -9,6 +9,7 @@ import { recordAudit } from '../../src/audit/audit.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { AgentRow } from '../../src/database/models.js';
 import { BadRequestError, NotFoundError, UnavailableError } from '../../src/errors.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { supervisedOf } from '../../temporal/supervised.js';
@@ -113,7 +114,7 @@ export function deploymentEndpoints(dependencies: BackendDependencies) {
       path: '/api/deployments',
       summary: 'Deploy an agent container',
       tag: 'Deployments',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: true,
       body: z.object({
         name: agentName,
@@ -135,7 +136,7 @@ export function deploymentEndpoints(dependencies: BackendDependencies) {
       path: '/api/subscriptions/deploy',
       summary: 'Grant a user a plan',
       tag: 'Deployments',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: true,
       body: z.object({ userId: z.string().min(1).max(64), plan: z.string() }),
       responses: {

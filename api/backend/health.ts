@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { recordHeartbeat } from '../../src/installations/heartbeat.js';
+import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
@@ -12,7 +13,7 @@ export function healthEndpoints({ config, containers, database }: BackendDepende
       path: '/health',
       summary: 'Whether the backend serves, and can reach a container engine',
       tag: 'Health',
-      auth: 'none',
+      auth: anonymous,
       responses: {
         200: z.strictObject({
           status: z.literal('ok'),
@@ -37,7 +38,7 @@ export function healthEndpoints({ config, containers, database }: BackendDepende
       path: '/api/heartbeat',
       summary: 'Registration heartbeat of an installation',
       tag: 'Health',
-      auth: 'none',
+      auth: anonymous,
       body: z.object({ userId: z.string().max(255).optional() }).optional(),
       responses: { 200: z.strictObject({ success: z.literal(true), timestamp: z.iso.datetime() }) },
       async handler({ body }) {

@@ -2,6 +2,7 @@ import { findUser } from '../../src/accounts/users.js';
 import { recordAudit } from '../../src/audit/audit.js';
 import { NotFoundError } from '../../src/errors.js';
 import { setHeartbeat } from '../../src/heartbeat/heartbeats.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { heartbeatChange, heartbeatSet, presentHeartbeat } from '../http/heartbeat-schemas.js';
 import { reply } from '../http/reply.js';
@@ -16,7 +17,7 @@ export function heartbeatEndpoints({ database, heartbeatSchedules }: BackendDepe
       path: '/api/heartbeat',
       summary: "Set how often a user's running agents are asked; what is left out stays",
       tag: 'Health',
-      auth: 'internal',
+      auth: internalKey,
       body: heartbeatChange,
       responses: { 200: heartbeatSet },
       errors: [404, 503],

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ForbiddenError } from '../../src/errors.js';
 import { freePlaces, statusOf } from '../../src/hosts/host-status.js';
 import { hostLoads } from '../../src/hosts/hosts.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
@@ -25,7 +26,7 @@ export function hostEndpoints({ database }: Pick<BackendDependencies, 'database'
       path: '/api/hosts',
       summary: 'The Docker hosts, and what is on each',
       tag: 'Hosts',
-      auth: 'internal',
+      auth: internalKey,
       responses: { 200: z.array(hostItem) },
       async handler({ caller }) {
         if (caller.user) throw new ForbiddenError('Hosts are shown to the operator alone');

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { FEATURES, planFeatures } from '../../src/accounts/plan-features.js';
 import { PLANS } from '../../src/accounts/plans.js';
+import { apiKey } from '../auth/api-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 
@@ -12,7 +13,7 @@ export function keyEndpoints() {
       path: '/api/validate-key',
       summary: 'Whose an API key is, and what it opens',
       tag: 'API keys',
-      auth: 'api-key',
+      auth: apiKey,
       responses: {
         200: z.strictObject({
           valid: z.literal(true),

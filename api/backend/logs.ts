@@ -4,6 +4,7 @@ import { getAgent } from '../../src/agents/agents.js';
 import { InvalidCursorError } from '../../src/containers/container-errors.js';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
 import { LiveLogs, logHistory, type LogEvent } from '../../src/logs/live-logs.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { eventStream, type ServerEvent } from '../http/sse.js';
@@ -29,7 +30,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       path: '/api/logs/:agentId/stream',
       summary: 'Follow the log of an agent; resumes after Last-Event-ID or cursor',
       tag: 'Logs',
-      auth: 'internal',
+      auth: internalKey,
       params,
       query: z.object({ cursor: cursorText.optional() }),
       headers: z.object({ 'last-event-id': cursorText.optional() }),
@@ -52,7 +53,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       path: '/api/logs/:agentId/history',
       summary: 'The last lines of a log, or those that follow a cursor',
       tag: 'Logs',
-      auth: 'internal',
+      auth: internalKey,
       params,
       query: z.object({
         limit: z.coerce.number().int().min(1).max(1_000).default(100),
@@ -82,7 +83,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       path: '/api/logs/:agentId/active',
       summary: 'The open streams of a log',
       tag: 'Logs',
-      auth: 'internal',
+      auth: internalKey,
       params,
       responses: {
         200: z.strictObject({
@@ -106,7 +107,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       path: '/api/logs/:agentId/stop',
       summary: 'End a stream of a log',
       tag: 'Logs',
-      auth: 'internal',
+      auth: internalKey,
       params,
       body: z.object({ streamId: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true), streamId: z.string() }) },

@@ -1,4 +1,5 @@
 import { MODELS, allows } from '../../src/ai/catalogue.js';
+import { bearer } from '../auth/bearer.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
@@ -20,7 +21,7 @@ export function openAiEndpoints({ ai, config }: BackendDependencies) {
       path: PATH,
       summary: "Chat completion in OpenAI's format, streaming or whole",
       tag: 'AI',
-      auth: 'bearer',
+      auth: bearer,
       body: completionBody,
       responses: { 200: 'stream' },
       errorForm: OPENAI_ERRORS,
@@ -43,7 +44,7 @@ export function openAiEndpoints({ ai, config }: BackendDependencies) {
       path: '/v1/models',
       summary: "The models that the caller may name, in OpenAI's format",
       tag: 'AI',
-      auth: 'bearer',
+      auth: bearer,
       responses: { 200: modelList },
       errorForm: OPENAI_ERRORS,
       errors: [402],

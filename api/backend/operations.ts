@@ -15,7 +15,8 @@ import { recordAudit } from '../../src/audit/audit.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { AgentRow, OperationInput } from '../../src/database/models.js';
 import { ConflictError, ServiceError, UnavailableError } from '../../src/errors.js';
-import type { InternalCaller } from '../http/caller.js';
+import type { InternalCaller } from '../auth/internal-key.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import {
   operationAnswer,
@@ -140,7 +141,7 @@ export function operationEndpoints(dependencies: BackendDependencies) {
       path: `/api/agents/:id/${kind}`,
       summary,
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: true,
       params: agentIdParams,
       query: waitQuery,
@@ -167,7 +168,7 @@ export function operationEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/operations',
       summary: 'What was done to an agent, newest first',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       params: agentIdParams,
       query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
       responses: { 200: operationList },

@@ -2,6 +2,7 @@ import { getAgent } from '../../src/agents/agents.js';
 import { getArchive, listArchives } from '../../src/agents/archives.js';
 import { runtimeImage, versionOf, withTag } from '../../src/containers/image-name.js';
 import { ConflictError } from '../../src/errors.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import {
   archiveList,
@@ -25,7 +26,7 @@ export function releaseEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/update',
       summary: 'Update an agent; it goes back by itself when that fails',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: true,
       params: agentIdParams,
       query: waitQuery,
@@ -51,7 +52,7 @@ export function releaseEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/restore',
       summary: 'Give an agent an archived memory; the present one is archived',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       idempotent: true,
       params: agentIdParams,
       query: waitQuery,
@@ -70,7 +71,7 @@ export function releaseEndpoints(dependencies: BackendDependencies) {
       path: '/api/agents/:id/archives',
       summary: 'The archived memories of an agent, newest first',
       tag: 'Agents',
-      auth: 'internal',
+      auth: internalKey,
       params: agentIdParams,
       responses: { 200: archiveList },
       errors: [404],

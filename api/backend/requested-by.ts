@@ -1,5 +1,5 @@
 import { OPERATOR_USER_ID } from '../../src/accounts/register.js';
-import type { InternalCaller } from '../http/caller.js';
+import type { InternalCaller } from '../auth/internal-key.js';
 
 /** Who the audit log names: the user the caller speaks for, or the operator. */
 export function actorOf(caller: InternalCaller): string {

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
 import type { ContainerStats } from '../../src/containers/container-spec.js';
+import { internalKey } from '../auth/internal-key.js';
+import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { agentIdParams } from './agent-schemas.js';
@@ -20,7 +22,7 @@ export function runtimeEndpoints(dependencies: BackendDependencies) {
       path: '/api/runtime/version',
       summary: 'The runtime that new agents get',
       tag: 'Runtime',
-      auth: 'none',
+      auth: anonymous,
       responses: { 200: z.strictObject({ version: z.string() }) },
       handler: () => reply(200, { version: config.agentRuntimeVersion }),
     }),
@@ -29,7 +31,7 @@ export function runtimeEndpoints(dependencies: BackendDependencies) {
       path: '/api/runtime/instances',
       summary: 'The containers of agents on this host',
       tag: 'Runtime',
-      auth: 'internal',
+      auth: internalKey,
       query: z.object({
         stats: z.enum(['true', 'false']).default('false').describe('With what each uses now'),
       }),
@@ -80,7 +82,7 @@ export function runtimeEndpoints(dependencies: BackendDependencies) {
       path: '/api/runtime/instances/:id/stats',
       summary: "What an agent's container uses now",
       tag: 'Runtime',
-      auth: 'internal',
+      auth: internalKey,
       params: agentIdParams,
       responses: {
         200: z.strictObject({

@@ -8,6 +8,7 @@ import {
   type SummaryUsage,
   type UsageSums,
 } from '../../src/usage/reports.js';
+import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { decodeCursor, encodeCursor, nextPageLink } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
@@ -49,7 +50,7 @@ export function usageEndpoints() {
       path: `${PATH}/summary`,
       summary: 'What was used, by day, agent and model; the last day first',
       tag: TAG,
-      auth: 'internal',
+      auth: internalKey,
       query: z.object({
         days: days(30),
         limit: wholeNumber('limit', MAX_ROWS, MAX_ROWS),
@@ -86,7 +87,7 @@ export function usageEndpoints() {
       path: `${PATH}/by-agent/:agentId`,
       summary: 'What an agent used of each model; what cost most first',
       tag: TAG,
-      auth: 'internal',
+      auth: internalKey,
       params: z.object({ agentId }),
       query: z.object({ days: days(30) }),
       responses: { 200: z.array(perModelOfAgent) },
@@ -104,7 +105,7 @@ export function usageEndpoints() {
       path: `${PATH}/by-model`,
       summary: 'What was used of each model; what cost most first',
       tag: TAG,
-      auth: 'internal',
+      auth: internalKey,
       query: z.object({ days: days(30) }),
       responses: { 200: z.array(perModel) },
       async handler({ query, tenant }) {
@@ -120,7 +121,7 @@ export function usageEndpoints() {
       path: `${PATH}/daily`,
       summary: 'What was used on each day with calls; the first day first',
       tag: TAG,
-      auth: 'internal',
+      auth: internalKey,
       query: z.object({ days: days(7) }),
       responses: { 200: z.array(perDay) },
       async handler({ query, tenant }) {
@@ -141,7 +142,7 @@ export function usageEndpoints() {
       path: `${PATH}/tools`,
       summary: 'What tools were called: none, as calls of tools are not recorded',
       tag: TAG,
-      auth: 'internal',
+      auth: internalKey,
       query: z.object({ days: days(7), agentId: agentId.optional() }),
       responses: { 200: z.array(ofTool) },
       handler: () => reply(200, []),

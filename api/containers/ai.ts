@@ -1,6 +1,7 @@
 import { entitled } from '../../src/accounts/entitlement.js';
 import { AGENT_MODEL } from '../../src/agents/runtime-store.js';
 import type { Ai } from '../../src/ai/ai.js';
+import { agentToken } from '../auth/agent-token.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
@@ -20,7 +21,7 @@ export function agentAiEndpoints(ai: Ai) {
       path: PATH,
       summary: "Chat completion by the agent's model",
       tag: 'AI',
-      auth: 'agent',
+      auth: agentToken,
       body: completionBody,
       responses: { 200: 'stream' },
       errorForm: OPENAI_ERRORS,
@@ -42,7 +43,7 @@ export function agentAiEndpoints(ai: Ai) {
       path: '/v1/models',
       summary: 'The one model that agents name',
       tag: 'AI',
-      auth: 'agent',
+      auth: agentToken,
       responses: { 200: modelList },
       errorForm: OPENAI_ERRORS,
       handler: () =>

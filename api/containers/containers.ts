@@ -3,6 +3,7 @@ import { AgentCallerLookup } from '../../src/agents/agent-caller-lookup.js';
 import type { Ai } from '../../src/ai/ai.js';
 import type { Config } from '../../src/config.js';
 import type { Database } from '../../src/database/database.js';
+import { agentToken } from '../auth/agent-token.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { agentAiEndpoints } from './ai.js';
 
@@ -23,7 +24,7 @@ export function createContainersListener(dependencies: ContainersDependencies): 
     title: "Agent Platform Service: agents' AI",
     endpoints: agentAiEndpoints(ai),
     limits: [],
-    authenticate: { agent: (token) => agents.find(token) },
+    authenticate: [agentToken.with((token) => agents.find(token))],
     database,
     log,
     config,

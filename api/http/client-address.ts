@@ -1,27 +1,24 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv4, isIPv6, type BlockList } from 'node:net';
-import { bearerOf, keyMatcher } from './bearer.js';
 
 /** The address of the client behind a request, as plain IPv4 or IPv6. */
 export type AddressReader = (request: IncomingMessage) => string;
 
 /**
  * Reads clients' addresses. `X-Forwarded-For` counts from its right end, and only as far as those
- * who wrote it are trusted: the proxies named, and whoever holds the internal key.
+ * who wrote it are trusted: the proxies named, and whoever else the listener believes.
  */
 export function addressReader(
   trustedProxies: BlockList,
-  internalApiKey: string | undefined,
+  believes: (request: IncomingMessage) => boolean = () => false,
 ): AddressReader {
-  const isInternalKey = keyMatcher(internalApiKey);
   const isTrusted = (address: string) => inNetworks(trustedProxies, address);
 
   return (request) => {
     let address = plainAddress(request.socket.remoteAddress ?? '');
     const forwarded = request.headers['x-forwarded-for'];
     if (typeof forwarded !== 'string') return address;
-    const believed = isTrusted(address) || isInternalKey(bearerOf(request) ?? '');
-    if (!believed) return address;
+    if (!isTrusted(address) && !believes(request)) return address;
 
     const hops = forwarded.split(',');
     while (hops.length > 0) {

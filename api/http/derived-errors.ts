@@ -9,13 +9,12 @@ export function errorStatuses(endpoint: Endpoint, limits: readonly RateLimit[]):
     if (condition) for (const status of added) statuses.add(status);
   };
   const changes = method !== 'GET';
-  const bySession = auth === 'session' || auth === 'optional-session';
 
   add(endpoint.params ?? endpoint.query ?? endpoint.headers, 400);
   add(changes, 413);
   add(endpoint.body, 400, 415);
-  add(auth !== 'none' && auth !== 'optional-session', 401);
-  add(auth === 'internal' || (bySession && changes), 403);
+  add(true, ...auth.errors);
+  add(changes, ...(auth.errorsOfChanges ?? []));
   add(
     limits.some((limit) => limit.applies(method, path)),
     429,

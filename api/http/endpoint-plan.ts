@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
+import type { Authenticate, Caller, Given } from '../auth/authentication.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint } from './endpoint.js';
 import { presenter, type Presenter } from './presenter.js';
@@ -11,6 +12,7 @@ import { validator } from './validation.js';
 export interface Plan {
   readonly endpoint: Endpoint;
   readonly presenter: Presenter;
+  readonly authenticate: Authenticate<Caller>;
   readParams(params: Readonly<Record<string, string>>): unknown;
   /** @param search what follows the `?`. */
   readQuery(search: string): unknown;
@@ -24,6 +26,7 @@ const nothing = () => undefined;
 export function planOf(
   endpoint: Endpoint,
   options: {
+    readonly given: Given;
     readonly limits: readonly RateLimit[];
     readonly production: boolean;
     readonly log: Logger;
@@ -39,6 +42,7 @@ export function planOf(
 
   return {
     endpoint,
+    authenticate: endpoint.auth.prepare(options.given),
     presenter: presenter(endpoint, errorStatuses(endpoint, options.limits), options),
     readParams: checkParams ? (params) => checkParams(storable(params)) : nothing,
     readQuery: checkQuery ? (search) => checkQuery(parseQuery(search)) : nothing,

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Database, TenantDatabase } from '../../src/database/database.js';
-import type { Caller } from './caller.js';
+import type { Caller, Identity, Sight } from '../auth/authentication.js';
 import type { Endpoint, EndpointRequest } from './endpoint.js';
 
 export interface RequestParts {
@@ -13,7 +13,7 @@ export interface RequestParts {
   readonly query: unknown;
   readonly headers: unknown;
   readonly body: unknown;
-  readonly caller: Caller;
+  readonly identity: Identity;
   readonly requestId: string;
   readonly clientAddress: string;
 }
@@ -38,13 +38,13 @@ export class HandlerRequest implements EndpointRequest {
     this.query = parts.query;
     this.headers = parts.headers;
     this.body = parts.body;
-    this.caller = parts.caller;
+    this.caller = parts.identity.caller;
     this.requestId = parts.requestId;
     this.clientAddress = parts.clientAddress;
   }
 
   get tenant(): TenantDatabase {
-    return (this.#tenant ??= tenantOf(this.caller, this.#parts.database));
+    return (this.#tenant ??= tenantOf(this.#parts.identity.sees, this.#parts.database));
   }
 
   get signal(): AbortSignal {
@@ -58,46 +58,18 @@ export class HandlerRequest implements EndpointRequest {
   #makeIdempotencyId(): string {
     const key = this.#parts.incoming.headers['idempotency-key'];
     if (typeof key !== 'string') return randomUUID();
-    const scope = callerScope(this.caller, this.clientAddress);
-    return uuidOf([scope, routeOf(this.#parts.endpoint), key]);
+    const { endpoint, identity } = this.#parts;
+    return uuidOf([identity.scope, routeOf(endpoint), key]);
   }
 }
 
 /** The endpoint's name where requests to it are stored. */
 export const routeOf = ({ method, path }: Endpoint): string => `${method} ${path}`;
 
-/** Whose an `Idempotency-Key` is: two callers with the same key never meet. */
-export function callerScope(caller: Caller, clientAddress: string): string {
-  switch (caller.kind) {
-    case 'session':
-      return caller.user.id;
-    case 'internal':
-      return caller.user === undefined ? 'internal' : `internal:${caller.user.id}`;
-    case 'agent':
-      return `agent:${caller.agentId}`;
-    case 'api-key':
-      return `api-key:${caller.keyId}`;
-    case 'claimed':
-      return `claimed:${caller.user?.id ?? ''}`;
-    case 'anonymous':
-      return `anonymous:${clientAddress}`;
-  }
-}
-
-function tenantOf(caller: Caller, database: Database): TenantDatabase {
-  switch (caller.kind) {
-    case 'session':
-      return database.asUser(caller.user.id);
-    case 'internal':
-      return caller.user === undefined ? database.asPlatform() : database.asUser(caller.user.id);
-    case 'agent':
-    case 'api-key':
-      return database.asUser(caller.userId);
-    case 'claimed':
-    case 'anonymous':
-      // No user has the empty id, so this tenant sees nothing.
-      return database.asUser('');
-  }
+function tenantOf(sees: Sight, database: Database): TenantDatabase {
+  if (sees === 'everything') return database.asPlatform();
+  // No user has the empty id, so this tenant sees nothing.
+  return database.asUser(sees === 'nothing' ? '' : sees.userId);
 }
 
 function goneSignal(response: ServerResponse): AbortSignal {

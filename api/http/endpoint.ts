@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { TenantDatabase } from '../../src/database/database.js';
-import type { Auth, Caller, CallerByAuth } from './caller.js';
+import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { Reply, StreamReply } from './reply.js';
 
@@ -72,7 +72,7 @@ interface Declaration {
   readonly summary: string;
   /** The area it belongs to: groups endpoints in the reference page. */
   readonly tag: string;
-  readonly auth: Auth;
+  readonly auth: Authentication;
   /** Takes `Idempotency-Key`. `sealed`: what it is asked or answers holds a secret, and is kept encrypted. */
   readonly idempotent?: boolean | 'sealed';
   readonly params?: z.ZodType;
@@ -96,21 +96,21 @@ type None = z.ZodUndefined;
 
 /** An endpoint's declaration with the types that its schemas give to its handler. */
 export interface TypedEndpoint<
-  A extends Auth,
+  C extends Caller,
   R extends Responses,
   P extends z.ZodType,
   Q extends z.ZodType,
   H extends z.ZodType,
   B extends z.ZodType,
 > extends Declaration {
-  readonly auth: A;
+  readonly auth: Authentication<C>;
   readonly params?: P;
   readonly query?: Q;
   readonly headers?: H;
   readonly body?: B;
   readonly responses: R;
   handler(
-    request: EndpointRequest<CallerByAuth[A], z.output<P>, z.output<Q>, z.output<H>, z.output<B>>,
+    request: EndpointRequest<C, z.output<P>, z.output<Q>, z.output<H>, z.output<B>>,
   ): ReplyTo<R> | Promise<ReplyTo<R>>;
 }
 
@@ -119,14 +119,14 @@ export interface TypedEndpoint<
  * document all follow from this declaration.
  */
 export function endpoint<
-  const A extends Auth,
+  C extends Caller,
   const R extends Responses,
   P extends z.ZodType = None,
   Q extends z.ZodType = None,
   H extends z.ZodType = None,
   B extends z.ZodType = None,
->(declaration: TypedEndpoint<A, R, P, Q, H, B>): Endpoint {
+>(declaration: TypedEndpoint<C, R, P, Q, H, B>): Endpoint {
   // The listener only ever calls the handler with what the declaration's own schemas and its own
-  // authentication class have produced, so the precise request type can be forgotten here.
+  // way to authenticate have produced, so the precise request type can be forgotten here.
   return declaration;
 }

@@ -1,10 +1,10 @@
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
 import type { Config } from '../../src/config.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
-import { authentication, type Authenticators } from './authentication.js';
+import { Given, type Grounding } from '../auth/authentication.js';
 import { addressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
 import { describeError } from './error-answer.js';
@@ -23,14 +23,15 @@ export interface ListenerOptions {
   readonly title: string;
   readonly endpoints: readonly Endpoint[];
   readonly limits: readonly RateLimit[];
-  readonly authenticate: Authenticators;
+  /** What the ways to authenticate that its endpoints name look callers up in. */
+  readonly authenticate: readonly Grounding[];
+  /** Whose `X-Forwarded-For` counts, beside that of trusted proxies. */
+  readonly believesForwarded?: (request: IncomingMessage) => boolean;
   readonly database: Database;
   /** Seals the kept answers of endpoints that ask for it. */
   readonly secrets?: SecretBox;
   readonly log: Logger;
   readonly config: Pick<Config, 'production' | 'trustedProxies' | 'redisUrl'>;
-  /** Where people reach this listener: its origin counts as our own site. */
-  readonly publicUrl?: string;
   /** Networks (CIDR) whose connections are dropped unanswered, such as those of agents. */
   readonly refuseFrom?: readonly string[];
 }
@@ -67,8 +68,8 @@ export function createListener(options: ListenerOptions): Listener {
     endpoints: [...endpoints, ...referencePages(document, options.title)],
     limits,
     limiter,
-    addressOf: addressReader(config.trustedProxies, options.authenticate.internalApiKey),
-    callerOf: authentication(options.authenticate, options.publicUrl),
+    addressOf: addressReader(config.trustedProxies, options.believesForwarded),
+    given: new Given(options.authenticate),
     idempotency: idempotency(database, options.secrets),
     database,
     log,

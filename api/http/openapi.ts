@@ -1,11 +1,10 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
-import type { Auth } from './caller.js';
+import type { Authentication } from '../auth/authentication.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint, ResponseBody } from './endpoint.js';
 import { mayStream, schemaOf } from './presenter.js';
 import type { RateLimit } from './rate-limit.js';
-import { SESSION_COOKIE } from './session-cookie.js';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -18,23 +17,10 @@ const ERROR: Json = {
 
 const ERROR_REFERENCE: Json = { $ref: '#/components/schemas/Error' };
 
-const SECURITY_SCHEMES: Json = {
-  session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE },
-  internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' },
-  agentToken: { type: 'http', scheme: 'bearer', description: "The agent's own token" },
-  apiKey: { type: 'http', scheme: 'bearer', description: 'An API key of a user' },
-};
-
-const SECURITY: Readonly<Record<Auth, readonly Json[]>> = {
-  none: [],
-  session: [{ session: [] }],
-  'optional-session': [{}, { session: [] }],
-  internal: [{ internalKey: [] }],
-  agent: [{ agentToken: [] }],
-  'api-key': [{ apiKey: [] }],
-  bearer: [{ internalKey: [] }, { apiKey: [] }],
-  'optional-bearer': [{}, { internalKey: [] }, { apiKey: [] }],
-};
+function securityOf({ optional, schemes }: Authentication): readonly Json[] {
+  const named = Object.keys(schemes).map((name) => ({ [name]: [] }));
+  return optional ? [{}, ...named] : named;
+}
 
 const seconds = (description: string): Json => ({ description, schema: { type: 'integer' } });
 
@@ -64,7 +50,12 @@ export function openApiDocument(listener: {
     servers: [{ url: '/' }],
     tags: [...new Set(listener.endpoints.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    components: { schemas: { Error: ERROR }, securitySchemes: SECURITY_SCHEMES },
+    components: {
+      schemas: { Error: ERROR },
+      securitySchemes: Object.fromEntries(
+        listener.endpoints.flatMap(({ auth }) => Object.entries(auth.schemes)),
+      ),
+    },
   };
 }
 
@@ -79,7 +70,7 @@ function operationOf(endpoint: Endpoint, limits: readonly RateLimit[]): Json {
     summary: endpoint.summary,
     ...(description !== '' && { description }),
     tags: [endpoint.tag],
-    security: SECURITY[endpoint.auth],
+    security: securityOf(endpoint.auth),
     parameters: parametersOf(endpoint),
     ...(body && { requestBody: requestBodyOf(body) }),
     responses: responsesOf(endpoint, limits, applying.length > 0),

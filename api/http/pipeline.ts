@@ -9,14 +9,14 @@ import {
   NotFoundError,
   ServiceError,
   TooManyRequestsError,
+  UnauthorizedError,
 } from '../../src/errors.js';
+import type { Given } from '../auth/authentication.js';
 import { watchAccess } from './access-log.js';
-import type { CallerReader } from './authentication.js';
-import type { Caller } from './caller.js';
 import type { AddressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
 import { planOf, type Plan } from './endpoint-plan.js';
-import { callerScope, HandlerRequest, routeOf } from './endpoint-request.js';
+import { HandlerRequest, routeOf } from './endpoint-request.js';
 import { describeError, errorAnswer, type ErrorAnswer } from './error-answer.js';
 import { hashRequest, readIdempotencyKey, StillRunningError } from './idempotency.js';
 import type { OncePerKey } from './idempotency.js';
@@ -33,7 +33,7 @@ export interface PipelineOptions {
   readonly limits: readonly RateLimit[];
   readonly limiter: Limiter;
   readonly addressOf: AddressReader;
-  readonly callerOf: CallerReader;
+  readonly given: Given;
   readonly idempotency: OncePerKey;
   readonly database: Database;
   readonly log: Logger;
@@ -57,9 +57,8 @@ const CLIENT_LEFT = 499;
 type Context = RouterContext<Koa.DefaultState & { arrival?: Arrival }>;
 
 /**
- * The way of every request: request id, access log, security headers, rate limit, body and beside it
- * authentication, validation, tenant, handler, presenter. The limit is taken before the body is read,
- * so that a refused request costs nothing else.
+ * The way of every request: request id, access log, security headers, rate limit, authentication,
+ * body, validation, tenant, handler, presenter. What is refused costs nothing of what comes after it.
  */
 export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   const { log, limiter, server } = options;
@@ -100,12 +99,12 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const { endpoint } = plan;
     arrival.endpoint = endpoint;
     const incoming = ctx.req;
-    const withBody = hasBody(incoming);
-    const identified = withBody ? identify(plan, incoming) : callerOf(plan, incoming);
-    const rawBody = withBody
+    const found = plan.authenticate({ request: incoming, clientAddress, body: undefined });
+    const identity = found instanceof Promise ? await found : found;
+    if (identity === undefined) throw new UnauthorizedError();
+    const rawBody = hasBody(incoming)
       ? await readJsonBody(incoming, endpoint.body !== undefined)
       : undefined;
-    const caller = identified instanceof Promise ? await identified : identified;
 
     const params = plan.readParams(ctx.params);
     const query = plan.readQuery(search);
@@ -120,7 +119,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
       query,
       headers,
       body,
-      caller,
+      identity,
       requestId,
       clientAddress,
     });
@@ -131,7 +130,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     if (key === undefined) return work();
     return options.idempotency(
       {
-        caller: callerScope(caller, clientAddress),
+        caller: identity.scope,
         route: routeOf(endpoint),
         key,
         requestHash: hashRequest(params, query, body),
@@ -139,16 +138,6 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
       },
       work,
     );
-  }
-
-  const callerOf = ({ endpoint }: Plan, incoming: IncomingMessage) =>
-    options.callerOf(endpoint.auth, incoming);
-
-  /** Beside the reading of a body, whose own failure is told first. */
-  function identify(plan: Plan, incoming: IncomingMessage): Promise<Caller> {
-    const identified = (async () => callerOf(plan, incoming))();
-    identified.catch(() => undefined);
-    return identified;
   }
 
   /** Always ends in an answer: whoever keeps it for a repetition relies on that. */

@@ -45,6 +45,8 @@ function isPlainJson({ headers }: IncomingMessage): boolean {
 /** A client that leaves half way makes no sense of an answer, so its error just ends the request. */
 function readAll(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    const endedEarly = () => reject(new BadRequestError('Request body ended early'));
+    if (request.destroyed) return endedEarly();
     const chunks: Buffer[] = [];
     let size = 0;
     const onData = (chunk: Buffer) => {
@@ -60,9 +62,8 @@ function readAll(request: IncomingMessage): Promise<Buffer> {
     };
     request.on('data', onData);
     request.once('end', () => resolve(Buffer.concat(chunks)));
-    request.once('error', (error) =>
-      reject(new BadRequestError(`Request body ended early (${error.name})`)),
-    );
+    request.once('error', endedEarly);
+    request.once('close', endedEarly);
   });
 }
 

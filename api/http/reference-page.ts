@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
+import { anonymous } from '../auth/anonymous.js';
 import { endpoint, type Endpoint } from './endpoint.js';
 import { reply, streamReply } from './reply.js';
 
@@ -47,7 +48,7 @@ export function referencePages(
 }
 
 function page(route: string, summary: string) {
-  return { method: 'GET', path: route, summary, tag: 'reference', auth: 'none' } as const;
+  return { method: 'GET', path: route, summary, tag: 'reference', auth: anonymous } as const;
 }
 
 function textEndpoint(route: string, type: string, open: () => Readable): Endpoint {

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../src/config.js';
 import type { Database } from '../../src/database/database.js';
 import type { Metrics } from '../../src/metrics.js';
+import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { streamReply } from '../http/reply.js';
@@ -24,13 +25,13 @@ export function createMetricsListener(dependencies: {
         path: '/metrics',
         summary: "Figures in Prometheus's text format",
         tag: 'Metrics',
-        auth: 'none',
+        auth: anonymous,
         responses: { 200: 'stream' },
         handler: async () => streamReply(200, await registry.metrics(), registry.contentType),
       }),
     ],
     limits: [],
-    authenticate: {},
+    authenticate: [],
     database,
     log,
     config,

@@ -3,17 +3,19 @@ import { registerAccount } from '../../src/accounts/register.js';
 import { createSession, deleteSession } from '../../src/accounts/sessions.js';
 import { verifyPassword } from '../../src/accounts/sign-in.js';
 import { ForbiddenError, UnauthorizedError } from '../../src/errors.js';
+import { anonymous } from '../auth/anonymous.js';
+import { optionalSession } from '../auth/optional-session.js';
 import { endpoint } from '../http/endpoint.js';
-import { runStrategy } from '../http/passport.js';
 import { reply } from '../http/reply.js';
 import {
   clearSessionCookie,
   readSessionCookie,
   serializeSessionCookie,
-} from '../http/session-cookie.js';
+} from '../auth/session-cookie.js';
+import { passwordStrategy } from '../auth/password-strategy.js';
+import { SignIn } from '../auth/sign-in.js';
 import { looksAutomated } from './bot-detection.js';
 import type { WebDependencies } from './dependencies.js';
-import { passwordStrategy } from './password-strategy.js';
 
 const signedInUser = z.strictObject({
   id: z.string(),
@@ -24,9 +26,9 @@ const signedInUser = z.strictObject({
 
 /** Registration and sign-in by password (spec 4.1). */
 export function accountEndpoints({ config, database }: WebDependencies) {
-  const byPassword = passwordStrategy((email, password) =>
-    verifyPassword(database, email, password, config),
-  );
+  const signIn = new SignIn([
+    passwordStrategy((email, password) => verifyPassword(database, email, password, config)),
+  ]);
   const secure = config.sessionCookieSecure;
   return [
     endpoint({
@@ -34,7 +36,7 @@ export function accountEndpoints({ config, database }: WebDependencies) {
       path: '/api/register',
       summary: 'Create an account; nobody is signed in by it',
       tag: 'Accounts',
-      auth: 'none',
+      auth: anonymous,
       idempotent: true,
       headers: z.object({ 'user-agent': z.string().optional() }),
       body: z.object({
@@ -69,7 +71,7 @@ export function accountEndpoints({ config, database }: WebDependencies) {
       path: '/api/auth/login',
       summary: 'Sign in by password',
       tag: 'Accounts',
-      auth: 'none',
+      auth: anonymous,
       body: z.object({ email: z.string().min(1).max(254), password: z.string().min(1).max(1024) }),
       responses: {
         200: z.strictObject({
@@ -79,7 +81,7 @@ export function accountEndpoints({ config, database }: WebDependencies) {
       },
       errors: [401],
       async handler({ body }) {
-        const user = await runStrategy(byPassword, body);
+        const user = await signIn.by('local', { body, query: {} });
         if (!user) throw new UnauthorizedError('Invalid email or password');
         const { token } = await createSession(database, user.id);
         return reply(
@@ -94,7 +96,7 @@ export function accountEndpoints({ config, database }: WebDependencies) {
       path: '/api/auth/session',
       summary: 'Who is signed in, with the CSRF token for requests from other sites',
       tag: 'Accounts',
-      auth: 'optional-session',
+      auth: optionalSession,
       responses: {
         200: z.strictObject({ user: signedInUser.nullable(), csrfToken: z.string().optional() }),
       },
@@ -109,7 +111,7 @@ export function accountEndpoints({ config, database }: WebDependencies) {
       path: '/api/auth/signout',
       summary: 'Sign out',
       tag: 'Accounts',
-      auth: 'optional-session',
+      auth: optionalSession,
       headers: z.object({ cookie: z.string().optional() }),
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
       async handler({ headers }) {

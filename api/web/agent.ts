@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { listCredentials } from '../../src/agents/agent-credentials.js';
 import { skillsIn } from '../../src/agents/agent-skills.js';
 import { getAgent } from '../../src/agents/agents.js';
+import { session } from '../auth/session.js';
 import {
   changesSkill,
   credentialName,
@@ -55,7 +56,7 @@ const interaction = z.strictObject({
   credentials: z.array(z.strictObject({ name: z.string(), updatedAt: z.iso.datetime() })),
 });
 
-const session = z.strictObject({
+const conversationBegun = z.strictObject({
   agentId: z.string(),
   conversation: z.string().describe('For the `chat` that begins it'),
   createdAt: z.iso.datetime(),
@@ -90,7 +91,7 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
       path: '/api/agent',
       summary: 'What can be done with an agent now, and what it works with',
       tag: 'Chat',
-      auth: 'session',
+      auth: session,
       query: z.object({ agentId }),
       responses: { 200: interaction },
       errors: [404],
@@ -115,12 +116,12 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
       path: '/api/agent',
       summary: 'Ask an agent, begin a conversation, change a skill, or set a credential',
       tag: 'Chat',
-      auth: 'session',
+      auth: session,
       idempotent: 'sealed',
       headers: z.object({ accept: z.string().optional() }),
       query: waitQuery,
       body: action,
-      responses: { 200: [chatAnswer, 'stream'], 201: session, 202: operationAnswer },
+      responses: { 200: [chatAnswer, 'stream'], 201: conversationBegun, 202: operationAnswer },
       errors: [404, 409, 502, 503],
       async handler(request) {
         const { body, tenant } = request;

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import { planOf } from '../../src/accounts/subscriptions.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
+import { optionalSession } from '../auth/optional-session.js';
+import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
@@ -35,7 +37,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
       path: '/api/agents',
       summary: 'List your agents; an empty list when nobody is signed in',
       tag: 'Agents',
-      auth: 'optional-session',
+      auth: optionalSession,
       query: z.object(pageQuery),
       responses: {
         200: z.strictObject({
@@ -64,7 +66,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
       path: '/api/agents/:id',
       summary: 'One agent in full',
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       params: agentIdParams,
       responses: { 200: z.strictObject({ agent: agentDetail, status: z.literal('ok') }) },
       errors: [404],
@@ -78,7 +80,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
       path: '/api/agents/:id',
       summary: 'Change plan, AI provider or configuration; a running agent restarts with them',
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       idempotent: true,
       params: agentIdParams,
       body: z.object({
@@ -103,7 +105,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
       path: '/api/agents/:id',
       summary: 'Remove an agent and all that belongs to it, whatever it is doing',
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       params: agentIdParams,
       responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
       errors: [404, 502],
@@ -119,7 +121,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
       path: '/api/agents/:id/config',
       summary: "An agent's configuration",
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       params: agentIdParams,
       responses: { 200: z.strictObject({ id: z.string(), config: configuration }) },
       errors: [404],
@@ -133,7 +135,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
       path: '/api/agents/:id/config',
       summary: "Replace an agent's configuration; a running agent restarts with it",
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       idempotent: true,
       params: agentIdParams,
       body: z.object({ config: configuration }),

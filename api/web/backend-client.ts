@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { BadGatewayError, ServiceError } from '../../src/errors.js';
-import type { SessionCaller } from '../http/caller.js';
+import type { SessionCaller } from '../auth/session.js';
 
 /** Spec 8: the bound of a call for a deployment, and so of every other. */
 const CALL_TIMEOUT_MS = 15_000;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
 import { listMessages } from '../../src/chat/messages.js';
+import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import { messageItem, messagesQuery, presentMessage } from '../http/message-schemas.js';
 import { reply } from '../http/reply.js';
@@ -15,7 +16,7 @@ export function chatEndpoints(dependencies: WebDependencies) {
       path: '/api/chat',
       summary: 'What was said to and by an agent, oldest first',
       tag: 'Chat',
-      auth: 'session',
+      auth: session,
       query: z.object({ agentId: z.string().max(64), ...messagesQuery }),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
       errors: [404],
@@ -30,7 +31,7 @@ export function chatEndpoints(dependencies: WebDependencies) {
       path: '/api/chat',
       summary: 'Ask an agent; as server-sent events when asked for',
       tag: 'Chat',
-      auth: 'session',
+      auth: session,
       headers: z.object({ accept: z.string().optional() }),
       body: z.object(chatQuestion),
       responses: { 200: [chatAnswer, 'stream'] },

@@ -8,6 +8,7 @@ import {
   TooManyRequestsError,
   UnavailableError,
 } from '../../src/errors.js';
+import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { callOf } from '../openai/complete.js';
@@ -35,7 +36,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
       path: PATH,
       summary: 'What the demo chat offers',
       tag: 'Demo',
-      auth: 'none',
+      auth: anonymous,
       responses: {
         200: z.strictObject({
           models: z.array(
@@ -57,7 +58,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
       path: PATH,
       summary: 'Ask a model without an account',
       tag: 'Demo',
-      auth: 'none',
+      auth: anonymous,
       body: z.object({
         message: z
           .string({ error: 'Message required' })

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { hostHealth } from '../../src/health/host-health.js';
+import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 
@@ -13,7 +14,7 @@ export function healthEndpoints() {
       path: '/api/health',
       summary: 'How busy the machine is',
       tag: 'Health',
-      auth: 'none',
+      auth: anonymous,
       responses: {
         200: z.strictObject({
           status: z.literal('ok'),

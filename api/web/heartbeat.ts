@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { DEFAULT_HEARTBEAT, readHeartbeat } from '../../src/heartbeat/heartbeats.js';
+import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import {
   heartbeatChange,
@@ -21,7 +22,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
       path: PATH,
       summary: 'How often your running agents are asked, and when next',
       tag: TAG,
-      auth: 'session',
+      auth: session,
       responses: { 200: z.strictObject({ heartbeat: heartbeatView, message: z.string() }) },
       async handler({ caller, tenant }) {
         const heartbeat = presentHeartbeat(await readHeartbeat(tenant, caller.user.id));
@@ -33,7 +34,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
       path: PATH,
       summary: 'Set how often your running agents are asked; what is left out stays',
       tag: TAG,
-      auth: 'session',
+      auth: session,
       body: heartbeatChange,
       responses: { 200: heartbeatSet.extend({ message: z.string() }) },
       errors: [502, 503],
@@ -47,7 +48,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
       path: PATH,
       summary: 'Set your heartbeat back to the default, which is off',
       tag: TAG,
-      auth: 'session',
+      auth: session,
       responses: { 200: z.strictObject({ success: z.literal(true), message: z.string() }) },
       errors: [502, 503],
       async handler(request) {

@@ -3,7 +3,8 @@ import { PLANS } from '../../src/accounts/plans.js';
 import { planOf } from '../../src/accounts/subscriptions.js';
 import { listAgents } from '../../src/agents/agents.js';
 import { NotFoundError } from '../../src/errors.js';
-import type { SessionCaller } from '../http/caller.js';
+import type { SessionCaller } from '../auth/session.js';
+import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import { MAX_PAGE } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
@@ -26,7 +27,7 @@ export function instanceEndpoints({ backend, config, database }: WebDependencies
       path: '/api/instance/:userId',
       summary: "A user's agents and plan",
       tag: 'Instance',
-      auth: 'session',
+      auth: session,
       params,
       responses: {
         200: z.strictObject({
@@ -55,7 +56,7 @@ export function instanceEndpoints({ backend, config, database }: WebDependencies
       path: '/api/instance/:userId/stats',
       summary: "What a user's agents use now",
       tag: 'Instance',
-      auth: 'session',
+      auth: session,
       params,
       responses: {
         200: z.strictObject({

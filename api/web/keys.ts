@@ -7,6 +7,7 @@ import {
   MAX_API_KEY_NAME,
   type ApiKey,
 } from '../../src/accounts/api-keys.js';
+import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 
@@ -41,7 +42,7 @@ export function keyEndpoints() {
       path: PATH,
       summary: 'List your API keys, oldest first',
       tag: TAG,
-      auth: 'session',
+      auth: session,
       responses: { 200: z.strictObject({ keys: z.array(keyItem) }) },
       async handler({ caller, tenant }) {
         const keys = await listApiKeys(tenant, caller.user.id);
@@ -53,7 +54,7 @@ export function keyEndpoints() {
       path: PATH,
       summary: 'Make an API key; this answer alone shows it',
       tag: TAG,
-      auth: 'session',
+      auth: session,
       // The answer has the key, which is nowhere else.
       idempotent: 'sealed',
       body: z.object({ name: z.string().trim().min(1).max(MAX_API_KEY_NAME) }),
@@ -81,7 +82,7 @@ export function keyEndpoints() {
       path: `${PATH}/:id`,
       summary: 'One of your API keys',
       tag: TAG,
-      auth: 'session',
+      auth: session,
       params: keyParams,
       responses: { 200: keyItem },
       errors: [404],
@@ -94,7 +95,7 @@ export function keyEndpoints() {
       path: `${PATH}/:id`,
       summary: 'Delete an API key, which opens nothing from then on',
       tag: TAG,
-      auth: 'session',
+      auth: session,
       params: keyParams,
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404],

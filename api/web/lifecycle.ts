@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
 import { listArchives } from '../../src/agents/archives.js';
 import type { OperationKind } from '../../src/agents/operation-rules.js';
+import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import {
   archiveList,
@@ -29,7 +30,7 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
       path: `/api/agents/:id/${kind}`,
       summary,
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       idempotent: true,
       params: agentIdParams,
       query: waitQuery,
@@ -73,7 +74,7 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
       path: '/api/agents/:id/archives',
       summary: 'The archived memories of an agent, newest first',
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       params: agentIdParams,
       responses: { 200: archiveList },
       errors: [404],
@@ -88,7 +89,7 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
       path: '/api/agents/:id/operations',
       summary: 'What was done to an agent, newest first',
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       params: agentIdParams,
       responses: { 200: operationList },
       errors: [404, 502],

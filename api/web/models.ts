@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { entitlementOf } from '../../src/accounts/entitlement.js';
 import { MODELS, allows } from '../../src/ai/catalogue.js';
 import { PaymentRequiredError } from '../../src/errors.js';
+import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import { modelItem, presentModelItem } from '../http/model-schemas.js';
 import { reply } from '../http/reply.js';
@@ -15,7 +16,7 @@ export function modelEndpoints({ ai, config, database }: WebDependencies) {
       path: '/api/models',
       summary: 'The models, and which of them your plan has',
       tag: 'AI',
-      auth: 'session',
+      auth: session,
       responses: {
         200: z.strictObject({
           models: z.array(modelItem.extend({ allowed: z.boolean() })),

@@ -4,6 +4,7 @@ import { planOf } from '../../src/accounts/subscriptions.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { AGENT_MODELS } from '../../src/agents/models.js';
 import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
+import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
@@ -23,7 +24,7 @@ export function provisionEndpoints({ backend, config, database }: WebDependencie
       path: '/api/agents/provision',
       summary: 'List your provisioned agents',
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       query: z.object(pageQuery),
       responses: {
         200: z.strictObject({ success: z.literal(true), agents: z.array(provisioned) }),
@@ -46,7 +47,7 @@ export function provisionEndpoints({ backend, config, database }: WebDependencie
       path: '/api/agents/provision',
       summary: 'Provision an agent; it is created at once and comes up in the background',
       tag: 'Agents',
-      auth: 'session',
+      auth: session,
       idempotent: true,
       body: z.object({
         name: z.string().trim().min(1).max(64),

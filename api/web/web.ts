@@ -1,4 +1,5 @@
 import { findSession } from '../../src/accounts/sessions.js';
+import { session } from '../auth/session.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { accountEndpoints } from './accounts.js';
 import { agentInteractionEndpoints } from './agent.js';
@@ -43,12 +44,16 @@ export function createWeb(dependencies: WebDependencies): Listener {
     title: 'Agent Platform Service: web API',
     endpoints: webEndpoints(dependencies),
     limits: WEB_LIMITS,
-    authenticate: { session: (token) => findSession(database, token, config) },
+    authenticate: [
+      session.with({
+        find: (token) => findSession(database, token, config),
+        publicUrl: config.webUrl,
+      }),
+    ],
     database,
     secrets,
     log,
     config,
-    publicUrl: config.webUrl,
     refuseFrom: [config.agentSubnets],
   });
 }

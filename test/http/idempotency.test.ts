@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { optionalSession } from '../../api/auth/optional-session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';
 import { BadRequestError } from '../../src/errors.js';
@@ -17,7 +18,7 @@ const things = endpoint({
   path: '/things',
   summary: 'Make a thing',
   tag: 'things',
-  auth: 'optional-session',
+  auth: optionalSession,
   idempotent: true,
   body: z.strictObject({ name: z.string() }),
   responses: { 201: z.strictObject({ name: z.string(), run: z.number(), id: z.string() }) },

@@ -1,6 +1,12 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { anonymous } from '../../api/auth/anonymous.js';
+import { session } from '../../api/auth/session.js';
+import { agentToken } from '../../api/auth/agent-token.js';
+import type { Authentication } from '../../api/auth/authentication.js';
+import { internalKey } from '../../api/auth/internal-key.js';
+import { optionalSession } from '../../api/auth/optional-session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply, streamReply } from '../../api/http/reply.js';
 import { ListenError } from '../../api/http/server.js';
@@ -9,6 +15,7 @@ import {
   AGENT,
   bearer,
   CSRF_TOKEN,
+  findSession,
   INTERNAL_KEY,
   postJson,
   serve,
@@ -26,7 +33,7 @@ const notes = endpoint({
   path: '/notes/:id',
   summary: 'Keep a note',
   tag: 'notes',
-  auth: 'none',
+  auth: anonymous,
   params: z.strictObject({ id: z.string().max(5) }),
   query: z.strictObject({ color: z.enum(['red', 'blue']).optional() }),
   body: z.strictObject({
@@ -47,10 +54,10 @@ const notes = endpoint({
   },
 });
 
-const whoAmI = (auth: 'none' | 'session' | 'optional-session' | 'internal' | 'agent') =>
+const whoAmI = (auth: Authentication) =>
   endpoint({
     method: 'GET',
-    path: `/me/${auth}`,
+    path: `/me/${auth.name}`,
     summary: 'Who calls',
     tag: 'me',
     auth,
@@ -63,7 +70,7 @@ const change = endpoint({
   path: '/change',
   summary: 'Change something',
   tag: 'me',
-  auth: 'session',
+  auth: session,
   responses: { 200: z.strictObject({ ok: z.boolean() }) },
   handler: () => {
     handled.push('change');
@@ -76,7 +83,7 @@ const wrong = endpoint({
   path: '/wrong',
   summary: 'Answers more than it declares',
   tag: 'wrong',
-  auth: 'none',
+  auth: anonymous,
   responses: { 200: z.strictObject({ id: z.string() }) },
   handler: () => reply(200, { id: 'x', passwordHash: 'secret' }),
 });
@@ -86,7 +93,7 @@ const undeclaredError = endpoint({
   path: '/undeclared-error',
   summary: 'Fails with more than it declares',
   tag: 'wrong',
-  auth: 'none',
+  auth: anonymous,
   responses: { 200: anything },
   handler: () => {
     throw new NotFoundError();
@@ -98,11 +105,11 @@ const endpoints = [
   change,
   wrong,
   undeclaredError,
-  whoAmI('none'),
-  whoAmI('session'),
-  whoAmI('optional-session'),
-  whoAmI('internal'),
-  whoAmI('agent'),
+  whoAmI(anonymous),
+  whoAmI(session),
+  whoAmI(optionalSession),
+  whoAmI(internalKey),
+  whoAmI(agentToken),
 ];
 
 let open: TestListener[] = [];
@@ -222,10 +229,10 @@ describe('a body over 1 MB', () => {
   });
 
   test.each<Record<string, string>>([{}, { cookie: 'service-session=wrong' }])(
-    'is 413 also from somebody who may not send one: %j',
+    'is 401 from somebody who may not send one: authentication comes first: %j',
     async (headers) => {
       const { call } = await listen();
-      expect((await call('/change', postJson(big, headers))).status).toBe(413);
+      expect((await call('/change', postJson(big, headers))).status).toBe(401);
       expect((await call('/change', postJson({}, headers))).status).toBe(401);
     },
   );
@@ -264,8 +271,15 @@ describe('authentication', () => {
     expect(await response.json()).toEqual({ error });
   });
 
+  test('a way that the listener was not given is told when it is made, not to callers', async () => {
+    const listening = start([change], { authenticate: [] });
+    await expect(listening).rejects.toThrow('the listener does not authenticate by session');
+  });
+
   test('without a configured key the internal endpoints say so', async () => {
-    const { call } = await start(endpoints, { authenticate: {} });
+    const { call } = await start([whoAmI(internalKey)], {
+      authenticate: [internalKey.with(undefined)],
+    });
     const response = await call('/me/internal', { headers: bearer(INTERNAL_KEY) });
     expect(response.status).toBe(500);
     expect(await response.json()).toEqual({ error: 'Server misconfigured' });
@@ -315,7 +329,9 @@ describe('cross-site requests', () => {
     [{ 'sec-fetch-site': 'cross-site', 'x-csrf-token': 'wrong' }, 403],
     [{ 'sec-fetch-site': 'cross-site', 'x-csrf-token': CSRF_TOKEN }, 200],
   ])('a change with %j is %i', async (headers, status) => {
-    const { call } = await start(endpoints, { publicUrl: 'https://platform.example' });
+    const { call } = await start([change, whoAmI(anonymous)], {
+      authenticate: [session.with({ find: findSession, publicUrl: 'https://platform.example' })],
+    });
     // Node's fetch sets Sec-Fetch headers of its own, so the plain client is used.
     const response = await plainPost(call, { ...signedIn, ...headers });
     expect(response.status).toBe(status);
@@ -425,7 +441,7 @@ describe('the socket', () => {
       title: 'Second',
       endpoints: [],
       limits: [],
-      authenticate: {},
+      authenticate: [],
       database: NO_DATABASE,
       log: pino({ level: 'silent' }),
       config: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },
@@ -450,7 +466,7 @@ describe('the socket', () => {
       path: '/slow',
       summary: 'Waits',
       tag: 'slow',
-      auth: 'none',
+      auth: anonymous,
       responses: { 200: z.strictObject({ ok: z.boolean() }) },
       async handler() {
         entered = true;
@@ -476,7 +492,7 @@ describe('the socket', () => {
       path: '/waiting',
       summary: 'Waits for the client to go',
       tag: 'slow',
-      auth: 'none',
+      auth: anonymous,
       responses: { 200: 'stream' },
       handler({ signal }) {
         entered = true;

@@ -6,6 +6,9 @@ import { BlockList, createServer, type AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { anonymous } from '../../api/auth/anonymous.js';
+import type { Authentication } from '../../api/auth/authentication.js';
+import { session } from '../../api/auth/session.js';
 import { limitedClient } from '../../api/http/client-address.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { MemoryCounters } from '../../api/http/memory-counters.js';
@@ -26,6 +29,8 @@ const limit = (name: string, max: number, prefix: string): RateLimit => ({
 const general = limit('general', 6, '/api/');
 const ai = limit('ai', 3, '/api/ai/');
 
+const auth = (path: string): Authentication => (path === '/api/private' ? session : anonymous);
+
 let handled = 0;
 const route = (path: string, method: 'GET' | 'POST') =>
   endpoint({
@@ -33,7 +38,7 @@ const route = (path: string, method: 'GET' | 'POST') =>
     path,
     summary: path,
     tag: 'limited',
-    auth: path === '/api/private' ? 'session' : 'none',
+    auth: auth(path),
     responses: { 200: z.strictObject({ ok: z.boolean() }) },
     handler() {
       handled++;
@@ -121,10 +126,10 @@ describe('in memory', () => {
 
   test('a refused request is neither authenticated nor read nor handled', async () => {
     let lookups = 0;
-    const session = () => Promise.resolve((lookups++, undefined));
+    const find = () => Promise.resolve((lookups++, undefined));
     const { call } = await start({
       limits: [limit('one', 1, '/api/')],
-      authenticate: { session },
+      authenticate: [session.with({ find })],
     });
     await call('/api/plain');
     const headers = { cookie: 'service-session=x' };

@@ -1,5 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
+import { internalKey } from '../../api/auth/internal-key.js';
+import { anonymous } from '../../api/auth/anonymous.js';
+import { session } from '../../api/auth/session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../../api/http/pagination.js';
 import { reply } from '../../api/http/reply.js';
@@ -18,7 +21,7 @@ const list = endpoint({
   path: '/api/things/:kind',
   summary: 'List things',
   tag: 'things',
-  auth: 'session',
+  auth: session,
   params: z.strictObject({ kind: z.string() }),
   query: z.strictObject(pageQuery),
   responses: { 200: z.strictObject({ limit: z.number() }) },
@@ -31,7 +34,7 @@ const create = endpoint({
   path: '/api/things/:kind',
   summary: 'Make a thing',
   tag: 'things',
-  auth: 'internal',
+  auth: internalKey,
   idempotent: true,
   params: z.strictObject({ kind: z.string() }),
   body: z.strictObject({ name: z.string().min(1) }),
@@ -44,7 +47,7 @@ const page = endpoint({
   path: '/page',
   summary: 'A page',
   tag: 'things',
-  auth: 'none',
+  auth: anonymous,
   query: z.strictObject(pageQuery),
   responses: { 200: z.strictObject({ limit: z.number() }) },
   handler: ({ query }) => reply(200, { limit: query.limit }),
@@ -151,7 +154,7 @@ function streaming(events: () => AsyncIterable<ServerEvent>, heartbeatMs?: numbe
     path: '/events',
     summary: 'Events',
     tag: 'events',
-    auth: 'none',
+    auth: anonymous,
     responses: { 200: 'stream' },
     handler: () => eventStream(events(), heartbeatMs),
   });

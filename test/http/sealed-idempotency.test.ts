@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { anonymous } from '../../api/auth/anonymous.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { hashRequest } from '../../api/http/idempotency.js';
 import { reply } from '../../api/http/reply.js';
@@ -18,7 +19,7 @@ const secretThings = endpoint({
   path: '/secrets',
   summary: 'Make a secret',
   tag: 'things',
-  auth: 'none',
+  auth: anonymous,
   idempotent: 'sealed',
   body: z.strictObject({ name: z.string() }),
   responses: { 201: z.strictObject({ secret: z.string() }) },

@@ -2,6 +2,9 @@ import { BlockList } from 'node:net';
 import { pino, type Logger } from 'pino';
 import type { CallingAgent } from '../../src/agents/agent-caller-lookup.js';
 import { Database } from '../../src/database/database.js';
+import { agentToken } from '../../api/auth/agent-token.js';
+import { internalKey } from '../../api/auth/internal-key.js';
+import { session } from '../../api/auth/session.js';
 import type { Endpoint } from '../../api/http/endpoint.js';
 import { createListener, type ListenerOptions } from '../../api/http/listener.js';
 import type { Listening } from '../../api/http/server.js';
@@ -23,6 +26,16 @@ export const AGENT: CallingAgent = {
   plan: 'solo',
 };
 
+/** Finds the one session there is. */
+export const findSession = (token: string) =>
+  Promise.resolve(token === SESSION_TOKEN ? { user: ADA, csrfToken: CSRF_TOKEN } : undefined);
+
+const KNOWN_CALLERS = [
+  session.with({ find: findSession }),
+  internalKey.with(INTERNAL_KEY),
+  agentToken.with((token) => Promise.resolve(token === 'agent-token' ? AGENT : undefined)),
+];
+
 /** A database that nothing answers for: these tests must not reach it. */
 export const NO_DATABASE = new Database('postgres://nobody@127.0.0.1:1/nothing');
 
@@ -43,12 +56,8 @@ export async function serve(
     title: 'Test API',
     endpoints,
     limits: [],
-    authenticate: {
-      session: (token) =>
-        Promise.resolve(token === SESSION_TOKEN ? { user: ADA, csrfToken: CSRF_TOKEN } : undefined),
-      internalApiKey: INTERNAL_KEY,
-      agent: (token) => Promise.resolve(token === 'agent-token' ? AGENT : undefined),
-    },
+    authenticate: KNOWN_CALLERS,
+    believesForwarded: (request) => request.headers.authorization === `Bearer ${INTERNAL_KEY}`,
     database: NO_DATABASE,
     log,
     config: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },

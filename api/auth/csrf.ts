@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ForbiddenError } from '../../src/errors.js';
-import { sameSecret } from './bearer.js';
+import { sameSecret } from './bearer-token.js';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 

@@ -1,0 +1,19 @@
+import { apiKey, type ApiKeyCaller } from './api-key.js';
+import { authentication } from './authentication.js';
+import { bearerOf, keyMatcher } from './bearer-token.js';
+import { internalIdentity, internalKey, type InternalCaller } from './internal-key.js';
+
+/** The internal key or a user's API key. */
+export const bearer = authentication<InternalCaller | ApiKeyCaller>({
+  name: 'bearer',
+  schemes: { ...internalKey.schemes, ...apiKey.schemes },
+  errors: [401],
+  prepare(given) {
+    const isInternal = keyMatcher(given.to(internalKey));
+    const byApiKey = apiKey.prepare(given);
+    return (presented) =>
+      isInternal(bearerOf(presented.request) ?? '')
+        ? internalIdentity(presented.request)
+        : byApiKey(presented);
+  },
+});

@@ -1,0 +1,38 @@
+import type { IncomingMessage } from 'node:http';
+import { BadRequestError } from '../../src/errors.js';
+
+/** No column takes a longer one. */
+const MAX_USER_ID = 255;
+
+/** Who a request says that it speaks for, which counts only from those who may say so. */
+export interface ClaimedIdentity {
+  /** From `x-user-id`, `x-user-email` and `x-user-role`; absent without `x-user-id`. */
+  readonly user:
+    { readonly id: string; readonly email?: string; readonly role?: string } | undefined;
+  /** From `x-user-email`, also where nobody says whose it is. */
+  readonly email: string | undefined;
+  /** From `x-user-plan`, as it came. */
+  readonly plan: string | undefined;
+  /** From `x-billing-subscription-id`. */
+  readonly subscriptionId: string | undefined;
+}
+
+export function readIdentityHeaders(request: IncomingMessage): ClaimedIdentity {
+  const id = headerOf(request, 'x-user-id');
+  if (id !== undefined && id.length > MAX_USER_ID) {
+    throw new BadRequestError(`x-user-id must be at most ${MAX_USER_ID} characters`);
+  }
+  const email = headerOf(request, 'x-user-email');
+  const role = headerOf(request, 'x-user-role');
+  return {
+    user: id === undefined ? undefined : { id, ...(email && { email }), ...(role && { role }) },
+    email,
+    plan: headerOf(request, 'x-user-plan'),
+    subscriptionId: headerOf(request, 'x-billing-subscription-id'),
+  };
+}
+
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

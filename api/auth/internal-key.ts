@@ -1,0 +1,38 @@
+import type { IncomingMessage } from 'node:http';
+import { ForbiddenError, ServiceError } from '../../src/errors.js';
+import { groundedAuthentication, type Identity } from './authentication.js';
+import { bearerOf, keyMatcher } from './bearer-token.js';
+import { readIdentityHeaders, type ClaimedIdentity } from './identity-headers.js';
+
+/** A holder of the internal key, who may speak for a user. */
+export interface InternalCaller extends ClaimedIdentity {
+  readonly kind: 'internal';
+}
+
+/** The operator's key. Whoever holds it sees everything, or what the user sees that they name. */
+export const internalKey = groundedAuthentication<string | undefined, InternalCaller>({
+  name: 'internal',
+  schemes: { internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' } },
+  errors: [401, 403],
+  prepare(key) {
+    const matches = keyMatcher(key);
+    return ({ request }) => {
+      if (key === undefined) throw new ServiceError(500, 'Server misconfigured');
+      const presented = bearerOf(request);
+      if (presented === undefined) return undefined;
+      if (!matches(presented)) throw new ForbiddenError();
+      return internalIdentity(request);
+    };
+  },
+});
+
+/** Who a request that has shown the internal key is from. */
+export function internalIdentity(request: IncomingMessage): Identity<InternalCaller> {
+  const claimed = readIdentityHeaders(request);
+  const { user } = claimed;
+  return {
+    caller: { kind: 'internal', ...claimed },
+    sees: user === undefined ? 'everything' : { userId: user.id },
+    scope: user === undefined ? 'internal' : `internal:${user.id}`,
+  };
+}

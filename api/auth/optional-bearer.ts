@@ -1,0 +1,56 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList } from 'node:net';
+import { inNetworks, plainAddress } from '../http/client-address.js';
+import { anonymousIdentity, type AnonymousCaller } from './anonymous.js';
+import type { ApiKeyCaller } from './api-key.js';
+import { groundedAuthentication } from './authentication.js';
+import { bearerOf } from './bearer-token.js';
+import { bearer } from './bearer.js';
+import { readIdentityHeaders, type ClaimedIdentity } from './identity-headers.js';
+import type { InternalCaller } from './internal-key.js';
+
+/** Who a caller without a key says to be, where such headers are believed. */
+export interface ClaimedCaller extends ClaimedIdentity {
+  readonly kind: 'claimed';
+}
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/**
+ * The internal key or a user's API key; without a key whoever the headers say, where those are
+ * believed, or nobody. A claim shows no rows.
+ */
+export const optionalBearer = groundedAuthentication<
+  {
+    /** Whether a caller without a key, on this machine, is who its headers say. */
+    readonly believesLoopback: boolean;
+  },
+  InternalCaller | ApiKeyCaller | ClaimedCaller | AnonymousCaller
+>({
+  name: 'optional-bearer',
+  schemes: bearer.schemes,
+  optional: true,
+  errors: [401],
+  prepare({ believesLoopback }, given) {
+    const byKey = bearer.prepare(given);
+    return (presented) => {
+      const { request } = presented;
+      if (bearerOf(request) !== undefined) return byKey(presented);
+      if (!believesLoopback || !isDirectLoopback(request)) return anonymousIdentity(presented);
+      const claimed = readIdentityHeaders(request);
+      return {
+        caller: { kind: 'claimed', ...claimed },
+        sees: 'nothing',
+        scope: `claimed:${claimed.user?.id ?? ''}`,
+      };
+    };
+  },
+});
+
+/** From this machine, and not by way of a proxy on it. */
+function isDirectLoopback({ headers, socket }: IncomingMessage): boolean {
+  if (headers['x-forwarded-for'] !== undefined || headers.forwarded !== undefined) return false;
+  return inNetworks(LOOPBACK, plainAddress(socket.remoteAddress ?? ''));
+}

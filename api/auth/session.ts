@@ -1,0 +1,41 @@
+import type { SignedInUser } from '../../src/accounts/sign-in.js';
+import { groundedAuthentication } from './authentication.js';
+import { csrfGuard } from './csrf.js';
+import { readSessionCookie, SESSION_COOKIE } from './session-cookie.js';
+
+/** A signed-in person. */
+export interface SessionCaller {
+  readonly kind: 'session';
+  readonly user: SignedInUser;
+  /** What `x-csrf-token` must say on a state-changing request from another site. */
+  readonly csrfToken: string;
+}
+
+export interface Sessions {
+  /** Finds an unexpired session by its token. */
+  find(
+    token: string,
+  ): Promise<{ readonly user: SignedInUser; readonly csrfToken: string } | undefined>;
+  /** Where people reach the listener: its origin counts as our own site. */
+  readonly publicUrl?: string | undefined;
+}
+
+/** The session cookie of a browser; a change asked for from another site needs its CSRF token too. */
+export const session = groundedAuthentication<Sessions, SessionCaller>({
+  name: 'session',
+  schemes: { session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE } },
+  errors: [401],
+  errorsOfChanges: [403],
+  prepare(sessions) {
+    const checkCsrf = csrfGuard(sessions.publicUrl);
+    return async ({ request }) => {
+      const token = readSessionCookie(request.headers.cookie);
+      const found = token === undefined ? undefined : await sessions.find(token);
+      if (found === undefined) return undefined;
+      const { user, csrfToken } = found;
+      checkCsrf(request, csrfToken);
+      const { id } = user;
+      return { caller: { kind: 'session', user, csrfToken }, sees: { userId: id }, scope: id };
+    };
+  },
+});
