@@ -1,18 +1,62 @@
-import { ScheduleAlreadyRunning, type Client, type ScheduleOptions } from '@temporalio/client';
+import {
+  ScheduleAlreadyRunning,
+  type Client,
+  type ScheduleOptions,
+  type ScheduleOverlapPolicy,
+} from '@temporalio/client';
+import { PLATFORM_TASK_QUEUE } from '../workflows/ids.js';
+import type * as workflows from '../workflows/index.js';
 
-/** What there is of a schedule to be made or changed. */
-export type ScheduleContent = Pick<ScheduleOptions, 'spec' | 'action' | 'policies'>;
+/** Every workflow there is, by name: what a schedule starts is checked against it. */
+type Workflows = typeof workflows;
+
+/** A workflow with its arguments. */
+type Start = {
+  [Name in keyof Workflows]: {
+    readonly workflow: Name;
+    readonly args: Parameters<Workflows[Name]>;
+  };
+}[keyof Workflows];
+
+/** A workflow that is started again and again. */
+export type Schedule = Start & {
+  readonly id: string;
+  /** Of its runs, which have the time added to it; the schedule's own when left out. */
+  readonly runId?: string;
+  readonly everyMs: number;
+  /** Unix time that the intervals are counted from, 0 when left out. */
+  readonly fromMs?: number;
+  readonly overlap: ScheduleOverlapPolicy;
+  /** After this a run is ended, so that one that cannot come to its end is not in the next one's way. */
+  readonly runTimeoutMs?: number;
+} & Pick<ScheduleOptions['action'], 'typedSearchAttributes'>;
+
+/** A run that was missed for longer, because Temporal was out, waits for the next one. */
+const CATCHUP_WINDOW_MS = 60_000;
 
 /** Makes the schedule, or makes the one that is there what it is to be. Again it changes nothing. */
 export async function putSchedule(
-  { schedule }: Client,
-  scheduleId: string,
-  content: ScheduleContent,
+  { schedule: schedules }: Client,
+  schedule: Schedule,
 ): Promise<void> {
+  const { id, everyMs, fromMs = 0, overlap, workflow, args } = schedule;
+  const content = {
+    spec: { intervals: [{ every: everyMs, offset: fromMs % everyMs }] },
+    action: {
+      type: 'startWorkflow' as const,
+      workflowType: workflow,
+      workflowId: schedule.runId ?? id,
+      taskQueue: PLATFORM_TASK_QUEUE,
+      args,
+      workflowExecutionTimeout: schedule.runTimeoutMs,
+      typedSearchAttributes: schedule.typedSearchAttributes,
+    },
+    policies: { overlap, catchupWindow: CATCHUP_WINDOW_MS },
+  };
   try {
-    await schedule.create({ scheduleId, ...content });
+    await schedules.create({ scheduleId: id, ...content });
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    await schedule.getHandle(scheduleId).update(() => ({ ...content, state: {} }));
+    await schedules.getHandle(id).update(() => ({ ...content, state: {} }));
   }
 }

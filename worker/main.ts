@@ -6,7 +6,9 @@ import {
   TransportError,
   type NativeConnectionOptions,
 } from '@temporalio/worker';
+import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
+import { putSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadConfig } from '../src/config.js';
 import { connectContainers } from '../src/containers/connect-containers.js';
@@ -15,14 +17,11 @@ import { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
 import { tellProblem, tellReady, onShutdown } from '../src/process-life.js';
-import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
 import { createWorkers } from './platform-worker.js';
 import { followDocker } from './follow-docker.js';
 import { keepRecovering } from './recover.js';
-import { scheduleReconciliation } from '../temporal/reconcile-schedule.js';
 import { keepReporting } from './report-host.js';
 import { temporalLogger } from './temporal-logger.js';
-import { scheduleUsage } from '../temporal/usage-schedule.js';
 import { builtWorkflows } from './workflow-code.js';
 
 try {
@@ -71,8 +70,7 @@ async function main(): Promise<void> {
     ports: config.agentPortRange,
   };
   await keepReporting({ database, containers, host, log }, recovering.signal);
-  await scheduleReconciliation(client, config.agentHost);
-  await scheduleUsage(client);
+  await putSchedules(client, config.agentHost);
   tellReady();
   void ended.then(() => {
     recovering.abort();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Reconciliation } from '../../src/agents/reconcile.js';
 import { containerName, LABEL } from '../../src/containers/container-spec.js';
-import { scheduleReconciliation } from '../../temporal/reconcile-schedule.js';
+import { putSchedules } from '../../temporal/schedules.js';
 import { reconcileHostId } from '../../workflows/ids.js';
 import type { HostReconciled } from '../../workflows/reconcile-host.js';
 import { freePort, freeSubnet, until } from '../support/docker.js';
@@ -72,7 +72,7 @@ test('what does not run as it should is found, and its supervisor told', async (
     await on.startWorkers();
   }
   // One that runs and should not is up to its supervisor, as everything is.
-  await scheduleReconciliation(on.temporal.client, agentHost);
+  await putSchedules(on.temporal.client, agentHost);
   const told = () => toldBySignal(on.temporal.client, drifted ?? '', 'checkNow');
   await until(async () => (await told()).length > 0, 60_000);
   await on.temporal.client.schedule.getHandle(reconcileHostId(agentHost)).delete();
@@ -107,13 +107,13 @@ test('what is left of removed agents goes in the second pass, and nothing else d
         return all.length >= count && all;
       }, 60_000);
 
-    await scheduleReconciliation(client, agentHost);
+    await putSchedules(client, agentHost);
     const [first] = await passes(1);
     expect(first?.orphans).toContain(removed);
     expect(await on.resourcesOf(removed)).toHaveLength(3);
 
     // Again, as the next worker does it: there is one schedule, and it passes now.
-    await scheduleReconciliation(client, agentHost);
+    await putSchedules(client, agentHost);
     await passes(2);
     expect(await on.resourcesOf(removed)).toEqual([]);
     expect(await foreign.inspect()).toMatchObject({ Name: `foreign-${removed}` });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { supervisedOf } from '../../temporal/supervised.js';
 import { containerName } from '../../src/containers/container-spec.js';
-import { scheduleReconciliation } from '../../temporal/reconcile-schedule.js';
+import { putSchedules } from '../../temporal/schedules.js';
 import { reconcileHostId } from '../../workflows/ids.js';
 import {
   BOT_TOKEN,
@@ -145,7 +145,7 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
     const id = await on.runningAgent(user);
     await on.backend(user, 'POST', `/api/agents/${id}/stop?wait=60`);
     await containerOf(id).start();
-    await scheduleReconciliation(on.temporal.client, on.config.agentHost);
+    await putSchedules(on.temporal.client, on.config.agentHost);
     await until(async () => (await on.containers.inspect(id))?.status === 'exited', 60_000);
     await on.temporal.client.schedule.getHandle(reconcileHostId(on.config.agentHost)).delete();
     expect((await on.backend(user, 'GET', `/api/agents/${id}`)).body).toMatchObject({

@@ -2,7 +2,7 @@ import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createUsageActivities } from '../../activities/usage.js';
 import { usageDaily } from '../../src/usage/reports.js';
-import { scheduleUsage } from '../../temporal/usage-schedule.js';
+import { putSchedules } from '../../temporal/schedules.js';
 import { KEEP_USAGE_ID, PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
 import { until } from '../support/docker.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -23,8 +23,8 @@ afterAll(async () => {
 test('usage is added up by a schedule, which is the same however often it is made', async () => {
   const { db } = database;
   const { client, connection, namespace } = temporal;
-  await scheduleUsage(client);
-  await scheduleUsage(client);
+  await putSchedules(client, 'host-1');
+  await putSchedules(client, 'host-1');
   const schedule = client.schedule.getHandle(KEEP_USAGE_ID);
   const { spec, policies } = await schedule.describe();
   expect(spec.intervals).toMatchObject([{ every: 60_000 }]);

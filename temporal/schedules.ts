@@ -1,0 +1,44 @@
+import { ScheduleOverlapPolicy, type Client } from '@temporalio/client';
+import { KEEP_USAGE_ID, reconcileHostId } from '../workflows/ids.js';
+import { putSchedule, type Schedule } from './put-schedule.js';
+import { temporalCall } from './temporal-call.js';
+
+const MINUTE_MS = 60_000;
+
+const CALL_TIMEOUT_MS = 10_000;
+
+/** What is to run regularly, whoever asks for it: users' heartbeats have schedules of their own. */
+const schedulesOf = (host: string): readonly Schedule[] => [
+  {
+    id: reconcileHostId(host),
+    workflow: 'reconcileHost',
+    args: [host],
+    everyMs: 5 * MINUTE_MS,
+    overlap: ScheduleOverlapPolicy.SKIP,
+    // A host whose worker is gone has its passes ended before the next one.
+    runTimeoutMs: 4 * MINUTE_MS,
+  },
+  {
+    id: KEEP_USAGE_ID,
+    workflow: 'keepUsage',
+    args: [],
+    everyMs: MINUTE_MS,
+    overlap: ScheduleOverlapPolicy.SKIP,
+    runTimeoutMs: 2 * MINUTE_MS,
+  },
+];
+
+/**
+ * Has everything run that runs regularly for this Docker host and for the platform, each once now.
+ * Again it changes nothing else.
+ *
+ * @throws UnavailableError
+ */
+export async function putSchedules(client: Client, host: string): Promise<void> {
+  for (const schedule of schedulesOf(host)) {
+    await temporalCall(client, CALL_TIMEOUT_MS, async () => {
+      await putSchedule(client, schedule);
+      await client.schedule.getHandle(schedule.id).trigger(schedule.overlap);
+    });
+  }
+}
