@@ -11,10 +11,10 @@ import {
   NO_SKILL_CHANGE,
   skillName,
   skillSettings,
-} from '../http/agent-tool-schemas.js';
+} from '../views/agent-tools.js';
 import { endpoint } from '../http/endpoint.js';
-import { operationAnswer, waitQuery } from '../http/operation-schemas.js';
-import { agentIdParams } from './agent-schemas.js';
+import { operationAnswer, waitQuery } from '../views/operations.js';
+import { agentIdParams } from '../views/backend-agents.js';
 import { agentConfig } from './deployments.js';
 import type { BackendDependencies } from './dependencies.js';
 import { answerOperation, requireContainers } from './operations.js';

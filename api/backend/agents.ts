@@ -16,7 +16,7 @@ import {
   presentCreated,
   presentDetail,
   presentListItem,
-} from './agent-schemas.js';
+} from '../views/backend-agents.js';
 import { agentConfig, agentName, deploy } from './deployments.js';
 import type { BackendDependencies } from './dependencies.js';
 import { operate, removeAgent, requireContainers, runHeader } from './operations.js';

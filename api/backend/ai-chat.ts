@@ -10,7 +10,7 @@ import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
 import { callOf } from '../openai/complete.js';
-import { presentUsage } from '../openai/usage.js';
+import { presentUsage } from '../views/token-usage.js';
 import { aiEntitlement } from './ai-entitlement.js';
 import { chatAnswer, chatBody } from './ai-schemas.js';
 import type { BackendDependencies } from './dependencies.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { maxTokens } from '../openai/completion-schemas.js';
-import { usageItem } from '../openai/usage.js';
+import { usageItem } from '../views/token-usage.js';
 
 export const timestamp = z.iso.datetime();
 

@@ -8,7 +8,7 @@ import type { CallerOf } from '../auth/authentication.js';
 import { bearer } from '../auth/bearer.js';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
-import { modelItem, presentModelItem } from '../http/model-schemas.js';
+import { modelItem, presentModelItem } from '../views/models.js';
 import { reply } from '../http/reply.js';
 import { aiEntitlement } from './ai-entitlement.js';
 import { taskType, timestamp, tokenCount } from './ai-schemas.js';

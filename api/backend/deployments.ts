@@ -13,7 +13,7 @@ import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { supervisedOf } from '../../temporal/supervised.js';
-import { agentCreated, presentCreated } from './agent-schemas.js';
+import { agentCreated, presentCreated } from '../views/backend-agents.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requireContainers, runHeader, type OperationContext } from './operations.js';
 import { actorOf, ownerOf } from './requested-by.js';

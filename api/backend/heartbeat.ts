@@ -4,7 +4,7 @@ import { NotFoundError } from '../../src/errors.js';
 import { setHeartbeat } from '../../src/heartbeat/heartbeats.js';
 import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
-import { heartbeatChange, heartbeatSet, presentHeartbeat } from '../http/heartbeat-schemas.js';
+import { heartbeatChange, heartbeatSet, presentHeartbeat } from '../views/heartbeat.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
 import { actorOf, ownerOf } from './requested-by.js';

@@ -23,12 +23,12 @@ import {
   operationList,
   presentOperation,
   waitQuery,
-} from '../http/operation-schemas.js';
+} from '../views/operations.js';
 import { reply } from '../http/reply.js';
-import { presentTransition } from '../http/watchdog-schemas.js';
+import { presentTransition } from '../views/watchdog.js';
 import type { RequestedOperation } from '../../temporal/supervisors.js';
 import { supervisedOf } from '../../temporal/supervised.js';
-import { agentIdParams } from './agent-schemas.js';
+import { agentIdParams } from '../views/backend-agents.js';
 import type { BackendDependencies } from './dependencies.js';
 import { actorOf } from './requested-by.js';
 

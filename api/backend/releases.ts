@@ -11,9 +11,9 @@ import {
   restoreBody,
   updateBody,
   waitQuery,
-} from '../http/operation-schemas.js';
+} from '../views/operations.js';
 import { reply } from '../http/reply.js';
-import { agentIdParams } from './agent-schemas.js';
+import { agentIdParams } from '../views/backend-agents.js';
 import type { BackendDependencies } from './dependencies.js';
 import { answerOperation, requireContainers } from './operations.js';
 

@@ -5,8 +5,8 @@ import { internalKey } from '../auth/internal-key.js';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { agentIdParams } from './agent-schemas.js';
-import { containerStats, statsOf } from './container-stats.js';
+import { agentIdParams } from '../views/backend-agents.js';
+import { containerStats, statsOf } from '../views/container-stats.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requireContainers } from './operations.js';
 

@@ -10,11 +10,11 @@ import {
   NO_SKILL_CHANGE,
   skillName,
   skillSettings,
-} from '../http/agent-tool-schemas.js';
+} from '../views/agent-tools.js';
 import { endpoint } from '../http/endpoint.js';
-import { operationAnswer, waitQuery } from '../http/operation-schemas.js';
+import { operationAnswer, waitQuery } from '../views/operations.js';
 import { reply } from '../http/reply.js';
-import { agentStatus, presentItem } from './agent-schemas.js';
+import { agentStatus, presentItem } from '../views/web-agents.js';
 import { agentPath, type OnBehalfOf } from './backend-client.js';
 import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';

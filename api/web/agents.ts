@@ -13,7 +13,7 @@ import {
   agentItem,
   presentDetail,
   presentItem,
-} from './agent-schemas.js';
+} from '../views/web-agents.js';
 import { agentPath } from './backend-client.js';
 import type { WebDependencies } from './dependencies.js';
 import { planWithin } from './plan-within.js';

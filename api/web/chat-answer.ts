@@ -7,7 +7,7 @@ import { chatTurn, portOf, type TurnEvent } from '../../src/chat/turn.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { MessageRow } from '../../src/database/models.js';
 import { ServiceError } from '../../src/errors.js';
-import { conversationName } from '../http/message-schemas.js';
+import { conversationName } from '../views/messages.js';
 import { reply } from '../http/reply.js';
 import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
 import type { WebDependencies } from './dependencies.js';

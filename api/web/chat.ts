@@ -3,7 +3,7 @@ import { getAgent } from '../../src/agents/agents.js';
 import { listMessages } from '../../src/chat/messages.js';
 import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
-import { messageItem, messagesQuery, presentMessage } from '../http/message-schemas.js';
+import { messageItem, messagesQuery, presentMessage } from '../views/messages.js';
 import { reply } from '../http/reply.js';
 import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';

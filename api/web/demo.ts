@@ -12,7 +12,7 @@ import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { callOf } from '../openai/complete.js';
-import { presentUsage, usageItem } from '../openai/usage.js';
+import { presentUsage, usageItem } from '../views/token-usage.js';
 import type { WebDependencies } from './dependencies.js';
 
 const PATH = '/api/demo/chat';

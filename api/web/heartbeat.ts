@@ -7,7 +7,7 @@ import {
   heartbeatSet,
   heartbeatView,
   presentHeartbeat,
-} from '../http/heartbeat-schemas.js';
+} from '../views/heartbeat.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 

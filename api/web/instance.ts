@@ -8,7 +8,7 @@ import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import { MAX_PAGE } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
-import { agentItem, presentItem } from './agent-schemas.js';
+import { agentItem, presentItem } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 
 const params = z.object({ userId: z.string().max(64) });

@@ -12,9 +12,9 @@ import {
   restoreBody,
   updateBody,
   waitQuery,
-} from '../http/operation-schemas.js';
+} from '../views/operations.js';
 import { reply } from '../http/reply.js';
-import { agentIdParams } from './agent-schemas.js';
+import { agentIdParams } from '../views/web-agents.js';
 import { agentPath } from './backend-client.js';
 import type { WebDependencies } from './dependencies.js';
 

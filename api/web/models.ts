@@ -4,7 +4,7 @@ import { MODELS, allows } from '../../src/ai/catalogue.js';
 import { PaymentRequiredError } from '../../src/errors.js';
 import { session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
-import { modelItem, presentModelItem } from '../http/model-schemas.js';
+import { modelItem, presentModelItem } from '../views/models.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 

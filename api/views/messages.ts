@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { MessageRow } from '../../src/database/models.js';
-import { pageQuery } from './pagination.js';
+import { pageQuery } from '../http/pagination.js';
 
 /** A message of a conversation, as both listeners show it. */
 export const messageItem = z.strictObject({

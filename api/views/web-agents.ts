@@ -4,7 +4,7 @@ import type { ListedAgent } from '../../src/agents/agents.js';
 import { addressOf } from '../../src/agents/agent-address.js';
 import type { Config } from '../../src/config.js';
 import type { AgentRow, AgentStatus } from '../../src/database/models.js';
-import { presentWatchdog, watchdogView } from '../http/watchdog-schemas.js';
+import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/agents/operation-rules.js';
 import { IMAGE_TAG } from '../../src/containers/image-name.js';
 import type { AgentArchiveRow, OperationRow } from '../../src/database/models.js';
-import { watchdogTransition } from './watchdog-schemas.js';
+import { watchdogTransition } from './watchdog.js';
 
 /** Longest time that `?wait=` holds an answer (decision 2). */
 const MAX_WAIT_SECONDS = 60;

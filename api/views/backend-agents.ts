@@ -5,7 +5,7 @@ import { addressOf } from '../../src/agents/agent-address.js';
 import type { Config } from '../../src/config.js';
 import { versionOf } from '../../src/containers/image-name.js';
 import type { AgentRow } from '../../src/database/models.js';
-import { presentWatchdog, watchdogView } from '../http/watchdog-schemas.js';
+import { presentWatchdog, watchdogView } from './watchdog.js';
 
 export const agentIdParams = z.object({ id: z.string().max(64) });
 
