@@ -1,64 +1,65 @@
 import type { Sequelize } from 'sequelize';
-import {
-  defineCreditEntry,
-  defineInstallation,
-  defineSession,
-  defineSubscription,
-  defineUser,
-} from './models/accounts.js';
-import { defineApiKey } from './models/api-keys.js';
-import { defineAgentCredential } from './models/agent-credentials.js';
-import { defineAgent, defineAgentSecret, defineMessage, defineOperation } from './models/agents.js';
-import { defineHost } from './models/hosts.js';
-import { defineHeartbeat } from './models/heartbeats.js';
-import { defineNotification } from './models/notifications.js';
-import { defineAgentArchive } from './models/releases.js';
-import { defineWatchdogTransition } from './models/watchdog.js';
-import { defineQuotaReservation, defineTokenQuota, defineUsageLog } from './models/usage.js';
-import { defineUsageDaily, defineUsagePending } from './models/usage-rollups.js';
-import { defineAuditEntry, defineIdempotencyKey } from './models/records.js';
+import { defineTable, type ModelOf, type RowOf } from './table.js';
+import * as accounts from './tables/accounts.js';
+import * as agents from './tables/agents.js';
+import * as heartbeats from './tables/heartbeats.js';
+import * as hosts from './tables/hosts.js';
+import * as notifications from './tables/notifications.js';
+import * as records from './tables/records.js';
+import * as usage from './tables/usage.js';
 
-export type * from './models/accounts.js';
-export type * from './models/agent-credentials.js';
-export type * from './models/agents.js';
-export type * from './models/api-keys.js';
-export type * from './models/hosts.js';
-export type * from './models/heartbeats.js';
-export type * from './models/notifications.js';
-export type * from './models/records.js';
-export type * from './models/releases.js';
-export type * from './models/usage.js';
-export type * from './models/usage-rollups.js';
-export type * from './models/watchdog.js';
+export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js';
+export type { OperationInput, PreviousRelease } from './tables/agents.js';
+export type { NotificationChannelName, NotificationStatus } from './tables/notifications.js';
 
-/** Defines every model on one Sequelize instance: a process may hold several databases. */
-export function defineModels(sequelize: Sequelize) {
-  return {
-    User: defineUser(sequelize),
-    Session: defineSession(sequelize),
-    Subscription: defineSubscription(sequelize),
-    CreditEntry: defineCreditEntry(sequelize),
-    ApiKey: defineApiKey(sequelize),
-    Agent: defineAgent(sequelize),
-    AgentSecret: defineAgentSecret(sequelize),
-    AgentCredential: defineAgentCredential(sequelize),
-    Operation: defineOperation(sequelize),
-    Message: defineMessage(sequelize),
-    AgentArchive: defineAgentArchive(sequelize),
-    WatchdogTransition: defineWatchdogTransition(sequelize),
-    Host: defineHost(sequelize),
-    Heartbeat: defineHeartbeat(sequelize),
-    Notification: defineNotification(sequelize),
-    IdempotencyKey: defineIdempotencyKey(sequelize),
-    AuditEntry: defineAuditEntry(sequelize),
-    UsageLog: defineUsageLog(sequelize),
-    TokenQuota: defineTokenQuota(sequelize),
-    QuotaReservation: defineQuotaReservation(sequelize),
-    UsageDaily: defineUsageDaily(sequelize),
-    UsagePending: defineUsagePending(sequelize),
-    Installation: defineInstallation(sequelize),
-  } as const;
-}
+/** Every table, by the name of its model. */
+export const TABLES = {
+  User: accounts.users,
+  Session: accounts.sessions,
+  ApiKey: accounts.apiKeys,
+  Subscription: accounts.subscriptions,
+  CreditEntry: accounts.creditEntries,
+  Installation: accounts.installations,
+  Agent: agents.agents,
+  AgentSecret: agents.agentSecrets,
+  AgentCredential: agents.agentCredentials,
+  Operation: agents.operations,
+  AgentArchive: agents.agentArchives,
+  WatchdogTransition: agents.watchdogTransitions,
+  Message: agents.messages,
+  Host: hosts.hosts,
+  Heartbeat: heartbeats.heartbeats,
+  Notification: notifications.notifications,
+  UsageLog: usage.usageLogs,
+  TokenQuota: usage.tokenQuotas,
+  QuotaReservation: usage.quotaReservations,
+  UsageDaily: usage.usageDaily,
+  UsagePending: usage.usagePending,
+  IdempotencyKey: records.idempotencyKeys,
+  AuditEntry: records.auditLog,
+} as const;
+
+export type UserRow = RowOf<typeof accounts.users>;
+export type SubscriptionRow = RowOf<typeof accounts.subscriptions>;
+export type ApiKeyRow = RowOf<typeof accounts.apiKeys>;
+export type AgentRow = RowOf<typeof agents.agents>;
+export type AgentSecretRow = RowOf<typeof agents.agentSecrets>;
+export type AgentCredentialRow = RowOf<typeof agents.agentCredentials>;
+export type OperationRow = RowOf<typeof agents.operations>;
+export type AgentArchiveRow = RowOf<typeof agents.agentArchives>;
+export type WatchdogTransitionRow = RowOf<typeof agents.watchdogTransitions>;
+export type MessageRow = RowOf<typeof agents.messages>;
+export type HeartbeatRow = RowOf<typeof heartbeats.heartbeats>;
+export type NotificationRow = RowOf<typeof notifications.notifications>;
 
 /** The models of one database, by name. */
-export type Models = ReturnType<typeof defineModels>;
+export type Models = { readonly [Name in keyof typeof TABLES]: ModelOf<(typeof TABLES)[Name]> };
+
+/** Defines every model on one Sequelize instance: a process may hold several databases. */
+export function defineModels(sequelize: Sequelize): Models {
+  const models = Object.entries(TABLES).map(([name, table]) => [
+    name,
+    defineTable(sequelize, name, table),
+  ]);
+  return Object.fromEntries(models) as Models;
+}

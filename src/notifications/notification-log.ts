@@ -157,7 +157,7 @@ export class NotificationLog {
     transaction: Transaction,
   ): Promise<number> {
     const { Notification: Row } = this.database.models;
-    const lastSent = await Row.max<Date | null, NotificationRow>('settledAt', {
+    const lastSent = await Row.max<Date | null, InstanceType<typeof Row>>('settledAt', {
       where: { channel, status: 'sent' },
       transaction,
     });

@@ -38,10 +38,12 @@ export const ACCESS = `
                    (SELECT string_agg(a.attname || a.attacl::text, ' ')
                       FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attacl IS NOT NULL)
                   ) AS fact
-    FROM pg_class c WHERE ${OURS}
-  UNION ALL
+    FROM pg_class c WHERE ${OURS}`;
+
+export const POLICIES = `
   SELECT concat_ws(' ', p.tablename, p.policyname, p.permissive, p.cmd, p.roles, p.qual,
-                   p.with_check) FROM pg_policies p`;
+                   p.with_check) AS fact
+    FROM pg_policies p`;
 
 export const FUNCTIONS = `
   SELECT concat_ws(' ', pg_get_functiondef(p.oid), p.proacl) AS fact
@@ -51,6 +53,6 @@ export const FUNCTIONS = `
 
 /** Everything that a migration makes. */
 export async function wholeCatalog(url: string): Promise<string[]> {
-  const parts = [COLUMNS, INDEXES, CONSTRAINTS, ACCESS, FUNCTIONS];
+  const parts = [COLUMNS, INDEXES, CONSTRAINTS, ACCESS, POLICIES, FUNCTIONS];
   return (await Promise.all(parts.map((sql) => catalogFacts(url, sql)))).flat();
 }

@@ -7,10 +7,12 @@ import {
   UnsafeServingRoleError,
 } from '../../src/database/migrate.js';
 import { MIGRATIONS } from '../../src/database/migrations/index.js';
-import { defineModels } from '../../src/database/models.js';
+import { policySql } from '../../src/database/migrations/migration.js';
+import { TABLES } from '../../src/database/models.js';
+import { defineTable } from '../../src/database/table.js';
 import { roleOf } from '../../src/database/roles.js';
 import { emptyDatabase, holdPostgres } from '../support/postgres.js';
-import { catalogFacts, COLUMNS, INDEXES, queryRows, wholeCatalog } from './catalog.js';
+import { catalogFacts, COLUMNS, INDEXES, POLICIES, queryRows, wholeCatalog } from './catalog.js';
 
 type EmptyDatabase = Awaited<ReturnType<typeof emptyDatabase>>;
 
@@ -29,16 +31,18 @@ afterEach(async () => {
 });
 
 describe('migrations', () => {
-  test('make the schema that the models describe', async () => {
+  test('make the schema that the tables describe', async () => {
     await migrate(database.ownerUrl, database.servingRole);
     const synced = await emptyDatabase();
     try {
       const options = { logging: false, define: { underscored: true } };
       const sequelize = new Sequelize(synced.ownerUrl, options);
-      defineModels(sequelize);
+      for (const [name, table] of Object.entries(TABLES)) defineTable(sequelize, name, table);
       await sequelize.sync().finally(() => sequelize.close());
+      const policies = Object.values(TABLES).map(policySql);
+      await queryRows(synced.ownerUrl, policies.join(''));
 
-      for (const facts of [COLUMNS, INDEXES]) {
+      for (const facts of [COLUMNS, INDEXES, POLICIES]) {
         const described = await catalogFacts(synced.ownerUrl, facts);
         expect(described.length).toBeGreaterThan(0);
         expect(await catalogFacts(database.ownerUrl, facts)).toEqual(described);

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { TABLES } from '../../src/database/models.js';
 
 /** A user's row number `n` in every table: what an INSERT of it takes. */
 export type RowOf = (user: string, n: number) => Record<string, string | number>;
@@ -183,16 +184,19 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
   }),
 };
 
-/** The column that names whose a row is, where there is one. */
+const tables = Object.values(TABLES);
+
+/** The column that names whose a row is; in tables of the platform alone, one that would. */
 export function ownerColumn(table: string): string {
-  return (
-    { users: 'id', hosts: 'id', idempotency_keys: 'caller', notifications: 'agent_id' }[table] ??
-    'user_id'
-  );
+  const owner = tables.find(({ name }) => name === table)?.policy.owner;
+  const wouldBe = { hosts: 'id', idempotency_keys: 'caller', notifications: 'agent_id' };
+  return owner ?? wouldBe[table as keyof typeof wouldBe];
 }
 
 /** Tables of the platform alone: no user reaches a row of them, not even "their own". */
-export const PLATFORM_TABLES: readonly string[] = ['hosts', 'idempotency_keys', 'notifications'];
+export const PLATFORM_TABLES: readonly string[] = tables
+  .filter(({ policy }) => policy.owner === undefined)
+  .map(({ name }) => name);
 
 export function insertSql(table: string, row: Record<string, string | number>): string {
   const values = Object.values(row).map((value) =>

@@ -1,11 +1,5 @@
-import {
-  grantExecute,
-  ownedThrough,
-  protectTable,
-  run,
-  servingRole,
-  type Migration,
-} from './migration.js';
+import { ownedThrough } from '../policies.js';
+import { grantExecute, protectTable, run, servingRole, type Migration } from './migration.js';
 
 /** Accounts: users, their sessions, API keys, plans, credits and installations. */
 export const migration: Migration = {

@@ -1,11 +1,5 @@
-import {
-  grantExecute,
-  ownedThrough,
-  protectTable,
-  run,
-  servingRole,
-  type Migration,
-} from './migration.js';
+import { ownedThrough } from '../policies.js';
+import { grantExecute, protectTable, run, servingRole, type Migration } from './migration.js';
 
 /** Agents and what belongs to one: secrets, operations, memories, the watchdog's, messages. */
 export const migration: Migration = {

@@ -1,4 +1,5 @@
-import { grantExecute, PLATFORM, protectTable, run, type Migration } from './migration.js';
+import { PLATFORM } from '../policies.js';
+import { grantExecute, protectTable, run, type Migration } from './migration.js';
 
 /** The Docker hosts, as their workers write themselves down, and what is placed on each. */
 export const migration: Migration = {

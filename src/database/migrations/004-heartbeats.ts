@@ -1,4 +1,5 @@
-import { ownedThrough, protectTable, run, type Migration } from './migration.js';
+import { ownedThrough } from '../policies.js';
+import { protectTable, run, type Migration } from './migration.js';
 
 /** How often each user's running agents are asked whether there is anything to do. */
 export const migration: Migration = {

@@ -1,4 +1,5 @@
-import { PLATFORM, protectTable, run, type Migration } from './migration.js';
+import { PLATFORM } from '../policies.js';
+import { protectTable, run, type Migration } from './migration.js';
 
 /** What operators were told of agents, through which channel. */
 export const migration: Migration = {

@@ -1,4 +1,5 @@
-import { grantExecute, ownedThrough, protectTable, run, type Migration } from './migration.js';
+import { ownedThrough, summedThrough } from '../policies.js';
+import { grantExecute, protectTable, run, type Migration } from './migration.js';
 
 const SUMS = `
   user_id varchar(255) NOT NULL,
@@ -11,15 +12,8 @@ const SUMS = `
   cost_usd decimal(16,6) NOT NULL,
   calls integer NOT NULL`;
 
-/**
- * As other tables' policies, but the settings are asked for once a statement, not for each of the
- * many rows that a report adds up; and the planner counts on many, so that it does not sort them.
- */
-const OWNED_BY_MANY = `user_id = (SELECT current_setting('app.user_id', true))
-  OR (SELECT current_setting('app.platform', true)) = 'on'`;
-
 /** Sums of rows of usage_logs by user, day (UTC), agent ('' for none), provider and model. */
-const summed = (rows: string) => `
+const sumsOf = (rows: string) => `
   SELECT user_id, (created_at AT TIME ZONE 'UTC')::date, coalesce(agent_id, ''), provider, model,
          sum(input_tokens), sum(output_tokens), sum(cost_usd), count(*)
     FROM ${rows} GROUP BY 1, 2, 3, 4, 5`;
@@ -79,7 +73,7 @@ export const migration: Migration = {
          LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS
          $$BEGIN
            INSERT INTO public.usage_pending (user_id, day, agent_id, provider, model,
-               input_tokens, output_tokens, cost_usd, calls) ${summed('logged')};
+               input_tokens, output_tokens, cost_usd, calls) ${sumsOf('logged')};
            RETURN NULL;
          END$$;
        CREATE TRIGGER usage_logs_noted AFTER INSERT ON usage_logs
@@ -90,8 +84,9 @@ export const migration: Migration = {
     await protectTable(context, 'usage_logs', 'SELECT', owned);
     await protectTable(context, 'token_quotas', 'SELECT', owned);
     await protectTable(context, 'quota_reservations', 'SELECT', owned);
-    await protectTable(context, 'usage_daily', 'SELECT', OWNED_BY_MANY);
-    await protectTable(context, 'usage_pending', 'SELECT', OWNED_BY_MANY);
+    const summed = summedThrough('user_id');
+    await protectTable(context, 'usage_daily', 'SELECT', summed);
+    await protectTable(context, 'usage_pending', 'SELECT', summed);
     await run(
       context,
       `-- Calls of many users are held for in one round trip, each user's in the order given. A call

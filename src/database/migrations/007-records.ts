@@ -1,11 +1,5 @@
-import {
-  ownedThrough,
-  PLATFORM,
-  protectTable,
-  run,
-  servingRole,
-  type Migration,
-} from './migration.js';
+import { ownedThrough, PLATFORM } from '../policies.js';
+import { protectTable, run, servingRole, type Migration } from './migration.js';
 
 /** Records of requests: idempotency keys and the audit log. */
 export const migration: Migration = {

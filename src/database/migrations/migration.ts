@@ -1,4 +1,5 @@
 import type { QueryInterface, Transaction } from 'sequelize';
+import type { Policy } from '../policies.js';
 
 /** What a migration works with. */
 export interface MigrationContext {
@@ -27,32 +28,28 @@ export function servingRole(context: MigrationContext): string {
 }
 
 /**
- * Grants the serving role the named privileges on a table, and restricts it to the rows that
- * `visible` admits. The restriction is a policy of its own, of the restrictive kind: no policy
- * that a later migration adds can widen it.
+ * Restricts a table to the rows that its policy admits. The restriction is one of the restrictive
+ * kind: nothing that a later migration adds can widen it.
  */
+export const policySql = ({ name, policy }: { name: string; policy: Policy }) =>
+  `ALTER TABLE ${name} ENABLE ROW LEVEL SECURITY;
+   CREATE POLICY ${name}_access ON ${name} USING (true) WITH CHECK (true);
+   CREATE POLICY ${name}_tenant ON ${name} AS RESTRICTIVE
+     USING (${policy.visible}) WITH CHECK (${policy.visible});`;
+
+/** Grants the serving role the named privileges on a table, within the table's policy. */
 export async function protectTable(
   context: MigrationContext,
   table: string,
   grants: string,
-  visible: string,
+  policy: Policy,
 ): Promise<void> {
   await run(
     context,
-    `ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY;
-     CREATE POLICY ${table}_access ON ${table} USING (true) WITH CHECK (true);
-     CREATE POLICY ${table}_tenant ON ${table} AS RESTRICTIVE
-       USING (${visible}) WITH CHECK (${visible});
+    `${policySql({ name: table, policy })}
      GRANT ${grants} ON ${table} TO ${servingRole(context)};`,
   );
 }
-
-/** True while the platform itself is at work across tenants. */
-export const PLATFORM = `current_setting('app.platform', true) = 'on'`;
-
-/** True for the rows of the transaction's user. Unset, or empty, is nobody. */
-export const ownedThrough = (column: string) =>
-  `${column} = current_setting('app.user_id', true) OR ${PLATFORM}`;
 
 /** A function that looks behind the policies, for the serving role alone. */
 export async function grantExecute(context: MigrationContext, signature: string): Promise<void> {

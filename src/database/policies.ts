@@ -1,0 +1,29 @@
+/** Which rows a table shows, and takes, in a transaction. */
+export interface Policy {
+  /** The column that names whose a row is; none for tables of the platform alone. */
+  readonly owner: string | undefined;
+  /** True for the rows that the transaction may see. */
+  readonly visible: string;
+}
+
+/** The platform's own work across tenants, and nobody else. */
+export const PLATFORM: Policy = {
+  owner: undefined,
+  visible: `current_setting('app.platform', true) = 'on'`,
+};
+
+/** The rows of the transaction's user; unset, or empty, is nobody. And the platform. */
+export const ownedThrough = (owner: string): Policy => ({
+  owner,
+  visible: `${owner} = current_setting('app.user_id', true) OR ${PLATFORM.visible}`,
+});
+
+/**
+ * The same rows, for tables of which a report adds many up: the settings are asked for once a
+ * statement, not for each row, and the planner counts on many, so that it does not sort them.
+ */
+export const summedThrough = (owner: string): Policy => ({
+  owner,
+  visible: `${owner} = (SELECT current_setting('app.user_id', true))
+  OR (SELECT current_setting('app.platform', true)) = 'on'`,
+});
