@@ -23,7 +23,6 @@ export function createRecordActivities(records: SupervisorStore, settings: Watch
     watchdogSettings: () => Promise.resolve(settings),
     recordTransition: records.recordTransition.bind(records),
     recordRepairAttempt: records.recordRepairAttempt.bind(records),
-    recordObservation: records.recordObservation.bind(records),
     beginOperation: records.beginOperation.bind(records),
     finishOperation: records.finishOperation.bind(records),
   };

@@ -8,7 +8,6 @@ import {
   executeChild,
   isCancellation,
   log,
-  patched,
   proxyActivities,
   proxyLocalActivities,
   setCurrentDetails,
@@ -35,17 +34,10 @@ import {
   type OperationRequest,
   type SuperviseAgentInput,
 } from './supervise-agent-messages.js';
-import { ContainerWatch } from './watch-container.js';
 import { Watchdog } from './watchdog.js';
 
 /** Far below where Temporal ends a run (51,200), so that a replay stays quick. */
 const MAX_HISTORY_EVENTS = 500;
-
-/**
- * The second version: the watchdog of spec 3 instead of a plain check. A run that began with the
- * first one goes over to it with the next step that it takes.
- */
-const hasWatchdog = (): boolean => patched('watchdog');
 
 const isLong = (): boolean => workflowInfo().historyLength > MAX_HISTORY_EVENTS;
 
@@ -98,31 +90,19 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     show: showPhase,
   });
   let stateBefore = watchdog.memory.state;
-  const firstWatch = new ContainerWatch({
-    agent,
-    show: showPhase,
-    isUrgent: () => pending.length > 0 || watchdog.isCalled(),
-    takeCall: () => {
-      const called = watchdog.isCalled();
-      watchdog.forgetCalls();
-      if (called) firstWatch.revivedAt = 0;
-      return called;
-    },
-  });
-  firstWatch.observed = input.observed;
 
   for (const [kind, description] of Object.entries(DESCRIPTIONS)) {
     handle(kind as keyof typeof DESCRIPTIONS, description); // the keys of this very constant
   }
 
   while (!deleted) {
-    // A signal that brings the loop here is still being handled.
-    if (isLong() && hasWatchdog()) await condition(allHandlersFinished);
+    // What brings the loop here is answered first: in a replay it may come with what was before.
+    await condition(allHandlersFinished);
     const next = pending.shift();
     if (next) {
       await runOperation(next);
-    } else if (isLong() && allHandlersFinished() && watchdog.noticesAreSent()) {
-      const observed = hasWatchdog() ? watchdog.observed : firstWatch.observed;
+    } else if (isLong() && watchdog.noticesAreSent()) {
+      const { observed } = watchdog;
       await continueAsNew<typeof superviseAgent>({
         ...agent,
         desired,
@@ -131,11 +111,10 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
         ...(observed && { observed }),
       });
     } else if (desired === 'running' && provisioned) {
-      await (hasWatchdog() ? watchdog.step() : firstWatch.step());
+      await watchdog.step();
     } else {
-      const heedsSignals = hasWatchdog();
-      await condition(() => pending.length > 0 || (heedsSignals && watchdog.isCalled()));
-      if (heedsSignals) await watchdog.keepStopped(provisioned);
+      await condition(() => pending.length > 0 || watchdog.isCalled());
+      await watchdog.keepStopped(provisioned);
     }
   }
   await condition(allHandlersFinished);
@@ -170,7 +149,6 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     if (busyWith && admit(kind, busyWith.kind) === 'join') return { operationId: busyWith.id };
     // Only a deletion gets here while something runs.
     for (const preempted of [current, ...pending]) preempted?.scope.cancel();
-    firstWatch.cancelRevival();
     const operation = newOperation(request.operationId, kind);
     pending.push(operation);
     return { operationId: operation.id };
@@ -208,12 +186,12 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     try {
       await scope.run(() => perform(operation));
       deleted = kind === 'delete';
-      sawAfterOperation(desired === 'running' ? 'healthy' : undefined);
+      watchdog.left(desired === 'running' ? 'healthy' : undefined);
       // That the container ended is what was asked for.
       if (kind === 'stop') watchdog.forgetCalls();
       return { status: 'succeeded', error: null };
     } catch (failure) {
-      sawAfterOperation(undefined);
+      watchdog.left(undefined);
       const reason = failureReason(failure);
       // What fails while it is being cancelled would not have been let finish either.
       const status = isCancellation(failure) || scope.consideredCancelled ? 'cancelled' : 'failed';
@@ -221,11 +199,6 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
       const error = status === 'failed' ? reason : null;
       return { status, error, ...(isUnharmed(failure) && { unharmed: true }) };
     }
-  }
-
-  function sawAfterOperation(observed: 'healthy' | undefined): void {
-    watchdog.left(observed);
-    firstWatch.observed = observed;
   }
 
   async function perform({ id, kind }: Operation): Promise<void> {
@@ -253,13 +226,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
       case 'update':
       case 'reset-memory':
       case 'restore':
-        if (hasWatchdog()) {
-          return replaceContainer(agent, { operationId: id, kind, desired, provisioned });
-        }
-        // As the first version changed a configuration; it knew none of the others.
-        if (!provisioned || desired === 'stopped') return;
-        await docker.stopContainer(agent);
-        return bringUp(agent);
+        return replaceContainer(agent, { operationId: id, kind, desired, provisioned });
       case 'delete':
         // Also when it fails: what is left of the agent must not be started again.
         desired = 'stopped';
@@ -292,7 +259,6 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
 
   /** What an operation changes for the watchdog when it begins. */
   function beginning(kind: OperationKind): WatchdogTransition | undefined {
-    if (!hasWatchdog()) return undefined;
     stateBefore = watchdog.memory.state;
     const starts = kind === 'start' || kind === 'restart' || kind === 'repair';
     if (starts) watchdog.clearCrashes();
@@ -306,7 +272,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
   /** What the end of an operation changes for the watchdog. */
   function ending(kind: OperationKind, end: Ending): WatchdogTransition | undefined {
     const { status, error, unharmed } = end;
-    if (!hasWatchdog() || deleted || status === 'cancelled') return undefined;
+    if (deleted || status === 'cancelled') return undefined;
     const isUp = desired === 'running' && provisioned;
     if (status === 'succeeded') {
       return isUp

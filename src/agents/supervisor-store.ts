@@ -6,7 +6,6 @@ import { NotFoundError } from '../errors.js';
 import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
 import { withSkill } from './agent-skills.js';
-import type { Observation } from './observation.js';
 import type { OperationKind } from './operation-rules.js';
 import { releaseOf } from './previous-release.js';
 import { recordTransition } from './watchdog-transitions.js';
@@ -125,15 +124,6 @@ export class SupervisorStore {
         },
         { where: { id: agentId, deletedAt: null }, transaction },
       );
-    });
-  }
-
-  /** Puts down what was seen. An agent that is being removed is left as it is. */
-  async recordObservation(agent: AgentRef, seen: Observation): Promise<void> {
-    await this.update(agent, {
-      status: seen.health === 'healthy' ? 'active' : 'error',
-      statusReason: seen.reason,
-      observedAt: new Date(seen.observedAt),
     });
   }
 

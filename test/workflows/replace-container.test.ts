@@ -42,7 +42,7 @@ function isDockers(step: string): boolean {
 /** What was done, each step once, however often it was tried. */
 const done = (agent: FakeAgent) =>
   agent.steps.filter(
-    (step) => !/#|^(recordT|recordO|beginOperation|finish|watch|look|recordRunning)/.test(step),
+    (step) => !/#|^(recordT|beginOperation|finish|watch|look|recordRunning)/.test(step),
   );
 
 /** The same, with a bring-up as one step. */

@@ -63,7 +63,6 @@ export class FakeAgent {
   readonly steps: string[] = [];
   readonly begun: string[] = [];
   readonly finished: Pick<OperationEnd, 'id' | 'status' | 'error'>[] = [];
-  readonly observations: Pick<Observation, 'health' | 'reason'>[] = [];
   /** What the next check sees. */
   health: ContainerHealth = 'healthy';
   /** Whether the container can be started as it is. */
@@ -259,10 +258,6 @@ export function fakeActivities(
         agentOf(agent).port = 0;
       },
       recordRunning: (agent) => agentOf(agent).step('recordRunning'),
-      async recordObservation(agent, { health, reason }) {
-        await agentOf(agent).step('recordObservation');
-        agentOf(agent).observations.push({ health, reason });
-      },
       recordUpdate: (agent) => agentOf(agent).step('recordUpdate'),
       beginRelease: (agent) => agentOf(agent).step('beginRelease'),
       keepRelease: (agent) => agentOf(agent).step('keepRelease'),
