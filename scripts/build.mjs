@@ -29,6 +29,7 @@ const rooms = [
   'test/chaos',
   'test/support/random.ts',
   'test/workflows/support',
+  'test/workflows/recipe',
 ];
 const bundled = ['src', 'workflows', 'activities'];
 

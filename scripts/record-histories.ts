@@ -8,12 +8,17 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { play, type Version } from '../test/workflows/recipe/play.js';
 import { BeatLab } from '../test/workflows/support/beat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
-import { WorkflowLab, bundleWorkflows } from '../test/workflows/support/workflow-lab.js';
+import {
+  WorkflowLab,
+  bundleWorkflows,
+  timeSkipping,
+} from '../test/workflows/support/workflow-lab.js';
 import { repairAgentId, superviseAgentId } from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
 import { findTemporalCli } from '../dev/temporal/temporal-binary.js';
@@ -32,6 +37,7 @@ try {
   await step('beat', recordBeat);
   await step('reconciliation', recordReconciliation);
   await step('usage', recordUsage);
+  await step('recipe', recordRecipe);
 } finally {
   await lab.close();
 }
@@ -80,6 +86,21 @@ async function recordUsage(): Promise<void> {
     rollUpUsage: () => Promise.resolve(2),
   });
   await keep('keep-usage', 'pass', await historyOf(workflowId));
+}
+
+/** Both versions of the workflow in the recipe for a change. */
+async function recordRecipe(): Promise<void> {
+  const recipe = path.join(projectRoot, 'test', 'workflows', 'recipe', 'histories');
+  const skipping = await timeSkipping();
+  try {
+    await mkdir(recipe, { recursive: true });
+    for (const version of ['before', 'after'] satisfies Version[]) {
+      const text = historyToText(await play(skipping, version));
+      await writeFile(path.join(recipe, `${version}.json`), text);
+    }
+  } finally {
+    await skipping.teardown();
+  }
 }
 
 function historyOf(workflowId: string, runId?: string): Promise<History> {

@@ -290,7 +290,8 @@ export const provisioningOf = (id: string): Partial<supervision.SuperviseAgentIn
   operation: { id, kind: 'provision' satisfies OperationKind },
 });
 
-async function timeSkipping(): Promise<TestWorkflowEnvironment> {
+/** A server that skips the time in which nothing happens. */
+export async function timeSkipping(): Promise<TestWorkflowEnvironment> {
   const server = await findTemporalTestServer(readSettings(process.env).config.cacheDir);
   const environment = await TestWorkflowEnvironment.createTimeSkipping({
     server: { executable: { type: 'existing-path', path: server } },

@@ -1,0 +1,10 @@
+import { proxyActivities, sleep } from '@temporalio/workflow';
+import type { ReminderActivities } from './play.js';
+
+const { send } = proxyActivities<ReminderActivities>({ startToCloseTimeout: '10 seconds' });
+
+/** The version with which runs are in progress. */
+export async function remind(person: string): Promise<void> {
+  await sleep('1 hour');
+  await send(person);
+}
