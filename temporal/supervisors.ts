@@ -8,6 +8,11 @@ import {
 import { ApplicationFailure, type SignalDefinition } from '@temporalio/common';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { OperationKind } from '../src/agents/operation-rules.js';
+import type {
+  AgentSupervisors,
+  RequestedOperation,
+  Supervised,
+} from '../src/agents/supervisors.js';
 import { ConflictError } from '../src/errors.js';
 import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
@@ -23,55 +28,29 @@ const CALL_TIMEOUT_MS = 8_000;
 /** As gRPC numbers it. */
 const NOT_FOUND = 5;
 
-/** What the supervisor of an agent has to know when it is not there yet. */
-export interface Supervised extends AgentRef {
-  readonly name: string;
-  readonly desired: 'running' | 'stopped';
-  readonly provisioned: boolean;
-}
+/** The agents' supervisors, as workflows. */
+export class Supervisors implements AgentSupervisors {
+  readonly #client: Client;
+  readonly #uiUrl: string | undefined;
 
-export interface RequestedOperation {
-  /** That of the operation under way, when the same one was already asked for. */
-  readonly operationId: string;
-  /** Address of the run in the Temporal UI, where one is known. */
-  readonly run: string | undefined;
-}
+  constructor(client: Client, uiUrl: string | undefined) {
+    this.#client = client;
+    this.#uiUrl = uiUrl;
+  }
 
-/** The API's way to the agents' supervisors. */
-export class Supervisors {
-  constructor(
-    private readonly client: Client,
-    private readonly uiUrl: string | undefined,
-  ) {}
-
-  /**
-   * Starts the supervisor of a new agent with its provisioning. Again for the same agent it does
-   * nothing.
-   *
-   * @throws UnavailableError
-   */
   async provision(agent: Supervised, operationId: string): Promise<RequestedOperation> {
-    return this.call(async () => {
-      const handle = await this.client.workflow.start<typeof supervision.superviseAgent>(
+    return this.#call(async () => {
+      const handle = await this.#client.workflow.start<typeof supervision.superviseAgent>(
         'superviseAgent',
         {
           ...startOptions(agent, { id: operationId, kind: 'provision' }),
           workflowIdConflictPolicy: 'USE_EXISTING',
         },
       );
-      return { operationId, run: this.runUrl(agent.agentId, handle.firstExecutionRunId) };
+      return { operationId, run: this.#runUrl(agent.agentId, handle.firstExecutionRunId) };
     });
   }
 
-  /**
-   * Asks for an operation; starts a supervisor where none is. Again with the same id it is the same
-   * operation.
-   *
-   * @param requestedAt when it was put down: one that was taken back, and is asked for again, is
-   *   another request to the supervisor, which has passed over the first.
-   * @throws ConflictError while another operation runs
-   * @throws UnavailableError
-   */
   async request(
     agent: Supervised,
     kind: Exclude<OperationKind, 'provision'>,
@@ -85,8 +64,8 @@ export class Supervisors {
         workflowIdConflictPolicy: 'USE_EXISTING',
       },
     );
-    return this.call(async () => {
-      const admitted = await this.client.workflow.executeUpdateWithStart(
+    return this.#call(async () => {
+      const admitted = await this.#client.workflow.executeUpdateWithStart(
         supervision.OPERATION_UPDATES[kind],
         {
           args: [{ operationId }],
@@ -94,20 +73,15 @@ export class Supervisors {
           startWorkflowOperation: start,
         },
       );
-      return { ...admitted, run: this.runUrl(agent.agentId) };
+      return { ...admitted, run: this.#runUrl(agent.agentId) };
     });
   }
 
-  /**
-   * Whether the supervisor has this request for an operation, or will get it.
-   *
-   * @throws UnavailableError
-   */
   async knows({ agentId }: AgentRef, operationId: string, requestedAt: Date): Promise<boolean> {
-    return this.call(async () => {
+    return this.#call(async () => {
       try {
-        await this.client.workflowService.pollWorkflowExecutionUpdate({
-          namespace: this.client.options.namespace,
+        await this.#client.workflowService.pollWorkflowExecutionUpdate({
+          namespace: this.#client.options.namespace,
           updateRef: {
             workflowExecution: { workflowId: superviseAgentId(agentId) },
             updateId: updateIdOf(operationId, requestedAt),
@@ -123,42 +97,42 @@ export class Supervisors {
 
   /** Lets the supervisor look at its container at once. */
   async checkNow(agent: Supervised): Promise<void> {
-    await this.signal(agent, supervision.checkNow, []);
+    await this.#signal(agent, supervision.checkNow, []);
   }
 
   /** Tells that the agent's container has ended. */
   async containerEnded(agent: Supervised, end: supervision.ContainerEnd): Promise<void> {
-    await this.signal(agent, supervision.containerEnded, [end]);
+    await this.#signal(agent, supervision.containerEnded, [end]);
   }
 
   /** Tells that Docker is back, and that the agent's container does not run. */
   async dockerReturned(agent: Supervised, back: supervision.DockerReturn): Promise<void> {
-    await this.signal(agent, supervision.dockerReturned, [back]);
+    await this.#signal(agent, supervision.dockerReturned, [back]);
   }
 
   /** Signals the supervisor; starts it where it is missing. */
-  private async signal<Args extends unknown[]>(
+  async #signal<Args extends unknown[]>(
     agent: Supervised,
     { name }: SignalDefinition<Args>,
     signalArgs: Args,
   ): Promise<void> {
-    await this.call(() =>
-      this.client.workflow.signalWithStart<typeof supervision.superviseAgent, unknown[]>(
+    await this.#call(() =>
+      this.#client.workflow.signalWithStart<typeof supervision.superviseAgent, unknown[]>(
         'superviseAgent',
         { ...startOptions(agent), signal: name, signalArgs },
       ),
     );
   }
 
-  private runUrl(agentId: string, runId?: string): string | undefined {
-    if (this.uiUrl === undefined) return undefined;
-    const workflow = `${this.uiUrl}/namespaces/${this.client.options.namespace}/workflows/${superviseAgentId(agentId)}`;
+  #runUrl(agentId: string, runId?: string): string | undefined {
+    if (this.#uiUrl === undefined) return undefined;
+    const workflow = `${this.#uiUrl}/namespaces/${this.#client.options.namespace}/workflows/${superviseAgentId(agentId)}`;
     return runId === undefined ? workflow : `${workflow}/${runId}/history`;
   }
 
-  private async call<T>(work: () => Promise<T>): Promise<T> {
+  async #call<T>(work: () => Promise<T>): Promise<T> {
     try {
-      return await temporalCall(this.client, CALL_TIMEOUT_MS, work);
+      return await temporalCall(this.#client, CALL_TIMEOUT_MS, work);
     } catch (error) {
       if (
         error instanceof WorkflowUpdateFailedError &&

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Supervisors } from '../temporal/supervisors.js';
-import { supervisedOf } from '../temporal/supervised.js';
+import { supervisedOf } from '../src/agents/supervisors.js';
 import { findAgent } from '../src/agents/agents.js';
 import { agentsToRun } from '../src/agents/host-agents.js';
 import type { ContainerDeath } from '../src/containers/death-cause.js';

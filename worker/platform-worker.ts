@@ -9,7 +9,7 @@ import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
 import { createUsageActivities } from '../activities/usage.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
-import { supervisedOf } from '../temporal/supervised.js';
+import { supervisedOf } from '../src/agents/supervisors.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { SupervisorStore } from '../src/agents/supervisor-store.js';
 import { RuntimeStore } from '../src/agents/runtime-store.js';

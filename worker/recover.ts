@@ -1,7 +1,6 @@
 import { Op } from 'sequelize';
 import type { Logger } from 'pino';
-import type { Supervisors } from '../temporal/supervisors.js';
-import { supervisedOf } from '../temporal/supervised.js';
+import { supervisedOf, type AgentSupervisors } from '../src/agents/supervisors.js';
 import { withdrawOperation } from '../src/agents/operations.js';
 import type { Database } from '../src/database/database.js';
 import type { AgentRow, OperationRow } from '../src/database/models.js';
@@ -17,7 +16,7 @@ const ABANDONED_MS = 15_000;
 
 interface RecoverDependencies {
   readonly database: Database;
-  readonly supervisors: Supervisors;
+  readonly supervisors: AgentSupervisors;
   readonly log: Logger;
 }
 

@@ -12,7 +12,7 @@ import { BadRequestError, NotFoundError, UnavailableError } from '../../src/erro
 import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { supervisedOf } from '../../temporal/supervised.js';
+import { supervisedOf } from '../../src/agents/supervisors.js';
 import { agentCreated, presentCreated } from '../views/backend-agents.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requireContainers, runHeader, type OperationContext } from './operations.js';

@@ -26,8 +26,8 @@ import {
 } from '../views/operations.js';
 import { reply } from '../http/reply.js';
 import { presentTransition } from '../views/watchdog.js';
-import type { RequestedOperation } from '../../temporal/supervisors.js';
-import { supervisedOf } from '../../temporal/supervised.js';
+import type { RequestedOperation } from '../../src/agents/supervisors.js';
+import { supervisedOf } from '../../src/agents/supervisors.js';
 import { agentIdParams } from '../views/backend-agents.js';
 import type { BackendDependencies } from './dependencies.js';
 import { actorOf } from './requested-by.js';

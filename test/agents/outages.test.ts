@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
-import { supervisedOf } from '../../temporal/supervised.js';
+import { supervisedOf } from '../../src/agents/supervisors.js';
 import { getAgent } from '../../src/agents/agents.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { findOperation, requestOperation } from '../../src/agents/operations.js';

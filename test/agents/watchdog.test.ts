@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { supervisedOf } from '../../temporal/supervised.js';
+import { supervisedOf } from '../../src/agents/supervisors.js';
 import { containerName } from '../../src/containers/container-spec.js';
 import { putSchedules } from '../../temporal/schedules.js';
 import { reconcileHostId } from '../../workflows/ids.js';
