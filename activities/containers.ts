@@ -65,7 +65,7 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         }
       }),
     /** Starts the container that is there. False when something of it has to be made first. */
-    startAgain: (agent: AgentRef) =>
+    startExisting: (agent: AgentRef) =>
       dockerActivity(async () => {
         try {
           await containers.start(agent.agentId);

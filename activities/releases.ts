@@ -23,8 +23,8 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       }),
 
     /** Keeps the stopped container, so that the agent can go back to it. */
-    setAside: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => containers.setAside(agent.agentId)),
+    retainContainer: (agent: AgentRef): Promise<void> =>
+      dockerActivity(() => containers.retainContainer(agent.agentId)),
 
     /** Makes the volume that the operation gives the agent: empty, or a copy. */
     makeVolume: (agent: AgentRef, operationId: string): Promise<void> =>
@@ -36,8 +36,8 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       }),
 
     /** Goes back to the container that was set aside. */
-    takeBack: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => containers.takeBack(agent.agentId)),
+    restoreContainer: (agent: AgentRef): Promise<void> =>
+      dockerActivity(() => containers.restoreContainer(agent.agentId)),
 
     /** Removes what the agent neither uses, nor may go back to, nor has archived. */
     removeLeftovers: (agent: AgentRef): Promise<void> =>

@@ -3,14 +3,14 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import { PortCache } from '../src/agents/port-cache.js';
-import { Looks } from '../src/agents/looks.js';
+import { observationLimit } from '../src/agents/observation-limit.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
 import { logHistory } from '../src/logs/live-logs.js';
 import type { ContainerActivityDependencies } from './containers.js';
 import { dockerActivity } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
-import { heartbeating } from './heartbeat.js';
+import { heartbeating } from './heartbeating.js';
 
 /** How soon to look again while a container starts, and while Docker does not answer. */
 const STARTING_DELAY_MS = 2_000;
@@ -33,7 +33,7 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 /** How the watchdog sees an agent, and what it does to one that is not well. */
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
   const { containers, specs, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
-  const looks = new Looks();
+  const limit = observationLimit();
   const ports = new PortCache(specs);
 
   return {
@@ -42,7 +42,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
      * fails and is retried after the interval: that leaves no event in the workflow's history.
      */
     async watchHealth(agent: AgentRef, last: ContainerHealth | null): Promise<Observation> {
-      const seen = await (last === 'healthy' ? lookAgainAt(agent) : lookAt(agent));
+      const seen = await (last === 'healthy' ? observeHealthy(agent) : observe(agent));
       // Who was well and does not answer any more is not starting.
       if (seen.health === 'starting' && last !== 'healthy') throw unchanged(STARTING_DELAY_MS);
       if (seen.health === last) {
@@ -53,15 +53,15 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     },
 
     /** What is to be seen of the agent now. */
-    lookAtAgent: (agent: AgentRef): Promise<Observation> =>
-      heartbeating(() => lookAt(agent, SECOND_LOOK_MS)),
+    observeAgent: (agent: AgentRef): Promise<Observation> =>
+      heartbeating(() => observe(agent, SECOND_LOOK_MS)),
 
     /** Looks every few seconds, and returns when the agent's health is not `last` any more. */
     watchDegraded: (agent: AgentRef, last: ContainerHealth | null): Promise<Observation> =>
       heartbeating(async () => {
         const { cancellationSignal } = Context.current();
         for (;;) {
-          const seen = await lookAt(agent);
+          const seen = await observe(agent);
           if (seen.health !== last && seen.health !== 'starting') return seen;
           await specs.recordSeen(agent, seen);
           await delay(degradedCheckIntervalMs, undefined, { signal: cancellationSignal });
@@ -72,11 +72,11 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
       asApplicationFailure(async () => {
         const container = await containers.inspect(agent.agentId);
-        const hide = await specs.hiddenOf(agent);
+        const redact = await specs.secretsToRedact(agent);
         const { lines } = await logHistory(containers, agent.agentId, {
           limit: LAST_LINES,
           cursor: undefined,
-          hide,
+          redact,
         });
         await specs.recordCrash(agent, transitionId, {
           exitCode: container?.exitCode ?? null,
@@ -90,26 +90,26 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
       dockerActivity(() => containers.kill(agent.agentId)),
   };
 
-  async function lookAt(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
-    return seeing(async () => {
+  async function observe(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
+    return observing(async () => {
       const port = await specs.portOf(agent);
       return observeAgent(containers, agent.agentId, port, timeoutMs);
     });
   }
 
   /** The cheapest look, at an agent that is expected to be well: so nearly all of them are. */
-  async function lookAgainAt(agent: AgentRef): Promise<Observation> {
+  async function observeHealthy(agent: AgentRef): Promise<Observation> {
     const { activityId, workflowExecution } = Context.current().info;
     const watch = `${workflowExecution?.runId}/${activityId}`;
-    return seeing(async () => {
+    return observing(async () => {
       const port = await ports.of(agent, watch);
       return observeHealthyAgent(containers, agent.agentId, port);
     });
   }
 
-  async function seeing(look: () => Promise<Observation>): Promise<Observation> {
+  async function observing(observe: () => Promise<Observation>): Promise<Observation> {
     try {
-      return await looks.take(look);
+      return await limit(observe);
     } catch (error) {
       // Nothing was seen: the last observation stands, with its time.
       throw unchanged(DOCKER_AWAY_DELAY_MS, error);

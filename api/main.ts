@@ -6,7 +6,7 @@ import { connectContainers } from '../src/containers/connect-containers.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/metrics.js';
-import { tellProblem, tellReady, onShutdown } from '../src/process-life.js';
+import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
 import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
@@ -20,7 +20,7 @@ import { createWeb } from './web/web.js';
 try {
   await main();
 } catch (error) {
-  tellProblem(error);
+  reportFailure(error);
   process.exitCode = 1;
 }
 process.disconnect?.();
@@ -39,7 +39,12 @@ async function main(): Promise<void> {
   const supervisors = new Supervisors(temporal, config.temporalUiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(temporal);
   const metrics = new Metrics();
-  const ai = createAi({ config, database, log, onTried: (tried) => metrics.tried(tried) });
+  const ai = createAi({
+    config,
+    database,
+    log,
+    onAttempt: (result) => metrics.recordAttempt(result),
+  });
   const open: Pick<Listening, 'close'>[] = [];
   try {
     const backend = createBackend({
@@ -59,7 +64,7 @@ async function main(): Promise<void> {
     open.push(await serveAgents({ ai, config, containers, database, log }));
     const forOperators = createMetricsListener({ config, database, metrics, log });
     open.push(await forOperators.listen(config.host, config.metricsPort));
-    tellReady();
+    reportReady();
     await ended;
   } finally {
     await Promise.all(open.map((listening) => listening.close()));

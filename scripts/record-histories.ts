@@ -9,7 +9,7 @@ import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { play, type Version } from '../test/workflows/recipe/play.js';
-import { BeatLab } from '../test/workflows/support/beat-lab.js';
+import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
@@ -34,7 +34,7 @@ const lab = await WorkflowLab.open({ environment: devServer });
 try {
   await mkdir(folder, { recursive: true });
   for (const [name, play] of Object.entries(SCENARIOS)) await step(name, () => record(name, play));
-  await step('beat', recordBeat);
+  await step('heartbeat', recordHeartbeat);
   await step('reconciliation', recordReconciliation);
   await step('usage', recordUsage);
   await step('recipe', recordRecipe);
@@ -58,17 +58,17 @@ async function record(scenario: string, play: (typeof SCENARIOS)[string]): Promi
 }
 
 /** Two pages, with an agent that does not answer. */
-async function recordBeat(): Promise<void> {
-  const beats = await BeatLab.open(lab.environment, await bundleWorkflows());
+async function recordHeartbeat(): Promise<void> {
+  const heartbeats = await HeartbeatLab.open(lab.environment, await bundleWorkflows());
   try {
-    beats.agents = beats.newAgents(9);
-    beats.pageSize = 6;
-    beats.failing.add('lab-0001');
-    const { workflowId, firstRunId } = await beats.beat('beat-agents-recorded');
-    await keep('beat-agents', 'first-page', await historyOf(workflowId, firstRunId));
-    await keep('beat-agents', 'last-page', await historyOf(workflowId));
+    heartbeats.agents = heartbeats.newAgents(9);
+    heartbeats.pageSize = 6;
+    heartbeats.failing.add('lab-0001');
+    const { workflowId, firstRunId } = await heartbeats.send('send-heartbeats-recorded');
+    await keep('send-heartbeats', 'first-page', await historyOf(workflowId, firstRunId));
+    await keep('send-heartbeats', 'last-page', await historyOf(workflowId));
   } finally {
-    await beats.close();
+    await heartbeats.close();
   }
 }
 

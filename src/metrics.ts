@@ -1,5 +1,5 @@
 import { Histogram, Registry } from 'prom-client';
-import type { Tried } from './ai/no-answer-error.js';
+import type { AttemptResult } from './ai/no-answer-error.js';
 import { findModel } from './ai/catalogue.js';
 
 /** Seconds; the last is the longest that an attempt may take by default. */
@@ -17,7 +17,7 @@ export class Metrics {
   });
 
   /** Counts one attempt. Models that are not in the catalogue count as one: agents name them. */
-  tried({ provider, model, outcome, ms }: Tried): void {
+  recordAttempt({ provider, model, outcome, ms }: AttemptResult): void {
     const known = findModel(`${provider}/${model}`) ? model : 'other';
     this.#attempts.observe({ provider, model: known, outcome }, ms / 1000);
   }

@@ -5,7 +5,7 @@ import {
   type HeartbeatScheduler,
   type SetHeartbeat,
 } from '../src/heartbeat/heartbeats.js';
-import { beatAgentsId, heartbeatScheduleId } from '../workflows/ids.js';
+import { sendHeartbeatsId, heartbeatScheduleId } from '../workflows/ids.js';
 import { AGENT_OWNER } from '../workflows/search-attributes.js';
 import { putSchedule, type Schedule } from './put-schedule.js';
 import { temporalCall } from './temporal-call.js';
@@ -47,8 +47,8 @@ function scheduleOf(heartbeat: SetHeartbeat): Schedule {
   const { userId } = heartbeat;
   return {
     id: heartbeatScheduleId(userId),
-    runId: beatAgentsId(userId),
-    workflow: 'beatAgents',
+    runId: sendHeartbeatsId(userId),
+    workflow: 'sendHeartbeats',
     args: [{ userId }],
     everyMs: frequencyMs(heartbeat.frequency),
     fromMs: anchorOf(heartbeat),

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Supervisors } from '../temporal/supervisors.js';
 import { supervisedOf } from '../src/agents/supervisors.js';
@@ -7,7 +8,6 @@ import { agentsToRun } from '../src/agents/host-agents.js';
 import type { ContainerDeath } from '../src/containers/death-cause.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
 import type { Database } from '../src/database/database.js';
-import { CONCURRENCY, forEachLimit } from './for-each-limit.js';
 
 /**
  * A Docker daemon that shuts down stops its containers before its connections: what ended so long
@@ -25,6 +25,9 @@ const SINCE_EVER = 0;
 const PAUSES_MS = [500, 2_000, 8_000];
 
 const RESTART_PAUSE_MS = 5_000;
+
+/** Calls to Temporal at a time. */
+const limit = pLimit(20);
 
 export interface FollowDependencies {
   readonly database: Database;
@@ -85,7 +88,7 @@ async function follow(dependencies: FollowDependencies, signal: AbortSignal): Pr
           run(
             'the return of Docker',
             async () => {
-              await tellReturn(dependencies, awayFrom);
+              await signalDockerReturned(dependencies, awayFrom);
               awayFrom = Number.POSITIVE_INFINITY;
             },
             until,
@@ -93,8 +96,11 @@ async function follow(dependencies: FollowDependencies, signal: AbortSignal): Pr
           break;
         }
         case 'death':
-          while (underWay.size > CONCURRENCY) await Promise.race(underWay);
-          run('the end of a container', () => tellDeath(dependencies, event), signal);
+          run(
+            'the end of a container',
+            () => limit(signalContainerEnded, dependencies, event),
+            signal,
+          );
       }
     }
   } finally {
@@ -103,7 +109,7 @@ async function follow(dependencies: FollowDependencies, signal: AbortSignal): Pr
   }
 }
 
-async function tellDeath(
+async function signalContainerEnded(
   { database, supervisors, host, log }: FollowDependencies,
   { agentId, userId, containerId, cause, exitCode, at }: ContainerDeath,
 ): Promise<void> {
@@ -113,15 +119,16 @@ async function tellDeath(
   await supervisors.containerEnded(supervisedOf(agent), { containerId, cause, exitCode, at });
 }
 
-async function tellReturn(
+async function signalDockerReturned(
   { containers, database, supervisors, host }: FollowDependencies,
   awayFrom: number,
 ): Promise<void> {
   const running = await containers.running();
   for await (const agents of agentsToRun(database, host)) {
     const ended = agents.filter(({ id }) => !running.has(id));
-    await forEachLimit(ended, (agent) =>
-      supervisors.dockerReturned(supervisedOf(agent), { awayFrom }),
+    const back = { awayFrom };
+    await Promise.all(
+      ended.map((agent) => limit(() => supervisors.dockerReturned(supervisedOf(agent), back))),
     );
   }
 }

@@ -16,18 +16,18 @@ import { runtimeImage } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
-import { tellProblem, tellReady, onShutdown } from '../src/process-life.js';
+import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
 import { createWorkers } from './platform-worker.js';
 import { followDocker } from './follow-docker.js';
-import { keepRecovering } from './recover.js';
-import { keepReporting } from './report-host.js';
+import { recoverPeriodically } from './recover.js';
+import { reportPeriodically } from './report-host.js';
 import { temporalLogger } from './temporal-logger.js';
 import { builtWorkflows } from './workflow-code.js';
 
 try {
   await main();
 } catch (error) {
-  tellProblem(error);
+  reportFailure(error);
   process.exitCode = 1;
 }
 process.disconnect?.();
@@ -59,7 +59,7 @@ async function main(): Promise<void> {
 
   const recovering = new AbortController();
   const running = Promise.all(workers.map((worker) => worker.run()));
-  keepRecovering({ database, supervisors, heartbeatSchedules, log }, recovering.signal);
+  recoverPeriodically({ database, supervisors, heartbeatSchedules, log }, recovering.signal);
   const following = followDocker(
     { database, supervisors, containers, log, host: config.agentHost },
     recovering.signal,
@@ -69,9 +69,9 @@ async function main(): Promise<void> {
     capacity: config.agentHostCapacity,
     ports: config.agentPortRange,
   };
-  await keepReporting({ database, containers, host, log }, recovering.signal);
+  await reportPeriodically({ database, containers, host, log }, recovering.signal);
   await putSchedules(client, config.agentHost);
-  tellReady();
+  reportReady();
   void ended.then(() => {
     recovering.abort();
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();

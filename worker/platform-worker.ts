@@ -1,7 +1,11 @@
 import { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
-import { createBeatActivities, createBeatRecordActivities } from '../activities/beats.js';
+import pLimit from 'p-limit';
+import {
+  createHeartbeatActivities,
+  createHeartbeatRecordActivities,
+} from '../activities/heartbeats.js';
 import { createContainerActivities } from '../activities/containers.js';
 import { createNotificationActivities } from '../activities/notifications.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
@@ -18,13 +22,12 @@ import { ReleaseStore } from '../src/agents/release-store.js';
 import type { Config } from '../src/config.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
 import type { Database } from '../src/database/database.js';
-import { Beats } from '../src/heartbeat/beats.js';
+import { HeartbeatSender } from '../src/heartbeat/heartbeat-sender.js';
 import { configuredChannels } from '../src/notifications/configured-channels.js';
 import { Notifier } from '../src/notifications/notifier.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
-import { PLATFORM_TASK_QUEUE, beatsTaskQueue, containersTaskQueue } from '../workflows/ids.js';
+import { PLATFORM_TASK_QUEUE, heartbeatsTaskQueue, containersTaskQueue } from '../workflows/ids.js';
 import { dockerSlots } from './docker-slots.js';
-import { forEachLimit } from './for-each-limit.js';
 import type { WorkflowCode } from './workflow-code.js';
 
 /** How long running activities may go on when the worker is told to end, and then are cut off. */
@@ -43,11 +46,14 @@ const MAX_DOCKER_CALLS = 40;
  */
 const MAX_CACHED_WORKFLOWS = 500;
 
+/** Calls to Temporal at a time. */
+const limit = pLimit(20);
+
 /** Agents of one host that are watched at a time: as many as it may have. */
 const MAX_WATCHED = 10_000;
 
 /** Agents of one host that are asked at a time for their heartbeats. */
-const MAX_BEATS = 10;
+const MAX_HEARTBEATS = 10;
 
 export interface WorkerDependencies {
   readonly connection: NativeConnection;
@@ -79,7 +85,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
   };
   const supervisors = new Supervisors(new Client({ connection, namespace }), undefined);
   const secrets = new SecretBox(config.encryptionKey);
-  const beats = new Beats(database, secrets);
+  const heartbeats = new HeartbeatSender(database, secrets);
   const releases = new ReleaseStore(database);
   const specs = new RuntimeStore({
     database,
@@ -98,7 +104,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
       activities: {
         ...createRecordActivities(new SupervisorStore(database), config.watchdog),
         ...createReleaseRecordActivities(releases),
-        ...createBeatRecordActivities(beats),
+        ...createHeartbeatRecordActivities(heartbeats),
         ...createNotificationActivities(new Notifier(database, configuredChannels(config))),
         ...createUsageActivities(database),
       },
@@ -112,8 +118,11 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
         ...createReconcileActivities({
           reconciliation: new Reconciliation(database, containers),
           host,
-          wake: (agents) =>
-            forEachLimit(agents, (agent) => supervisors.checkNow(supervisedOf(agent))),
+          wake: async (agents) => {
+            await Promise.all(
+              agents.map((agent) => limit(() => supervisors.checkNow(supervisedOf(agent)))),
+            );
+          },
         }),
         ...createWatchdogActivities({
           containers,
@@ -128,9 +137,9 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
     }),
     Worker.create({
       ...common,
-      taskQueue: beatsTaskQueue(host),
-      activities: createBeatActivities(beats),
-      maxConcurrentActivityTaskExecutions: MAX_BEATS,
+      taskQueue: heartbeatsTaskQueue(host),
+      activities: createHeartbeatActivities(heartbeats),
+      maxConcurrentActivityTaskExecutions: MAX_HEARTBEATS,
     }),
   ]);
 }

@@ -1,10 +1,12 @@
 import { Op } from 'sequelize';
 import type { Database } from '../src/database/database.js';
 import { scheduleHeartbeat, type HeartbeatScheduler } from '../src/heartbeat/heartbeats.js';
-import { PAGE } from './for-each-limit.js';
 
 /** Longer than whoever has changed a setting takes to let its schedule follow. */
 const ABANDONED_MS = 15_000;
+
+/** The rest waits for the next pass. */
+const MAX_AT_ONCE = 200;
 
 /** Lets the schedules follow those settings of which nobody knows whether they do. */
 export async function recoverHeartbeats(
@@ -15,7 +17,7 @@ export async function recoverHeartbeats(
     database.models.Heartbeat.findAll({
       where: { scheduled: false, updatedAt: { [Op.lt]: new Date(Date.now() - ABANDONED_MS) } },
       order: [['updatedAt', 'ASC']],
-      limit: PAGE,
+      limit: MAX_AT_ONCE,
       raw: true,
       transaction,
     }),

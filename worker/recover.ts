@@ -1,18 +1,24 @@
-import { Op } from 'sequelize';
+import pLimit from 'p-limit';
 import type { Logger } from 'pino';
+import { Op } from 'sequelize';
 import { supervisedOf, type AgentSupervisors } from '../src/agents/supervisors.js';
 import { withdrawOperation } from '../src/agents/operations.js';
 import type { Database } from '../src/database/database.js';
 import type { AgentRow, OperationRow } from '../src/database/models.js';
 import type { HeartbeatScheduler } from '../src/heartbeat/heartbeats.js';
 import { recoverHeartbeats } from './recover-heartbeats.js';
-import { PAGE, forEachLimit } from './for-each-limit.js';
 
 /** How often to look for requests that nobody carried to Temporal. */
 const INTERVAL_MS = 15_000;
 
 /** A request that is older than this was not carried on by whoever wrote it down. */
 const ABANDONED_MS = 15_000;
+
+/** Requests of one pass; the rest waits for the next. */
+const MAX_AT_ONCE = 200;
+
+/** Calls to Temporal at a time. */
+const limit = pLimit(20);
 
 interface RecoverDependencies {
   readonly database: Database;
@@ -37,12 +43,12 @@ export async function recoverRequests({
         requestedAt: { [Op.lt]: new Date(Date.now() - ABANDONED_MS) },
       },
       order: [['requestedAt', 'ASC']],
-      limit: PAGE,
+      limit: MAX_AT_ONCE,
       raw: true,
       transaction,
     }),
   );
-  await forEachLimit(abandoned, (operation) => recover(operation));
+  await Promise.all(abandoned.map((operation) => limit(recover, operation)));
 
   /** Its asker may have been told that it is accepted; a supervisor without a worker is late. */
   async function isTaken({ id, requestedAt }: OperationRow, agent: AgentRow): Promise<boolean> {
@@ -71,7 +77,7 @@ export async function recoverRequests({
 }
 
 /** Does so now, and again and again until the signal aborts; heartbeats' schedules too. */
-export function keepRecovering(
+export function recoverPeriodically(
   dependencies: RecoverDependencies & { readonly heartbeatSchedules: HeartbeatScheduler },
   signal: AbortSignal,
 ): void {

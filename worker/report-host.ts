@@ -20,7 +20,7 @@ export interface HostReporting {
  *
  * @returns after the first one was tried.
  */
-export async function keepReporting(
+export async function reportPeriodically(
   { database, containers, host, log }: HostReporting,
   signal: AbortSignal,
 ): Promise<void> {

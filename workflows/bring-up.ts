@@ -34,7 +34,7 @@ export async function bringBack(agent: AgentRef): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
   const docker = proxyActivities<ContainerActivities>({ ...retries.endlessDockerCall, taskQueue });
 
-  if (!(await docker.startAgain(agent))) await startUp(agent, { endless: true });
+  if (!(await docker.startExisting(agent))) await startUp(agent, { endless: true });
   await awaitRunning(agent);
 }
 

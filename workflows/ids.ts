@@ -8,7 +8,7 @@ export const containersTaskQueue = (host: string): string => `containers-${host}
  * The task queue of what asks the agents on this Docker host. Answers may take a minute: on a queue
  * of their own they keep no call to Docker waiting.
  */
-export const beatsTaskQueue = (host: string): string => `beats-${host}`;
+export const heartbeatsTaskQueue = (host: string): string => `heartbeats-${host}`;
 
 /** The one supervisor of an agent: a second one cannot be started under the same id. */
 export const superviseAgentId = (agentId: string): string => `supervise-agent-${agentId}`;
@@ -26,7 +26,7 @@ export const reconcileHostId = (host: string): string => `reconcile-${host}`;
 export const heartbeatScheduleId = (userId: string): string => `heartbeat-${userId}`;
 
 /** One heartbeat of a user's agents; the schedule adds the time to it. */
-export const beatAgentsId = (userId: string): string => `beat-agents-${userId}`;
+export const sendHeartbeatsId = (userId: string): string => `send-heartbeats-${userId}`;
 
 /** The schedule that keeps usage and quotas, and its runs, which have the time added to it. */
 export const KEEP_USAGE_ID = 'keep-usage';

@@ -1,4 +1,4 @@
-export { beatAgents } from './beat-agents.js';
+export { sendHeartbeats } from './send-heartbeats.js';
 export { keepUsage } from './keep-usage.js';
 export { provisionAgent } from './provision-agent.js';
 export { reconcileHost } from './reconcile-host.js';

@@ -97,7 +97,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
   /** Why the agent is not well, after as many checks as a start is given; null when it is. */
   async function verify(summary: string): Promise<string | null> {
     for (let check = 1; ; check++) {
-      const seen = await eyes.lookAtAgent.executeWithOptions(
+      const seen = await eyes.observeAgent.executeWithOptions(
         { summary: `${summary}: check ${check} of ${settings.startupFailureThreshold}` },
         [agent],
       );

@@ -54,7 +54,7 @@ export async function replaceContainer(
   try {
     await docker.stopContainer(agent);
     if (kind !== 'configure') {
-      await docker.setAside(agent);
+      await docker.retainContainer(agent);
       await copy.makeVolume(agent, operationId);
     }
     await record.beginRelease(agent, operationId);
@@ -82,7 +82,7 @@ export async function replaceContainer(
     let failure: string | undefined;
     try {
       await docker.stopContainer(agent);
-      await docker.takeBack(agent);
+      await docker.restoreContainer(agent);
       if (isUp) await bringUp(agent);
     } catch (error) {
       if (isCancelled(error)) throw error;

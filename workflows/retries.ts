@@ -106,7 +106,7 @@ export const notification: ActivityOptions = {
 };
 
 /** A question to an agent may have cost tokens, whatever became of it: it is never asked again. */
-export const beat: ActivityOptions = {
+export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '5 minutes',
   startToCloseTimeout: '75 seconds',
   retry: { maximumAttempts: 1 },

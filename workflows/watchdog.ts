@@ -177,7 +177,7 @@ export class Watchdog {
     const { agent } = this.options;
     const settings = await this.#record.watchdogSettings();
     const seen = settings.autoRepair
-      ? await this.#look(() => this.#eyes.lookAtAgent(agent))
+      ? await this.#look(() => this.#eyes.observeAgent(agent))
       : await this.#look(() => this.#degradedWatch.watchDegraded(agent, this.#observed ?? null));
     if (!seen) return;
     const known = seen.health === this.#observed;
@@ -197,7 +197,7 @@ export class Watchdog {
       const end = this.#end;
       seen = await interruptible(
         () => this.#isPressed(),
-        () => this.#eyes.lookAtAgent(this.options.agent),
+        () => this.#eyes.observeAgent(this.options.agent),
       );
       this.#end = undefined;
       // Docker's events tell a stop from a kill; only its record of a container is sure of an

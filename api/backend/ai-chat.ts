@@ -59,10 +59,10 @@ export function aiChatEndpoints({ ai, config }: BackendDependencies) {
 }
 
 /** The contract knows no 502 here. */
-function chatRefusal({ refusal, tried }: NoAnswerError, { isAdmin }: Entitlement): ServiceError {
+function chatRefusal({ refusal, attempts }: NoAnswerError, { isAdmin }: Entitlement): ServiceError {
   const { cause, code, facts, message } = refusal;
   const status = refusal instanceof BadGatewayError ? 500 : refusal.status;
-  const told = isAdmin ? { ...facts, attempts: tried } : facts;
+  const told = isAdmin ? { ...facts, attempts } : facts;
   return new ServiceError(status, message, code, told, { cause });
 }
 
@@ -96,7 +96,7 @@ async function* chatEvents(
 
 function present(
   { callId }: Call,
-  { model, provider, tried }: Served,
+  { model, provider, attempts }: Served,
   content: string,
   usage: TokenUsage,
   { isAdmin }: Entitlement,
@@ -108,6 +108,6 @@ function present(
     message: { role: 'assistant', content },
     usage: presentUsage(usage),
     timestamp: new Date().toISOString(),
-    ...(isAdmin && { attempts: [...tried] }),
+    ...(isAdmin && { attempts: [...attempts] }),
   };
 }

@@ -40,10 +40,10 @@ export function logEndpoints(dependencies: BackendDependencies) {
         const { headers, query, signal, tenant } = request;
         const agent = await getAgent(tenant, request.params.agentId);
         await requireContainers(dependencies);
-        const hide = await secretsToRedact(tenant, secrets, agent.id);
+        const redact = await secretsToRedact(tenant, secrets, agent.id);
         const since = headers['last-event-id'] ?? query.cursor;
         await checkCursor(dependencies, agent.id, since);
-        const { stream, events } = live.follow(agent.id, { since, hide, signal });
+        const { stream, events } = live.follow(agent.id, { since, redact, signal });
         const answer = eventStream(serverEvents(events));
         return { ...answer, headers: { ...answer.headers, 'X-Stream-Id': stream.streamId } };
       },
@@ -66,9 +66,9 @@ export function logEndpoints(dependencies: BackendDependencies) {
       async handler({ params: { agentId }, query, tenant }) {
         const agent = await getAgent(tenant, agentId);
         await requireContainers(dependencies);
-        const hide = await secretsToRedact(tenant, secrets, agent.id);
+        const redact = await secretsToRedact(tenant, secrets, agent.id);
         const page = await refusingCursor(() =>
-          logHistory(containers, agent.id, { limit: query.limit, cursor: query.cursor, hide }),
+          logHistory(containers, agent.id, { limit: query.limit, cursor: query.cursor, redact }),
         );
         const lines = page.lines.map(({ timestamp, stream, line }) => ({
           timestamp,
@@ -128,7 +128,7 @@ async function checkCursor(
   cursor: string | undefined,
 ): Promise<void> {
   if (cursor === undefined) return;
-  await refusingCursor(() => logHistory(containers, agentId, { limit: 1, cursor, hide: [] }));
+  await refusingCursor(() => logHistory(containers, agentId, { limit: 1, cursor, redact: [] }));
 }
 
 async function refusingCursor<T>(work: () => Promise<T>): Promise<T> {

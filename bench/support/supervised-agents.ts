@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
+import pLimit from 'p-limit';
 import { Op } from 'sequelize';
 import { poll } from '../../dev/poll.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { Database } from '../../src/database/database.js';
 import type { AgentRow } from '../../src/database/models.js';
-import { forEachLimit } from '../../worker/for-each-limit.js';
 import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../workflows/search-attributes.js';
 import type { superviseAgent } from '../../workflows/supervise-agent-messages.js';
@@ -14,6 +14,9 @@ import type { QuietAgent } from './quiet-host.js';
 import { median } from './statistics.js';
 
 const TIMEOUT_MS = 900_000;
+
+/** Calls to Temporal at a time. */
+const limit = pLimit(20);
 
 /** Supervisors that are asked how long their history is. */
 const SAMPLE = 100;
@@ -83,7 +86,7 @@ export class SupervisedAgents {
         ],
       });
     };
-    await forEachLimit(agents, start);
+    await Promise.all(agents.map((agent) => limit(start, agent)));
     const all = await poll(
       async () => ((await this.countSeen()) === this.rows.length ? true : undefined),
       { timeoutMs: TIMEOUT_MS, everyMs: 500 },
@@ -97,12 +100,13 @@ export class SupervisedAgents {
     const every = Math.max(1, Math.floor(this.rows.length / SAMPLE));
     const sample = this.rows.filter((_, index) => index % every === 0);
     const lengths: number[] = [];
-    await forEachLimit(sample, async ({ id }) => {
+    const read = async ({ id }: { readonly id: string }) => {
       const { historyLength } = await this.client.workflow
         .getHandle(superviseAgentId(id))
         .describe();
       lengths.push(historyLength);
-    });
+    };
+    await Promise.all(sample.map((row) => limit(read, row)));
     const sum = lengths.reduce((total, length) => total + length, 0);
     return { median: median(lengths), sum, of: lengths.length };
   }

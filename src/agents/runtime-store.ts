@@ -105,7 +105,7 @@ export class RuntimeStore {
   }
 
   /** What must not show in what the agent wrote. */
-  hiddenOf(agent: AgentRef): Promise<string[]> {
+  secretsToRedact(agent: AgentRef): Promise<string[]> {
     const { database, secrets } = this.options;
     return secretsToRedact(database.asUser(agent.userId), secrets, agent.agentId);
   }

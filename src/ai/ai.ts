@@ -4,7 +4,7 @@ import type { Config } from '../config.js';
 import type { Database } from '../database/database.js';
 import { Meter } from '../usage/meter.js';
 import { Completions } from './completions.js';
-import type { Tried } from './no-answer-error.js';
+import type { AttemptResult } from './no-answer-error.js';
 import { ProviderHealthCheck } from './provider-health.js';
 import { Router } from './route.js';
 
@@ -21,13 +21,19 @@ export function createAi(parts: {
   readonly config: Pick<Config, 'aiModelTimeoutMs' | 'aiProvider' | 'dataDir' | 'providers'>;
   readonly database: Database;
   readonly log: Logger;
-  readonly onTried?: (tried: Tried) => void;
+  readonly onAttempt?: (result: AttemptResult) => void;
 }): Ai {
-  const { config, database, log, onTried } = parts;
+  const { config, database, log, onAttempt } = parts;
   const { aiModelTimeoutMs: timeoutMs, aiProvider, dataDir, providers } = config;
   const meter = new Meter({ database, folder: path.join(dataDir, 'usage-journal'), log });
   return {
-    completions: new Completions({ providers, timeoutMs, meter, log, ...(onTried && { onTried }) }),
+    completions: new Completions({
+      providers,
+      timeoutMs,
+      meter,
+      log,
+      ...(onAttempt && { onAttempt }),
+    }),
     router: new Router(providers, aiProvider),
     health: new ProviderHealthCheck(providers),
     meter,

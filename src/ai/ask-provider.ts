@@ -48,7 +48,9 @@ export async function askForAnswer(ask: Ask): Promise<Completion> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs);
   try {
     const response = await send(ask, clock);
-    const text = await failing(ask, clock, () => readWhole(ask.name, response, MAX_ANSWER_BYTES));
+    const text = await asProviderError(ask, clock, () =>
+      readWhole(ask.name, response, MAX_ANSWER_BYTES),
+    );
     return adapterOf(ask.name).readAnswer(text, ask.request);
   } finally {
     clock.stop();
@@ -68,7 +70,7 @@ export async function askForStream(ask: Ask): Promise<CompletionStream> {
     const chunks = readChunks(ask, eventsOf(ask.name, body), reader, clock);
     // A provider that fails at once has another asked in its place.
     const first = await chunks.next();
-    return { chunks: await begun(continued(first, chunks)), usage: () => reader.usage };
+    return { chunks: await primed(continued(first, chunks)), usage: () => reader.usage };
   } catch (error) {
     clock.stop();
     throw error;
@@ -83,7 +85,7 @@ async function* readChunks(
 ): AsyncGenerator<string> {
   try {
     while (!reader.over) {
-      const next = await failing(ask, clock, () => events.next());
+      const next = await asProviderError(ask, clock, () => events.next());
       if (next.done === true) break;
       clock.pause(); // that a client takes it slowly is not the provider's silence
       yield* reader.read(next.value);
@@ -121,7 +123,7 @@ async function* continued(
   rest: AsyncGenerator<string>,
 ): AsyncGenerator<string> {
   try {
-    yield ''; // where `begun` leaves it
+    yield ''; // where `primed` leaves it
     if (first.done === true) return;
     yield first.value;
     yield* rest;
@@ -134,7 +136,7 @@ async function* continued(
  * Takes a generator to its first yield, which is nobody's: one that was never begun would not do
  * what it has to do at its end.
  */
-export async function begun(generator: AsyncGenerator<string>): Promise<AsyncGenerator<string>> {
+export async function primed(generator: AsyncGenerator<string>): Promise<AsyncGenerator<string>> {
   await generator.next();
   return generator;
 }
@@ -144,10 +146,10 @@ async function send(ask: Ask, clock: AttemptClock): Promise<ProviderResponse> {
   const { name, provider } = ask;
   const adapter = adapterOf(name);
   const wire = adapter.request(provider, ask.request);
-  const response = await failing(ask, clock, () => post(wire, clock.signal));
+  const response = await asProviderError(ask, clock, () => post(wire, clock.signal));
   if (isSuccess(response)) return response;
   const { headers, statusCode } = response;
-  const text = await failing(ask, clock, () => readFailure(response));
+  const text = await asProviderError(ask, clock, () => readFailure(response));
   if (statusCode < 400) throw new ProviderError(name, 'unreachable', statusCode); // leads elsewhere
   throw adapter.readError(statusCode, toHeaders(headers), text);
 }
@@ -161,7 +163,11 @@ function toHeaders(raw: ProviderResponse['headers']): Headers {
 }
 
 /** Tells apart the caller that left, the time that is up, and the provider that broke off. */
-async function failing<T>(ask: Ask, clock: AttemptClock, work: () => Promise<T>): Promise<T> {
+async function asProviderError<T>(
+  ask: Ask,
+  clock: AttemptClock,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -5,14 +5,14 @@ import { hasQuota } from '../usage/quota.js';
 import {
   askForAnswer,
   askForStream,
-  begun,
+  primed,
   type Ask,
   type CompletionStream,
 } from './ask-provider.js';
-import { Circuit } from './circuit.js';
+import { CircuitBreaker } from './circuit-breaker.js';
 import type { ChatBody, Completion, TokenUsage } from './completion.js';
 import { costOf } from './cost.js';
-import { NoAnswerError, type Tried } from './no-answer-error.js';
+import { NoAnswerError, type AttemptResult } from './no-answer-error.js';
 import { ProviderError } from './provider-error.js';
 import type { Attempt, Providers, Route } from './route.js';
 import { tokenBound, usageEstimate, withOutputBound } from './token-bound.js';
@@ -32,12 +32,12 @@ export interface Call {
   readonly signal: AbortSignal;
 }
 
-/** Who served a call, and who was tried. */
+/** Who served a call, and which attempts were made. */
 export interface Served {
   /** `<provider>/<model>`. */
   readonly model: string;
   readonly provider: string;
-  readonly tried: readonly Tried[];
+  readonly attempts: readonly AttemptResult[];
 }
 
 export interface Answered extends Served {
@@ -60,7 +60,7 @@ const MAX_TOKENS = 50_000_000;
 
 /** Answers chat completions: holds the quota, asks who is on the route, and records the usage. */
 export class Completions {
-  readonly #circuit = new Circuit();
+  readonly #circuit = new CircuitBreaker();
 
   constructor(
     private readonly options: {
@@ -70,41 +70,41 @@ export class Completions {
       readonly meter: Meter;
       readonly log: Logger;
       /** Counts attempts. */
-      readonly onTried?: (tried: Tried) => void;
+      readonly onAttempt?: (result: AttemptResult) => void;
     },
   ) {}
 
   /** @throws QuotaExceededError; NoAnswerError when nobody answers. */
   async answer(call: Call): Promise<Answered> {
-    const { result, attempt, tried } = await this.#begin(call, askForAnswer);
+    const { result, attempt, attempts } = await this.#begin(call, askForAnswer);
     this.#circuit.succeeded(attempt);
     const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.content.length / 4));
     this.#record(call, attempt, usage);
-    return { completion: result, usage, ...servedBy(attempt), tried };
+    return { completion: result, usage, ...servedBy(attempt), attempts };
   }
 
   /** Comes back when the answer has begun. @throws QuotaExceededError; NoAnswerError. */
   async stream(call: Call): Promise<Streaming> {
-    const { result, attempt, tried } = await this.#begin(call, askForStream);
+    const { result, attempt, attempts } = await this.#begin(call, askForStream);
     let used: TokenUsage = { inputTokens: 0, outputTokens: 0 };
     const metered = this.#metered(call, attempt, result, (usage) => {
       used = usage;
       this.#record(call, attempt, usage);
     });
-    return { chunks: await begun(metered), usage: () => used, ...servedBy(attempt), tried };
+    return { chunks: await primed(metered), usage: () => used, ...servedBy(attempt), attempts };
   }
 
   async #begin<T>(
     call: Call,
     ask: (ask: Ask) => Promise<T>,
-  ): Promise<{ result: T; attempt: Attempt; tried: readonly Tried[] }> {
+  ): Promise<{ result: T; attempt: Attempt; attempts: readonly AttemptResult[] }> {
     const { callId, userId, plan, request } = call;
     const { meter } = this.options;
     // To reckon it, all of the conversation is looked through.
     const tokens = hasQuota(plan) ? tokenBound(request) : 0;
     await meter.reserve({ callId, userId, plan, tokens });
     try {
-      return await this.#askInTurn(call, ask);
+      return await this.#tryInOrder(call, ask);
     } catch (error) {
       meter.release(callId);
       throw error;
@@ -112,21 +112,21 @@ export class Completions {
   }
 
   /** Those who keep failing come last: better asked than nobody. */
-  async #askInTurn<T>(call: Call, ask: (ask: Ask) => Promise<T>) {
-    const tried: Tried[] = [];
-    const skipped = call.route.filter((attempt) => this.#circuit.skips(attempt));
+  async #tryInOrder<T>(call: Call, ask: (ask: Ask) => Promise<T>) {
+    const attempts: AttemptResult[] = [];
+    const skipped = call.route.filter((attempt) => this.#circuit.isOpen(attempt));
     const inTurn = [...call.route.filter((attempt) => !skipped.includes(attempt)), ...skipped];
     let last: ProviderError | undefined;
     for (const attempt of inTurn) {
       const began = performance.now();
-      const done = (outcome: Tried['outcome']) =>
-        tried.push(this.#tried(attempt, outcome, performance.now() - began));
-      this.#circuit.trying(attempt);
+      const done = (outcome: AttemptResult['outcome']) =>
+        attempts.push(this.#attemptResult(attempt, outcome, performance.now() - began));
+      this.#circuit.probing(attempt);
       try {
         const result = await ask(this.#askOf(call, attempt));
         done('ok');
-        if (tried.length > 1) this.#logTried(call, tried);
-        return { result, attempt, tried };
+        if (attempts.length > 1) this.#logAttempts(call, attempts);
+        return { result, attempt, attempts };
       } catch (error) {
         if (!(error instanceof ProviderError)) throw error;
         this.#circuit.failed(attempt, error);
@@ -135,9 +135,9 @@ export class Completions {
         if (FINAL.has(error.failure)) break;
       }
     }
-    this.#logTried(call, tried);
+    this.#logAttempts(call, attempts);
     if (last === undefined) throw new TypeError('a route has somebody on it');
-    throw new NoAnswerError(last, tried);
+    throw new NoAnswerError(last, attempts);
   }
 
   #askOf(call: Call, { provider: name, model, entry }: Attempt): Ask {
@@ -155,14 +155,18 @@ export class Completions {
     };
   }
 
-  #tried({ provider, model }: Attempt, outcome: Tried['outcome'], ms: number): Tried {
-    const tried = { provider, model, outcome, ms: Math.round(ms) };
-    this.options.onTried?.(tried);
-    return tried;
+  #attemptResult(
+    { provider, model }: Attempt,
+    outcome: AttemptResult['outcome'],
+    ms: number,
+  ): AttemptResult {
+    const result = { provider, model, outcome, ms: Math.round(ms) };
+    this.options.onAttempt?.(result);
+    return result;
   }
 
-  #logTried({ callId, userId, agentId }: Call, tried: readonly Tried[]): void {
-    this.options.log.warn({ callId, userId, agentId, tried }, 'AI providers failed');
+  #logAttempts({ callId, userId, agentId }: Call, attempts: readonly AttemptResult[]): void {
+    this.options.log.warn({ callId, userId, agentId, attempts }, 'AI providers failed');
   }
 
   /** Records before the last piece is out, and also when nobody takes the rest. */
@@ -175,7 +179,7 @@ export class Completions {
     let pieces = 0;
     let brokeOff: ProviderError | undefined;
     try {
-      yield ''; // where `begun` leaves it
+      yield ''; // where `primed` leaves it
       for await (const chunk of stream.chunks) {
         pieces++;
         yield chunk;

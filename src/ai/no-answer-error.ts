@@ -3,7 +3,7 @@ import { BadGatewayError, BadRequestError, TooManyRequestsError } from '../error
 import type { ProviderError, ProviderFailure } from './provider-error.js';
 
 /** One attempt as logs, metrics and administrators see it. */
-export interface Tried {
+export interface AttemptResult {
   readonly provider: string;
   readonly model: string;
   /** `ok`, or how it failed. */
@@ -17,7 +17,7 @@ export class NoAnswerError extends Error {
   constructor(
     /** The last one's. */
     readonly failure: ProviderError,
-    readonly tried: readonly Tried[],
+    readonly attempts: readonly AttemptResult[],
   ) {
     super(failure.message, { cause: failure });
     this.name = 'NoAnswerError';

@@ -1,7 +1,7 @@
 import type { Plan } from '../accounts/plans.js';
 import { NotFoundError, UnavailableError } from '../errors.js';
 import { allows, findModel, modelsOfFamily, type ModelEntry } from './catalogue.js';
-import type { Target } from './circuit.js';
+import type { Target } from './circuit-breaker.js';
 import { ModelRestrictedError } from './model-restricted-error.js';
 import type { ProviderConfig, ProviderName } from './provider-names.js';
 

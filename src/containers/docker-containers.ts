@@ -168,13 +168,13 @@ export class DockerContainers {
   }
 
   /** Keeps the stopped container under another name, so that a new one can be made. */
-  async setAside(agentId: string): Promise<void> {
-    await this.spares.setAside(agentId);
+  async retainContainer(agentId: string): Promise<void> {
+    await this.spares.retainContainer(agentId);
   }
 
   /** Puts the container that was set aside in the place of the present one; none is well. */
-  async takeBack(agentId: string): Promise<void> {
-    await this.spares.takeBack(agentId);
+  async restoreContainer(agentId: string): Promise<void> {
+    await this.spares.restoreContainer(agentId);
   }
 
   /** Makes the volume of the specification anew, empty. No container may use it. */

@@ -24,7 +24,7 @@ export class SpareContainers {
   ) {}
 
   /** Frees the name of the agent's stopped container for another one. Missing is well. */
-  async setAside(agentId: string): Promise<void> {
+  async retainContainer(agentId: string): Promise<void> {
     const current = await this.named.find(agentId);
     if (!current) return;
     // One from a replacement that nobody has brought to its end.
@@ -33,7 +33,7 @@ export class SpareContainers {
   }
 
   /** Puts the container that was set aside in the place of the present one; none is well. */
-  async takeBack(agentId: string): Promise<void> {
+  async restoreContainer(agentId: string): Promise<void> {
     const previous = await this.named.find(agentId, previousName(agentId));
     if (!previous) return;
     await this.remove(agentId, containerName(agentId));

@@ -13,7 +13,7 @@ export function isFrequency(text: string): boolean {
 }
 
 /**
- * Milliseconds between two beats.
+ * Milliseconds between two heartbeats.
  *
  * @throws RangeError for what {@link isFrequency} refuses.
  */

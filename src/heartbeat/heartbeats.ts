@@ -2,7 +2,7 @@ import type { TenantDatabase } from '../database/database.js';
 import type { HeartbeatRow } from '../database/models.js';
 import { frequencyMs } from './frequency.js';
 
-/** Off until the user asks for it, because every beat costs tokens. */
+/** Off until the user asks for it, because every heartbeat costs tokens. */
 export const DEFAULT_HEARTBEAT = { frequency: '3h', enabled: false } as const;
 
 export interface HeartbeatChange {
@@ -18,7 +18,7 @@ export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartb
   readonly updatedAt: Date | null;
 };
 
-/** What lets the beats come. It follows the settings, and may be told the same again. */
+/** What lets the heartbeats come. It follows the settings, and may be told the same again. */
 export interface HeartbeatScheduler {
   /** @throws UnavailableError when it cannot be reached; it may have heard all the same. */
   apply(heartbeat: SetHeartbeat): Promise<void>;
@@ -44,11 +44,11 @@ export async function setHeartbeat(
   userId: string,
   change: HeartbeatChange,
 ): Promise<Heartbeat> {
-  const { before, after } = await writeDown(tenant, userId, change);
+  const { before, after } = await writeSetting(tenant, userId, change);
   try {
     await scheduleHeartbeat(tenant, scheduler, userId);
   } catch (error) {
-    await takeBack(tenant, before, after);
+    await revertSetting(tenant, before, after);
     throw error;
   }
   return readHeartbeat(tenant, userId);
@@ -73,7 +73,7 @@ export async function scheduleHeartbeat(
   });
 }
 
-/** When beats are counted from, in Unix milliseconds: schedules know whole seconds. */
+/** When heartbeats are counted from, in Unix milliseconds: schedules know whole seconds. */
 export function anchorOf({ updatedAt }: { readonly updatedAt: Date }): number {
   return Math.floor(updatedAt.getTime() / 1_000) * 1_000;
 }
@@ -87,7 +87,7 @@ export function nextHeartbeat(heartbeat: Heartbeat, now = Date.now()): Date | nu
   return new Date(anchor + (Math.floor((now - anchor) / every) + 1) * every);
 }
 
-async function writeDown(tenant: TenantDatabase, userId: string, change: HeartbeatChange) {
+async function writeSetting(tenant: TenantDatabase, userId: string, change: HeartbeatChange) {
   const { Heartbeat } = tenant.models;
   return tenant.transaction(async (transaction) => {
     const made = { userId, ...DEFAULT_HEARTBEAT, scheduled: true, updatedAt: new Date() };
@@ -108,7 +108,7 @@ async function writeDown(tenant: TenantDatabase, userId: string, change: Heartbe
 }
 
 /** Unless it was changed again meanwhile. Whether the schedule has heard stays open. */
-async function takeBack(
+async function revertSetting(
   tenant: TenantDatabase,
   before: SetHeartbeat,
   after: SetHeartbeat,

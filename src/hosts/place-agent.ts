@@ -15,12 +15,12 @@ export async function placeAgent(transaction: Transaction): Promise<string> {
   await lockUntilEnd(transaction, 'hosts');
   const hosts = await hostLoads(transaction);
   const host = leastLoaded(hosts);
-  if (!host) throw new UnavailableError(whyNone(hosts));
+  if (!host) throw new UnavailableError(refusalOf(hosts));
   return host.id;
 }
 
 /** An agent on a host that nobody has heard of could wait for ever, so there is no default. */
-function whyNone(hosts: readonly HostLoad[]): string {
+function refusalOf(hosts: readonly HostLoad[]): string {
   return hosts.length === 0
     ? 'No agent can be created before the worker of a Docker host has come up'
     : 'No Docker host can take another agent now: each is full, silent or without its engine';

@@ -29,14 +29,14 @@ export class LiveLogs {
    * Follows an agent's log from after a cursor, or else from now on, until the container ends,
    * somebody stops the stream, or the reader goes.
    *
-   * @param hide what is blotted out of every line, such as the agent's tokens.
+   * @param redact what is blotted out of every line, such as the agent's tokens.
    * @throws TooManyRequestsError when too many streams are open.
    */
   follow(
     agentId: string,
     options: {
       readonly since: string | undefined;
-      readonly hide: readonly string[];
+      readonly redact: readonly string[];
       readonly signal: AbortSignal;
     },
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
@@ -71,7 +71,7 @@ export class LiveLogs {
     stopped: AbortSignal,
     options: {
       readonly since: string;
-      readonly hide: readonly string[];
+      readonly redact: readonly string[];
       readonly signal: AbortSignal;
     },
   ): AsyncGenerator<LogEvent> {
@@ -81,7 +81,7 @@ export class LiveLogs {
         follow: true,
         signal: AbortSignal.any([stopped, options.signal]),
       });
-      for await (const line of lines) yield { kind: 'line', line: redact(line, options.hide) };
+      for await (const line of lines) yield { kind: 'line', line: redacted(line, options.redact) };
       yield { kind: 'end', reason: stopped.aborted ? 'stopped' : 'container-ended' };
     } catch (error) {
       if (stopped.aborted) yield { kind: 'end', reason: 'stopped' };
@@ -101,10 +101,10 @@ export async function logHistory(
   options: {
     readonly limit: number;
     readonly cursor: string | undefined;
-    readonly hide: readonly string[];
+    readonly redact: readonly string[];
   },
 ): Promise<{ readonly lines: readonly LogLine[]; readonly cursor: string | undefined }> {
-  const { cursor, hide, limit } = options;
+  const { cursor, redact, limit } = options;
   const lines: LogLine[] = [];
   try {
     const all = containers.logs(
@@ -112,7 +112,7 @@ export async function logHistory(
       cursor === undefined ? { tail: limit } : { since: cursor },
     );
     for await (const line of all) {
-      lines.push(redact(line, hide));
+      lines.push(redacted(line, redact));
       if (lines.length >= limit) break;
     }
   } catch (error) {
@@ -122,7 +122,7 @@ export async function logHistory(
   return { lines, cursor: lines.at(-1)?.cursor ?? cursor };
 }
 
-function redact(line: LogLine, hide: readonly string[]): LogLine {
-  const text = hide.reduce((kept, secret) => kept.replaceAll(secret, '[redacted]'), line.line);
+function redacted(line: LogLine, redact: readonly string[]): LogLine {
+  const text = redact.reduce((kept, secret) => kept.replaceAll(secret, '[redacted]'), line.line);
   return text === line.line ? line : { ...line, line: text };
 }

@@ -5,7 +5,7 @@ import {
   MessageRefusedError,
   type NotificationChannel,
 } from './channel.js';
-import { shortened } from './message.js';
+import { truncated } from './message.js';
 import { postJson } from './post-json.js';
 
 /** Discord's own limit of one message. */
@@ -33,7 +33,7 @@ export function discordChannel(
   return {
     name: 'discord',
     async send(text) {
-      const content = shortened(asPlainText(text), MAX_CONTENT_LENGTH);
+      const content = truncated(asPlainText(text), MAX_CONTENT_LENGTH);
       const { status, headers, body } = await postJson(
         'discord',
         address.href,

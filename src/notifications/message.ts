@@ -14,9 +14,9 @@ export function messageOf(
   agent: Pick<AgentRow, 'id' | 'userId' | 'name' | 'host' | 'statusReason'>,
   missed: number,
 ): string {
-  const lines = [`Agent "${oneLine(agent.name)}" ${told(notification)}`];
+  const lines = [`Agent "${oneLine(agent.name)}" ${describe(notification)}`];
   if (agent.statusReason !== null) {
-    lines.push(`Reason: ${shortened(oneLine(agent.statusReason), MAX_REASON_LENGTH)}`);
+    lines.push(`Reason: ${truncated(oneLine(agent.statusReason), MAX_REASON_LENGTH)}`);
   }
   lines.push(`Agent ${agent.id} of user ${agent.userId} on host ${agent.host}`);
   if (missed === 1) lines.push('1 notification before this one could not be sent.');
@@ -25,12 +25,12 @@ export function messageOf(
 }
 
 /** At most `max` UTF-16 units, and no half of a character at the end. */
-export function shortened(text: string, max: number): string {
+export function truncated(text: string, max: number): string {
   if (text.length <= max) return text;
   return `${text.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
-function told(notification: Notification): string {
+function describe(notification: Notification): string {
   switch (notification.event) {
     case 'degraded':
       return 'is degraded: its gateway does not answer as it should.';

@@ -52,7 +52,7 @@ export class NotificationLog {
         await row.set({ status: 'repeated', settledAt: now }).save({ transaction });
         return { kind: 'settled', status: 'repeated' };
       }
-      const dueAt = await this.turnOf(row, found !== null, now, transaction);
+      const dueAt = await this.dueAtOf(row, found !== null, now, transaction);
       if (dueAt.getTime() - row.createdAt.getTime() > MAX_WAIT_MS) {
         await row.set({ status: 'dropped', settledAt: now }).save({ transaction });
         return { kind: 'settled', status: 'dropped' };
@@ -111,16 +111,16 @@ export class NotificationLog {
   }
 
   /** Now, if the channel has room; else a minute after the one that is as many places ahead. */
-  private async turnOf(
+  private async dueAtOf(
     row: NotificationRow,
-    hasTurn: boolean,
+    isQueued: boolean,
     now: Date,
     transaction: Transaction,
   ): Promise<Date> {
-    if (hasTurn && row.dueAt > now) return row.dueAt;
+    if (isQueued && row.dueAt > now) return row.dueAt;
     const { Notification: Row } = this.database.models;
     const others = { channel: row.channel, id: { [Op.ne]: row.id } };
-    if (hasTurn) {
+    if (isQueued) {
       // Its turn has come, or is long past: what counts is what was really tried since.
       const attemptedAt = { [Op.gt]: new Date(now.getTime() - MINUTE_MS) };
       const tried = await Row.count({ where: { ...others, attemptedAt }, transaction });

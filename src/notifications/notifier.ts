@@ -66,13 +66,13 @@ export class Notifier {
     try {
       await channel.send(messageOf(notification, agent, claim.missed));
     } catch (error) {
-      return this.notSent(notification.id, name, error);
+      return this.settleFailure(notification.id, name, error);
     }
     await this.log.settle(notification.id, name, 'sent');
     return { channel: name, outcome: 'sent' };
   }
 
-  private async notSent(
+  private async settleFailure(
     id: string,
     channel: NotificationChannelName,
     error: unknown,

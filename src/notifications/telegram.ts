@@ -5,7 +5,7 @@ import {
   MessageRefusedError,
   type NotificationChannel,
 } from './channel.js';
-import { shortened } from './message.js';
+import { truncated } from './message.js';
 import { postJson } from './post-json.js';
 
 /** Telegram's own limit of one message, in UTF-16 units. */
@@ -46,7 +46,7 @@ export function telegramChannel(
       const { status, body } = await postJson(
         'telegram',
         `${apiUrl}/bot${botToken}/sendMessage`,
-        { chat_id: chatId, text: shortened(text, MAX_TEXT_LENGTH) },
+        { chat_id: chatId, text: truncated(text, MAX_TEXT_LENGTH) },
         timeoutMs,
       );
       const read = answer.safeParse(body);

@@ -35,7 +35,7 @@ const run = (agentId: string, code: string) => runInContainer(docker, containerN
 async function replaced(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
   await containers.stop(spec.agentId, 1);
-  await containers.setAside(spec.agentId);
+  await containers.retainContainer(spec.agentId);
   await containers.copyVolume(next, containerName(spec.agentId));
   return running(next);
 }
@@ -125,7 +125,7 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   await run(spec.agentId, WRITE_LARGE);
   const sum = await run(spec.agentId, SUM_LARGE);
   await containers.stop(spec.agentId, 1);
-  await containers.setAside(spec.agentId);
+  await containers.retainContainer(spec.agentId);
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
 
   const cut = new AbortController();
@@ -154,8 +154,8 @@ it('goes back to the container and the volume from before, as often as it is ask
   const next = await replaced(spec);
   await run(spec.agentId, `require('fs').writeFileSync('${STATE_DIRECTORY}/mine', 'new')`);
 
-  await containers.takeBack(spec.agentId);
-  await containers.takeBack(spec.agentId);
+  await containers.restoreContainer(spec.agentId);
+  await containers.restoreContainer(spec.agentId);
   const { id } = await containers.ensureContainer(spec);
   expect(id).toBe(before?.id);
   await containers.start(spec.agentId);
@@ -173,10 +173,10 @@ it('goes back to the container and the volume from before, as often as it is ask
 it('sets a container aside once, however often it is asked', async () => {
   const spec = await running(await fixture.spec({ image }));
   const before = await containers.inspect(spec.agentId);
-  await containers.setAside(spec.agentId);
-  await containers.setAside(spec.agentId);
+  await containers.retainContainer(spec.agentId);
+  await containers.retainContainer(spec.agentId);
   expect(await containers.inspect(spec.agentId)).toBeUndefined();
-  await containers.takeBack(spec.agentId);
+  await containers.restoreContainer(spec.agentId);
   expect((await containers.inspect(spec.agentId))?.id).toBe(before?.id);
 });
 
@@ -208,8 +208,8 @@ it('leaves alone what is not its own under the names that it uses', async () => 
   await docker.createVolume({ Name: `${name}-next`, Labels });
   const next = { ...spec, volume: `${name}-next` };
   for (const refused of [
-    () => containers.setAside(spec.agentId),
-    () => containers.takeBack(spec.agentId),
+    () => containers.retainContainer(spec.agentId),
+    () => containers.restoreContainer(spec.agentId),
     () => containers.renewVolume(next),
     () => containers.copyVolume(next, name),
     () => containers.copyVolume({ ...spec, volume: `${name}-other` }, `${name}-next`),

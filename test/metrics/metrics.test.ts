@@ -21,9 +21,19 @@ afterAll(async () => {
 });
 
 test('Prometheus reads who was asked, how it ended and how long it took', async () => {
-  metrics.tried({ provider: 'openai', model: 'gpt-6-luna', outcome: 'ok', ms: 400 });
-  metrics.tried({ provider: 'openai', model: 'gpt-6-luna', outcome: 'timeout', ms: 30_000 });
-  metrics.tried({ provider: 'openai', model: 'what an agent made up', outcome: 'ok', ms: 1 });
+  metrics.recordAttempt({ provider: 'openai', model: 'gpt-6-luna', outcome: 'ok', ms: 400 });
+  metrics.recordAttempt({
+    provider: 'openai',
+    model: 'gpt-6-luna',
+    outcome: 'timeout',
+    ms: 30_000,
+  });
+  metrics.recordAttempt({
+    provider: 'openai',
+    model: 'what an agent made up',
+    outcome: 'ok',
+    ms: 1,
+  });
   const { status, text, headers } = await call(listening.url, 'GET', '/metrics');
   expect([status, headers.get('content-type')]).toEqual([
     200,

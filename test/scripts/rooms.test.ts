@@ -70,7 +70,7 @@ describe('of what breaks the rules', () => {
       'api/main.ts': '',
       'api/koa.ts': type('../worker/main.js'),
       'worker/main.ts': type('../api/main.js'),
-      'activities/beats.ts': type('../temporal/schedules.js'),
+      'activities/heartbeats.ts': type('../temporal/schedules.js'),
       'activities/records.ts': '',
       'temporal/schedules.ts': value('../workflows/watch.js'),
       'workflows/watch.ts':
@@ -90,7 +90,7 @@ describe('of what breaks the rules', () => {
 
   test('so is who reaches into a room that is not theirs, also for a type alone', () => {
     expect(found.filter((each) => each.startsWith('rooms-of-')).sort()).toEqual([
-      'rooms-of-activities: activities/beats.ts > temporal/schedules.ts',
+      'rooms-of-activities: activities/heartbeats.ts > temporal/schedules.ts',
       'rooms-of-api: api/koa.ts > worker/main.ts',
       'rooms-of-dev: dev/start.ts > worker/main.ts',
       'rooms-of-src: src/accounts.ts > api/main.ts',

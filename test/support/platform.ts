@@ -26,7 +26,7 @@ import { SecretBox } from '../../src/secrets/secret-box.js';
 import type { Meter } from '../../src/usage/meter.js';
 import { followDocker } from '../../worker/follow-docker.js';
 import { createWorkers } from '../../worker/platform-worker.js';
-import { keepReporting } from '../../worker/report-host.js';
+import { reportPeriodically } from '../../worker/report-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from './docker.js';
 import { call, type Answer, type CallOptions } from './http.js';
@@ -217,7 +217,7 @@ async function build(
   const reporting = new AbortController();
   cleanups.push(() => Promise.resolve(reporting.abort()));
   const { agentHost: id, agentHostCapacity: capacity, agentPortRange: ports } = config;
-  await keepReporting(
+  await reportPeriodically(
     { database: db, containers: test.containers, host: { id, capacity, ports }, log },
     reporting.signal,
   );

@@ -141,7 +141,7 @@ describe('the heartbeat of a user', () => {
   });
 });
 
-describe('a beat', () => {
+describe('a heartbeat', () => {
   const messages = async (agentId: string) => {
     const path = `/api/chat?agentId=${agentId}&conversation=heartbeat`;
     return (await platform.web(ada, 'GET', path)).body.messages;

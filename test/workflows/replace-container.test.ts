@@ -13,12 +13,12 @@ const WITH_VOLUME: readonly Kind[] = ['update', 'reset-memory', 'restore'];
 /** Without `bringUp`, of which only the first and the last step tell here. */
 const STEPS: Readonly<Record<Kind, readonly string[]>> = {
   configure: ['stopContainer', 'beginRelease'],
-  update: ['findImage', 'stopContainer', 'setAside', 'makeVolume', 'beginRelease'],
-  'reset-memory': ['stopContainer', 'setAside', 'makeVolume', 'beginRelease'],
-  restore: ['stopContainer', 'setAside', 'makeVolume', 'beginRelease'],
+  update: ['findImage', 'stopContainer', 'retainContainer', 'makeVolume', 'beginRelease'],
+  'reset-memory': ['stopContainer', 'retainContainer', 'makeVolume', 'beginRelease'],
+  restore: ['stopContainer', 'retainContainer', 'makeVolume', 'beginRelease'],
 };
 const KEEP = ['keepRelease', 'removeLeftovers'];
-const ROLL_BACK = ['rollBackRelease', 'stopContainer', 'takeBack'];
+const ROLL_BACK = ['rollBackRelease', 'stopContainer', 'restoreContainer'];
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 
 /** What fails once the agent was stopped: every step of one, and of the others their own. */
@@ -156,20 +156,20 @@ describe('a replacement', () => {
   test('goes on past a Docker daemon that is away for a while, forwards and back', async () => {
     const agent = lab
       .agent()
-      .on('setAside', stumble(3))
-      .on('takeBack', stumble(3))
+      .on('retainContainer', stumble(3))
+      .on('restoreContainer', stumble(3))
       .on('makeVolume', refuse());
     const supervisor = await lab.supervise(agent);
     await supervisor.request('update', 'op');
     expect(await agent.end('op')).toBe('failed');
-    expect(agent.steps).toContain('setAside#4');
-    expect(agent.steps).toContain('takeBack#4');
+    expect(agent.steps).toContain('retainContainer#4');
+    expect(agent.steps).toContain('restoreContainer#4');
     expect(agent.finished[0]?.error).toContain('rolled back');
   });
 
   test('whose rollback fails, too, tells both reasons', async () => {
     const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
-    agent.on('takeBack', refuse('ForeignContainerError'));
+    agent.on('restoreContainer', refuse('ForeignContainerError'));
     const supervisor = await lab.supervise(agent);
     await supervisor.request('update', 'op');
     expect(await agent.end('op')).toBe('failed');
@@ -207,7 +207,7 @@ describe('a deletion', () => {
   const MIDDLE = [
     ['configure', 'stopContainer'],
     ['update', 'findImage'],
-    ['update', 'setAside'],
+    ['update', 'retainContainer'],
     ['update', 'makeVolume'],
     ['update', 'awaitReady'],
     ['update', 'removeLeftovers'],
@@ -230,7 +230,7 @@ describe('a deletion', () => {
     await supervisor.ended();
   });
 
-  test.each(['takeBack', 'awaitReady'] as const)(
+  test.each(['restoreContainer', 'awaitReady'] as const)(
     'takes over from a rollback in %s',
     async (step) => {
       const agent = lab.agent().on('makeVolume', refuse()).on(step, untilCancelled);

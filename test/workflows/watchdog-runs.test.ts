@@ -133,7 +133,7 @@ describe('an agent that is not well', () => {
 
     expect(await agent.end('update')).toBe('succeeded');
     await agent.went('starting (operation)', 'running (healthy)');
-    expect(agent.containerSteps).not.toContain('takeBack');
+    expect(agent.containerSteps).not.toContain('restoreContainer');
   });
 
   test('stays so when an update of it is undone', async () => {
@@ -149,7 +149,7 @@ describe('an agent that is not well', () => {
     await supervisor.request('update', 'update');
 
     expect(await agent.end('update')).toBe('failed');
-    expect(agent.containerSteps).toContain('takeBack');
+    expect(agent.containerSteps).toContain('restoreContainer');
     await agent.went('starting (operation)', 'degraded (operation)');
   });
 

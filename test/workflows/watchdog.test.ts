@@ -85,7 +85,7 @@ describe('an agent that answers a check badly', () => {
     const agent = lab.agent();
     const supervisor = await watched(agent);
     agent.health = 'unhealthy';
-    agent.on('lookAtAgent', () => {
+    agent.on('observeAgent', () => {
       agent.health = 'healthy';
     });
     await lab.pass('3 minutes');
@@ -143,7 +143,7 @@ describe('an agent that answers a check badly', () => {
     await supervisor.inPhase('crash_loop');
     expect(agent.containerSteps).toEqual([...ATTEMPT, ...ATTEMPT]);
     // The second look, and three checks of each of two attempts.
-    expect(agent.steps.filter((step) => step === 'lookAtAgent')).toHaveLength(7);
+    expect(agent.steps.filter((step) => step === 'observeAgent')).toHaveLength(7);
     expect(agent.transitions.at(-1)?.reason).toBe('It is unhealthy');
     expect(agent.memory?.crashes).toHaveLength(2);
   });
@@ -206,7 +206,7 @@ describe('a container that ended', () => {
     const agent = lab.agent();
     const supervisor = await watched(agent);
     await supervisor.containerEnded();
-    await agent.reached('lookAtAgent');
+    await agent.reached('observeAgent');
     await agent.reached('watchHealth', 2);
     expect(agent.transitions).toEqual([]);
   });
@@ -233,7 +233,7 @@ describe('a container that ended', () => {
     gate.open();
 
     expect(await agent.end('restart')).toBe('succeeded');
-    await agent.reached('lookAtAgent');
+    await agent.reached('observeAgent');
     expect(agent.states).toEqual(['starting (operation)', 'running (healthy)']);
     expect(agent.containerSteps).toEqual(['stopContainer', ...BRING_UP]);
   });
@@ -330,13 +330,13 @@ describe('a Docker daemon that is back', () => {
     const before = (await now()) - 100_000;
     const supervisor = await watched(agent, { crashes: [before, before + 99_000] });
     agent.health = 'stopped';
-    agent.on('startAgain', () => {
+    agent.on('startExisting', () => {
       agent.health = 'healthy';
     });
     await supervisor.dockerReturned(before + 50_000);
 
     await goes(agent, 'starting (host_returned)', 'running (healthy)');
-    expect(agent.containerSteps).toEqual(['startAgain', 'awaitReady']);
+    expect(agent.containerSteps).toEqual(['startExisting', 'awaitReady']);
     expect(agent.memory?.crashes).toEqual([before]);
   });
 
@@ -346,7 +346,7 @@ describe('a Docker daemon that is back', () => {
     const supervisor = await watched(agent);
     await supervisor.dockerReturned();
     await goes(agent, 'starting (host_returned)', 'running (healthy)');
-    expect(agent.containerSteps).toEqual(['startAgain', ...BRING_UP]);
+    expect(agent.containerSteps).toEqual(['startExisting', ...BRING_UP]);
   });
 
   test('makes sure that an agent is stopped that is to be stopped', async () => {

@@ -121,7 +121,7 @@ class ChunkReader implements StreamReader {
   constructor(
     private readonly name: ProviderName,
     /** Whether the client asked for the chunk that tells what was used. */
-    private readonly tellUsage: boolean,
+    private readonly includeUsage: boolean,
   ) {}
 
   read({ data }: { readonly data: string }): readonly string[] {
@@ -140,7 +140,7 @@ class ChunkReader implements StreamReader {
     this.usage = toUsage(said ?? groq?.usage) ?? this.usage;
     // Some end with the connection instead of with [DONE].
     if (choices?.some(({ finish_reason: reason }) => reason)) this.ended = true;
-    return (choices?.length ?? 0) === 0 && said && !this.tellUsage ? [] : [data];
+    return (choices?.length ?? 0) === 0 && said && !this.includeUsage ? [] : [data];
   }
 }
 

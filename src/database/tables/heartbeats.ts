@@ -12,7 +12,7 @@ export const heartbeats = table(
     /** Whether Temporal's schedule is known to follow this row. */
     scheduled: boolean(),
     lastHeartbeatAt: nullable(timestamp()),
-    /** When the setting was made; beats come in whole intervals after it. */
+    /** When the setting was made; heartbeats come in whole intervals after it. */
     updatedAt: timestamp(),
   },
   [{ name: 'heartbeats_unscheduled', fields: ['updated_at'], where: { scheduled: false } }],

@@ -219,8 +219,8 @@ export function fakeActivities(
       createVolume: container('createVolume'),
       createContainer: container('createContainer'),
       startContainer: container('startContainer'),
-      async startAgain(agent) {
-        await agentOf(agent).step('startAgain', true);
+      async startExisting(agent) {
+        await agentOf(agent).step('startExisting', true);
         return agentOf(agent).containerIsThere;
       },
       awaitReady: container('awaitReady'),
@@ -229,8 +229,8 @@ export function fakeActivities(
       removeNetwork: container('removeNetwork'),
       removeVolume: container('removeVolume'),
       watchHealth: (agent, last) => agentOf(agent).watch(last),
-      async lookAtAgent(agent) {
-        await agentOf(agent).step('lookAtAgent');
+      async observeAgent(agent) {
+        await agentOf(agent).step('observeAgent');
         return agentOf(agent).look();
       },
       async watchDegraded(agent, last) {
@@ -241,9 +241,9 @@ export function fakeActivities(
         await agentOf(agent).step('findImage');
         return agentOf(agent).imageIsNew;
       },
-      setAside: container('setAside'),
+      retainContainer: container('retainContainer'),
       makeVolume: container('makeVolume'),
-      takeBack: container('takeBack'),
+      restoreContainer: container('restoreContainer'),
       removeLeftovers: container('removeLeftovers'),
       recordCrash: (agent) => agentOf(agent).step('recordCrash'),
       killGateway: container('killGateway'),

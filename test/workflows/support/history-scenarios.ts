@@ -17,7 +17,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     await finished(agent, 'provision', 'succeeded');
     await agent.reached('watchHealth');
     await supervisor.checkNow();
-    await agent.reached('lookAtAgent');
+    await agent.reached('observeAgent');
     for (const kind of ['stop', 'start', 'configure', 'restart', 'stop', 'configure'] as const) {
       const id = `${kind}-${agent.finished.length}`;
       await supervisor.request(kind, id);

@@ -27,7 +27,7 @@ export const look: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CA
 export const degradedWatch = look;
 export const crashReport = onContainer;
 export const notification = onContainer;
-export const beat: ActivityOptions = {
+export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',
   startToCloseTimeout: '5 seconds',
   retry: { maximumAttempts: 1 },

@@ -40,23 +40,23 @@ interface OpenCall {
   /** Among the calls of this answer. */
   readonly index: number;
   readonly input: unknown;
-  begun: boolean;
+  hasArguments: boolean;
 }
 
 /** Reads the events of one streamed message. Blocks come one after another. */
 export class AnthropicStream implements StreamReader {
   ended = false;
   over = false;
-  /** The fields that every chunk begins with, once the message has begun. */
+  /** The fields that every chunk begins with, once the message has hasArguments. */
   private head: JsonObject | undefined;
   private used: WireUsage | undefined;
   private stopReason: string | null | undefined;
   private calls = 0;
   private call: OpenCall | undefined;
-  private readonly tellUsage: boolean;
+  private readonly includeUsage: boolean;
 
   constructor({ stream_options: options }: ChatRequest) {
-    this.tellUsage = isObject(options) && options.include_usage === true;
+    this.includeUsage = isObject(options) && options.include_usage === true;
   }
 
   get usage(): TokenUsage | undefined {
@@ -72,11 +72,11 @@ export class AnthropicStream implements StreamReader {
       case 'content_block_start':
         return this.beginBlock(event);
       case 'content_block_delta':
-        return this.goOn(event);
+        return this.continueBlock(event);
       case 'content_block_stop':
         return this.endBlock();
       case 'message_delta':
-        return this.note(event);
+        return this.readMessageDelta(event);
       case 'message_stop':
         return this.end();
       case 'error':
@@ -102,16 +102,17 @@ export class AnthropicStream implements StreamReader {
     if (type !== 'tool_use') return [];
     if (!id || !name) throw errorInside(event);
     const index = this.calls++;
-    this.call = { index, input, begun: false };
+    this.call = { index, input, hasArguments: false };
     const call = { index, id, type: 'function', function: { name, arguments: '' } };
     return [this.chunk({ tool_calls: [call] })];
   }
 
-  private goOn(event: JsonObject): string[] {
+  private continueBlock(event: JsonObject): string[] {
     const { type, text, partial_json: json } = parsed(blockDelta, event).delta;
     if (type === 'text_delta' && text) return [this.chunk({ content: text })];
     // Without an open call these are the arguments of a tool that the provider runs itself.
-    if (type === 'input_json_delta' && json && this.call) return [this.argue(this.call, json)];
+    if (type === 'input_json_delta' && json && this.call)
+      return [this.appendArguments(this.call, json)];
     return [];
   }
 
@@ -119,15 +120,17 @@ export class AnthropicStream implements StreamReader {
     const { call } = this;
     this.call = undefined;
     // Nothing comes for a tool without arguments, and clients parse what has come.
-    return call && !call.begun ? [this.argue(call, JSON.stringify(call.input ?? {}))] : [];
+    return call && !call.hasArguments
+      ? [this.appendArguments(call, JSON.stringify(call.input ?? {}))]
+      : [];
   }
 
-  private argue(call: OpenCall, json: string): string {
-    call.begun = true;
+  private appendArguments(call: OpenCall, json: string): string {
+    call.hasArguments = true;
     return this.chunk({ tool_calls: [{ index: call.index, function: { arguments: json } }] });
   }
 
-  private note(event: JsonObject): string[] {
+  private readMessageDelta(event: JsonObject): string[] {
     const { delta, usage } = parsed(messageDelta, event);
     this.stopReason = delta.stop_reason ?? this.stopReason;
     // The numbers are totals; what is not told has not changed.
@@ -141,19 +144,19 @@ export class AnthropicStream implements StreamReader {
     const last = this.chunk({}, toFinishReason(this.stopReason));
     this.ended = true;
     this.over = true;
-    if (!this.tellUsage || !this.used) return [last];
+    if (!this.includeUsage || !this.used) return [last];
     const usage = toOpenAiUsage(this.used);
     return [last, JSON.stringify({ ...this.head, choices: [], usage })];
   }
 
-  /** @throws ProviderError when the message has not begun, or is over. */
+  /** @throws ProviderError when the message has not hasArguments, or is over. */
   private chunk(delta: JsonObject, finishReason: string | null = null): string {
     if (!this.head || this.ended) throw errorInside(undefined);
     return JSON.stringify({
       ...this.head,
       choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
       // OpenAI's API has the field in every chunk when it is asked for.
-      ...(this.tellUsage && { usage: null }),
+      ...(this.includeUsage && { usage: null }),
     });
   }
 }

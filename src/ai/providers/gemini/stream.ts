@@ -13,7 +13,7 @@ export class GeminiStream implements StreamReader {
 
   private readonly head: object;
   /** Whether the client asked for a last chunk that tells what was used. */
-  private readonly tellUsage: boolean;
+  private readonly includeUsage: boolean;
   private openAiUsage: object | undefined;
   private begun = false;
   private calls = 0;
@@ -25,12 +25,12 @@ export class GeminiStream implements StreamReader {
       created: Math.floor(Date.now() / 1000),
       model,
     };
-    this.tellUsage = isObject(options) && options.include_usage === true;
+    this.includeUsage = isObject(options) && options.include_usage === true;
   }
 
   read({ data }: WireEvent): readonly string[] {
     const { candidates, usageMetadata } = readGemini(data);
-    const toldBefore = this.ended && this.openAiUsage !== undefined;
+    const wasSent = this.ended && this.openAiUsage !== undefined;
     const used = readUsage(usageMetadata);
     if (used) {
       this.usage = used.usage;
@@ -38,7 +38,7 @@ export class GeminiStream implements StreamReader {
     }
     // After the end there comes nothing that a client could still take up.
     const chunks = this.ended ? [] : this.readCandidate(candidates?.[0]);
-    if (this.ended && this.tellUsage && this.openAiUsage && !toldBefore) {
+    if (this.ended && this.includeUsage && this.openAiUsage && !wasSent) {
       chunks.push(JSON.stringify({ ...this.head, choices: [], usage: this.openAiUsage }));
     }
     return chunks;
@@ -85,7 +85,7 @@ export class GeminiStream implements StreamReader {
           finish_reason: reason,
         },
       ],
-      ...(this.tellUsage && { usage: null }),
+      ...(this.includeUsage && { usage: null }),
     });
   }
 }

@@ -30,7 +30,7 @@ export interface AgentPage {
 }
 
 /** One heartbeat of all of a user's agents. */
-export class Beats {
+export class HeartbeatSender {
   constructor(
     private readonly database: Database,
     private readonly secrets: SecretBox,
@@ -50,7 +50,7 @@ export class Beats {
   }
 
   /** The user's agents that run. */
-  async running(userId: string, after: string): Promise<AgentPage> {
+  async runningAgents(userId: string, after: string): Promise<AgentPage> {
     const rows = await this.database.asUser(userId).transaction((transaction) =>
       this.database.models.Agent.findAll({
         attributes: ['id', 'host'],
@@ -70,7 +70,7 @@ export class Beats {
    *
    * @throws BadGatewayError when its gateway fails. It may have cost tokens: not to be repeated.
    */
-  async ask(agent: AgentRef, signal: AbortSignal): Promise<'answered' | 'skipped'> {
+  async send(agent: AgentRef, signal: AbortSignal): Promise<'answered' | 'skipped'> {
     const tenant = this.database.asUser(agent.userId);
     const row = await findAgent(tenant, agent.agentId);
     const runsHere = row?.desired === 'running' && row.status === 'active';

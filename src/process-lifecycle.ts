@@ -11,12 +11,12 @@ export function onShutdown(): Promise<void> {
 }
 
 /** Tells the launcher, if there is one, that this process serves. */
-export function tellReady(): void {
+export function reportReady(): void {
   process.send?.({ ready: true });
 }
 
 /** Tells launcher and log, in one sentence, why this process cannot serve. */
-export function tellProblem(error: unknown): void {
+export function reportFailure(error: unknown): void {
   const problem = error instanceof Error ? error.message : String(error);
   console.error(error);
   process.send?.({ problem });

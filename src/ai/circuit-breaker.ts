@@ -29,18 +29,18 @@ const OF_REQUEST: ReadonlySet<ProviderFailure> = new Set(['too_long', 'refused',
  * Remembers who keeps failing. Such a one is skipped for a while; then one call at a time tries it,
  * until it answers. In this process alone: another finds out for itself.
  */
-export class Circuit {
+export class CircuitBreaker {
   readonly #states = new Map<string, State>();
 
   constructor(private readonly now: () => number = Date.now) {}
 
   /** Whether to ask somebody else first. Who asks all the same is the one who tries. */
-  skips(target: Target): boolean {
+  isOpen(target: Target): boolean {
     return keysOf(target).some((key) => (this.#states.get(key)?.skipUntil ?? 0) > this.now());
   }
 
   /** Says that a call is on its way: while it is, others still skip one that was failing. */
-  trying(target: Target): void {
+  probing(target: Target): void {
     for (const key of keysOf(target)) {
       const state = this.#states.get(key);
       if (state === undefined || state.skipUntil === 0) continue;

@@ -5,24 +5,24 @@ import {
   proxyActivities,
   proxyLocalActivities,
 } from '@temporalio/workflow';
-import type { BeatActivities, BeatRecordActivities } from '../activities/beats.js';
+import type { HeartbeatActivities, HeartbeatRecordActivities } from '../activities/heartbeats.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import { failureReason } from './failure-reason.js';
-import { beatsTaskQueue } from './ids.js';
+import { heartbeatsTaskQueue } from './ids.js';
 import * as retries from './retries.js';
 
 /** Agents of one user that are asked at a time. */
 const AT_ONCE = 5;
 
-export interface BeatAgentsInput {
+export interface SendHeartbeatsInput {
   readonly userId: string;
-  /** Where a new run of the same beat goes on, and what it has counted. */
+  /** Where a new run of the same heartbeat goes on, and what it has counted. */
   readonly after?: string;
-  readonly counted?: BeatCount;
+  readonly counted?: HeartbeatCount;
 }
 
-/** How a beat went, in numbers of agents. `skipped` are those that had stopped meanwhile. */
-export interface BeatCount {
+/** How a heartbeat went, in numbers of agents. `skipped` are those that had stopped meanwhile. */
+export interface HeartbeatCount {
   readonly answered: number;
   readonly skipped: number;
   readonly failed: number;
@@ -32,12 +32,12 @@ export interface BeatCount {
  * One heartbeat: asks each running agent of the user, a page of them in each run so that no history
  * grows long. An agent that does not answer is not asked twice, and keeps no other from being asked.
  */
-export async function beatAgents(input: BeatAgentsInput): Promise<BeatCount> {
+export async function sendHeartbeats(input: SendHeartbeatsInput): Promise<HeartbeatCount> {
   const { userId, after } = input;
-  const record = proxyLocalActivities<BeatRecordActivities>(retries.records);
+  const record = proxyLocalActivities<HeartbeatRecordActivities>(retries.records);
   const count = { ...(input.counted ?? { answered: 0, skipped: 0, failed: 0 }) };
   // The schedule may be older than the setting.
-  if (after === undefined && !(await record.beginBeat(userId))) return count;
+  if (after === undefined && !(await record.beginHeartbeat(userId))) return count;
   const { agents, next } = await record.runningAgents(userId, after ?? '');
   const waiting = [...agents];
   const askInTurn = async () => {
@@ -45,14 +45,17 @@ export async function beatAgents(input: BeatAgentsInput): Promise<BeatCount> {
   };
   await Promise.all(Array.from({ length: AT_ONCE }, askInTurn));
   if (next === undefined) return count;
-  return continueAsNew<typeof beatAgents>({ userId, after: next, counted: count });
+  return continueAsNew<typeof sendHeartbeats>({ userId, after: next, counted: count });
 }
 
-async function ask(agent: AgentRef): Promise<keyof BeatCount> {
-  const taskQueue = beatsTaskQueue(agent.host);
-  const { beatAgent } = proxyActivities<BeatActivities>({ ...retries.beat, taskQueue });
+async function ask(agent: AgentRef): Promise<keyof HeartbeatCount> {
+  const taskQueue = heartbeatsTaskQueue(agent.host);
+  const { sendHeartbeat } = proxyActivities<HeartbeatActivities>({
+    ...retries.heartbeat,
+    taskQueue,
+  });
   try {
-    return await beatAgent.executeWithOptions({ summary: `Agent ${agent.agentId}` }, [agent]);
+    return await sendHeartbeat.executeWithOptions({ summary: `Agent ${agent.agentId}` }, [agent]);
   } catch (error) {
     if (isCancellation(error)) throw error;
     log.warn('agent did not answer its heartbeat', {

@@ -2,21 +2,24 @@ import { randomUUID } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/common';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
-import type { BeatActivities, BeatRecordActivities } from '../../../activities/beats.js';
+import type {
+  HeartbeatActivities,
+  HeartbeatRecordActivities,
+} from '../../../activities/heartbeats.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
-import { beatAgentsId, beatsTaskQueue } from '../../../workflows/ids.js';
-import type { BeatCount, beatAgents } from '../../../workflows/beat-agents.js';
+import { sendHeartbeatsId, heartbeatsTaskQueue } from '../../../workflows/ids.js';
+import type { HeartbeatCount, sendHeartbeats } from '../../../workflows/send-heartbeats.js';
 
 /** The one host with a worker. */
 export const HOST = 'lab';
 
 /** Of its own, beside the one of a `WorkflowLab` on the same server. */
-const TASK_QUEUE = 'beat-lab';
+const TASK_QUEUE = 'heartbeat-lab';
 
 const USER = 'user';
 
-/** The agents of one user, without hosts and a database, and workers for what beats on them. */
-export class BeatLab {
+/** The agents of one user, without hosts and a database, and workers for what sends them heartbeats. */
+export class HeartbeatLab {
   /** Ids of the agents that were asked, in that order. */
   readonly asked: string[] = [];
   /** The most that were ever asked at the same time. */
@@ -35,14 +38,14 @@ export class BeatLab {
   static async open(
     environment: TestWorkflowEnvironment,
     workflowBundle: WorkflowBundleWithSourceMap,
-  ): Promise<BeatLab> {
-    const lab = new BeatLab(environment);
+  ): Promise<HeartbeatLab> {
+    const lab = new HeartbeatLab(environment);
     const { nativeConnection: connection, namespace = 'default' } = environment;
-    const records: BeatRecordActivities = {
-      beginBeat: () => Promise.resolve(lab.wanted),
+    const records: HeartbeatRecordActivities = {
+      beginHeartbeat: () => Promise.resolve(lab.wanted),
       runningAgents: (_user, after) => Promise.resolve(lab.#page(after)),
     };
-    const beats: BeatActivities = { beatAgent: (agent) => lab.#ask(agent) };
+    const heartbeats: HeartbeatActivities = { sendHeartbeat: (agent) => lab.#ask(agent) };
     lab.#workers = await Promise.all([
       Worker.create({
         connection,
@@ -52,7 +55,12 @@ export class BeatLab {
         activities: records,
         maxCachedWorkflows: 0,
       }),
-      Worker.create({ connection, namespace, taskQueue: beatsTaskQueue(HOST), activities: beats }),
+      Worker.create({
+        connection,
+        namespace,
+        taskQueue: heartbeatsTaskQueue(HOST),
+        activities: heartbeats,
+      }),
     ]);
     lab.#running = Promise.all(lab.#workers.map((worker) => worker.run()));
     lab.#running.catch(() => undefined); // thrown where it is awaited
@@ -68,17 +76,20 @@ export class BeatLab {
     }));
   }
 
-  /** One beat, and the id by which its runs are found. */
-  async beat(workflowId = `${beatAgentsId(USER)}-${randomUUID()}`): Promise<{
-    readonly count: BeatCount;
+  /** One heartbeat, and the id by which its runs are found. */
+  async send(workflowId = `${sendHeartbeatsId(USER)}-${randomUUID()}`): Promise<{
+    readonly count: HeartbeatCount;
     readonly workflowId: string;
     readonly firstRunId: string;
   }> {
-    const handle = await this.environment.client.workflow.start<typeof beatAgents>('beatAgents', {
-      workflowId,
-      taskQueue: TASK_QUEUE,
-      args: [{ userId: USER }],
-    });
+    const handle = await this.environment.client.workflow.start<typeof sendHeartbeats>(
+      'sendHeartbeats',
+      {
+        workflowId,
+        taskQueue: TASK_QUEUE,
+        args: [{ userId: USER }],
+      },
+    );
     const count = await handle.result();
     return { count, workflowId, firstRunId: handle.firstExecutionRunId };
   }
