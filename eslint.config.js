@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/', '.data/', 'agent-runtime/'] },
+  { ignores: ['dist/', 'dist-dev/', 'node_modules/', '.data/', 'agent-runtime/'] },
   {
     files: ['**/*.ts'],
     extends: [...tseslint.configs.recommendedTypeChecked],

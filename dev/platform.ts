@@ -10,7 +10,7 @@ import { describeFailure, DiskFailure, StartFailure } from './failure.js';
 import { keepRunning, keepTrying } from './keep-running.js';
 import { chooseEnginePorts, type EnginePorts } from './kept-ports.js';
 import { say, step } from './report.js';
-import { projectRoot } from './root.js';
+import { builtProgram } from './root.js';
 import { lastWords, run } from './processes/run.js';
 import type { Secrets } from './secrets.js';
 import { startService } from './services.js';
@@ -52,7 +52,7 @@ export class Platform {
 
   /** Brings the schema up to date. */
   async migrate(): Promise<void> {
-    const script = path.join(projectRoot, 'dist', 'scripts', 'migrate.js');
+    const script = builtProgram('scripts', 'migrate.js');
     try {
       const said = await run(process.execPath, ['--enable-source-maps', script], {
         env: this.env,

@@ -2,8 +2,13 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The folder of package.json, whether this runs from the sources or from `dist/`. */
+/** The folder of package.json, whether this runs from the sources or from a build. */
 export const projectRoot = findRoot(path.dirname(fileURLToPath(import.meta.url)));
+
+/** A program of the build that developers run. */
+export function builtProgram(...parts: readonly string[]): string {
+  return path.join(projectRoot, 'dist-dev', ...parts);
+}
 
 function findRoot(folder: string): string {
   if (existsSync(path.join(folder, 'package.json'))) return folder;

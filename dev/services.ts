@@ -1,9 +1,8 @@
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lastLines, startProcess } from './processes/process.js';
 import { StartFailure } from './failure.js';
 import type { Running } from './keep-running.js';
-import { projectRoot } from './root.js';
+import { builtProgram, projectRoot } from './root.js';
 
 const READY_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 30_000;
@@ -15,7 +14,7 @@ export interface ServiceOptions {
 }
 
 /**
- * Runs `dist/<name>/main.js` as a child. It sends `{ready: true}` when it serves, or
+ * Runs the built `<name>/main.js` as a child. It sends `{ready: true}` when it serves, or
  * `{problem: 'a sentence'}` when it cannot, and ends itself when its channel to us closes.
  */
 export async function startService({ name, env, runDir }: ServiceOptions): Promise<Running> {
@@ -24,7 +23,7 @@ export async function startService({ name, env, runDir }: ServiceOptions): Promi
   const service = await startProcess({
     name,
     command: process.execPath,
-    args: ['--enable-source-maps', path.join(projectRoot, 'dist', name, 'main.js')],
+    args: ['--enable-source-maps', builtProgram(name, 'main.js')],
     env,
     cwd: projectRoot,
     runDir,

@@ -16,7 +16,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 export const root = fileURLToPath(new URL('..', import.meta.url));
 const modules = path.join(root, 'node_modules');
 
-/** Prepares the clone, then runs `dist/scripts/<name>.js` in this process. */
+/** Prepares the clone, then runs `scripts/<name>.ts` in this process. */
 export async function run(name) {
   try {
     checkNode();
@@ -27,7 +27,7 @@ export async function run(name) {
     process.exit(1);
   }
   process.setSourceMapsEnabled(true);
-  await import(pathToFileURL(path.join(root, 'dist', 'scripts', `${name}.js`)).href);
+  await import(pathToFileURL(path.join(root, 'dist-dev', 'scripts', `${name}.js`)).href);
 }
 
 export function sentence(error) {
@@ -113,7 +113,7 @@ function linkPostgresLibraries() {
 
 /** In a process of its own, which says itself why it failed. */
 function build() {
-  const child = spawnSync(process.execPath, [path.join(root, 'scripts', 'build.mjs')], {
+  const child = spawnSync(process.execPath, [path.join(root, 'scripts', 'build.mjs'), '--dev'], {
     cwd: root,
     stdio: 'inherit',
   });

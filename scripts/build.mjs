@@ -1,4 +1,8 @@
-// Makes dist/: every TypeScript file transpiled one to one, and the workflows as one bundle.
+// Transpiles every TypeScript file one to one, and makes one bundle of the workflows:
+//
+//     node scripts/build.mjs         dist/      what production runs, and nothing else
+//     node scripts/build.mjs --dev   dist-dev/  that, and what developers run: `npm start`, benchmarks ...
+//
 // Does nothing when no source has changed. Types are checked by `npm test`, not here.
 import { createHash } from 'node:crypto';
 import {
@@ -13,15 +17,19 @@ import {
 import path from 'node:path';
 import { requireRoom, root, sentence } from './bootstrap.mjs';
 
-const dist = path.join(root, 'dist');
-// Benchmarks run the tests' small agent image, and histories are recorded with their fakes.
-const rooms = [
+const isDev = process.argv.includes('--dev');
+const dist = path.join(root, isDev ? 'dist-dev' : 'dist');
+const PRODUCT = [
   'src',
   'api',
   'workflows',
   'activities',
   'temporal',
   'worker',
+  'scripts/migrate.ts',
+];
+// Benchmarks run the tests' small agent image, and histories are recorded with their fakes.
+const DEV = [
   'dev',
   'scripts',
   'bench',
@@ -31,10 +39,11 @@ const rooms = [
   'test/workflows/support',
   'test/workflows/recipe',
 ];
+const sources = isDev ? [...PRODUCT, ...DEV] : PRODUCT;
 const bundled = ['src', 'workflows', 'activities'];
 
 try {
-  await ifChanged('sources', rooms, transpile);
+  await ifChanged('sources', sources, transpile);
   await ifChanged('workflow-bundle', bundled, bundleWorkflows);
 } catch (error) {
   console.error(sentence(error));
@@ -43,7 +52,7 @@ try {
 
 /** Runs `make` unless the sources' content is what it was after the last time it succeeded. */
 async function ifChanged(name, folders, make) {
-  const files = folders.flatMap(sourcesIn).sort();
+  const files = [...new Set(folders.flatMap(sourcesIn))].sort();
   const hash = createHash('sha256').update(readFileSync(path.join(root, 'package-lock.json')));
   for (const file of [...files, 'scripts/build.mjs']) {
     hash.update(`\0${file}\0`).update(readFileSync(path.join(root, file)));

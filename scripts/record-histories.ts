@@ -1,7 +1,7 @@
 // Records what test/workflows/replay.test.ts replays: the workflows' histories, from a Temporal
 // dev server and on agents that are fakes. To be run for each released change of a workflow:
 //
-//     npm run build && node dist/scripts/record-histories.js
+//     npm run record:histories
 //
 // The files are named by the day. Those that are there already are never written over.
 import { mkdir, writeFile } from 'node:fs/promises';

@@ -5,7 +5,7 @@ import { endLeftovers, readRecord } from '../../dev/processes/process.js';
 import { StartFailure } from '../../dev/failure.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
-import { projectRoot } from '../../dev/root.js';
+import { builtProgram, projectRoot } from '../../dev/root.js';
 import { loadSecrets } from '../../dev/secrets.js';
 import { databaseUrl } from '../../src/database/roles.js';
 import { usageOf, type Usage } from './process-tree.js';
@@ -26,7 +26,7 @@ export class BenchPlatform {
     const [web, backend, agents] = [await freePort(), await freePort(), await freePort()];
     const launcher = spawn(
       process.execPath,
-      ['--enable-source-maps', path.join(projectRoot, 'dist', 'scripts', 'start.js')],
+      ['--enable-source-maps', builtProgram('scripts', 'start.js')],
       {
         cwd: projectRoot,
         env: {

@@ -1,8 +1,7 @@
-import path from 'node:path';
 import { lastLines, startProcess } from '../processes/process.js';
 import { DiskFailure } from '../failure.js';
 import { say } from '../report.js';
-import { projectRoot } from '../root.js';
+import { builtProgram, projectRoot } from '../root.js';
 
 interface Told {
   readonly line?: string;
@@ -29,10 +28,7 @@ export async function obtainAgentImage(
   const work = await startProcess({
     name: 'agent-image',
     command: process.execPath,
-    args: [
-      '--enable-source-maps',
-      path.join(projectRoot, 'dist', 'dev', 'agent-image', 'ensure-image.js'),
-    ],
+    args: ['--enable-source-maps', builtProgram('dev', 'agent-image', 'ensure-image.js')],
     env,
     cwd: projectRoot,
     runDir,

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { requireRoom } from '../disk.js';
 import { StartFailure } from '../failure.js';
 import { say, step } from '../report.js';
-import { projectRoot } from '../root.js';
+import { builtProgram } from '../root.js';
 import { run } from '../processes/run.js';
 import { findProgram, isExecutable, programFromVariable } from '../processes/find-program.js';
 import { installWithPip, pipProgramPath, type PipProgram } from '../pip.js';
@@ -67,7 +67,7 @@ async function find(
 async function downloadWithSdk(server: string, folder: string): Promise<string | undefined> {
   if (!(await isHostKnown(DOWNLOAD_HOST))) return undefined;
   await mkdir(folder, { recursive: true });
-  const script = path.join(projectRoot, 'dist', 'dev', 'temporal', 'temporal-download.js');
+  const script = builtProgram('dev', 'temporal', 'temporal-download.js');
   try {
     await run(process.execPath, [script, server, folder], { timeout: DOWNLOAD_TIMEOUT_MS });
   } catch (error) {

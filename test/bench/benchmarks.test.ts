@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../dev/processes/find-program.js';
-import { projectRoot } from '../../dev/root.js';
+import { builtProgram, projectRoot } from '../../dev/root.js';
 
 /** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
 function bench(name: string, args: readonly string[]): Promise<string> {
-  return run([path.join('dist', 'bench', `${name}.js`), ...args]);
+  return run([builtProgram('bench', `${name}.js`), ...args]);
 }
 
 function run(args: readonly string[]): Promise<string> {
@@ -42,7 +42,7 @@ const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
 const hasOwnEngine =
   isRoot && (await Promise.all(['dockerd', 'ip', 'unshare'].map(findProgram))).every(Boolean);
 
-beforeAll(() => run([path.join('scripts', 'build.mjs')]));
+beforeAll(() => run([path.join('scripts', 'build.mjs'), '--dev']));
 
 describe('each benchmark runs by itself and prints its ratio beside the aim', () => {
   test('provision', async () => {

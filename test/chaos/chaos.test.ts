@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { findProgram } from '../../dev/processes/find-program.js';
-import { projectRoot } from '../../dev/root.js';
+import { builtProgram, projectRoot } from '../../dev/root.js';
 
 /** It runs in a network of its own, on an engine of its own that is killed. */
 const possible =
@@ -16,8 +16,8 @@ const ROUNDS = ['--seed=65199', '--rounds=7'];
 test.runIf(possible)(
   'agents are as desired, and nothing is left or lost, whatever is killed during an operation',
   async () => {
-    await run([path.join('scripts', 'build.mjs')]);
-    const output = await run([path.join('dist', 'test', 'chaos', 'chaos-agents.js'), ...ROUNDS]);
+    await run([path.join('scripts', 'build.mjs'), '--dev']);
+    const output = await run([builtProgram('test', 'chaos', 'chaos-agents.js'), ...ROUNDS]);
     expect(output).toContain(
       '7 rounds; kills: worker 1, api 1, temporal 1, postgres 1, dockerd 1, container 1, gateway 1; nothing to kill 0; wrong 0, left over 0',
     );

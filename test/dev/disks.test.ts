@@ -7,7 +7,7 @@ import { onReadOnlyDisk, onSmallDisk, type OnDisk } from './disks.js';
 import { Place, type Launcher } from './launcher.js';
 
 /** What a fresh clone does not have, or a start does not read. */
-const NOT_CLONED = ['.data', '.git', 'dist', 'node_modules'];
+const NOT_CLONED = ['.data', '.git', 'dist', 'dist-dev', 'node_modules'];
 
 /** What is being done, and how long it took. */
 const PROGRESS = / \.\.\.$| in \d+\.\d s\.?$/;
@@ -109,7 +109,7 @@ describe('with the clone itself', () => {
   const installed = () =>
     symlink(path.join(projectRoot, 'node_modules'), path.join(folder, 'node_modules'));
   const built = () =>
-    cp(path.join(projectRoot, 'dist'), path.join(folder, 'dist'), { recursive: true });
+    cp(path.join(projectRoot, 'dist-dev'), path.join(folder, 'dist-dev'), { recursive: true });
 
   const unwritable = () =>
     `${folder}/ cannot be written: make it writable for this user, or clone elsewhere.`;

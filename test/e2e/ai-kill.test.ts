@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createUsageActivities } from '../../activities/usage.js';
 import { Random } from '../support/random.js';
 import { freePort } from '../../dev/ports.js';
-import { projectRoot } from '../../dev/root.js';
+import { builtProgram } from '../../dev/root.js';
 import { createApiKey } from '../../src/accounts/api-keys.js';
 import { grantPlan } from '../../src/accounts/subscriptions.js';
 import { call, send } from '../support/http.js';
@@ -73,7 +73,7 @@ afterAll(async () => {
 
 /** Starts the API of the product, and returns when it serves. */
 async function start(): Promise<void> {
-  const program = path.join(projectRoot, 'dist', 'api', 'main.js');
+  const program = builtProgram('api', 'main.js');
   api = fork(program, { env, execArgv: [], stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   // Its last lines, to be shown when the test fails.
   const keep = (chunk: Buffer) => (output = (output + String(chunk)).slice(-20_000));

@@ -11,7 +11,7 @@ import { answers } from '../../dev/docker/find-docker.js';
 import { findProgram } from '../../dev/processes/find-program.js';
 import { lastLines, startProcess, type EngineProcess } from '../../dev/processes/process.js';
 import { poll } from '../../dev/poll.js';
-import { projectRoot } from '../../dev/root.js';
+import { builtProgram } from '../../dev/root.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 
 const run = promisify(execFile);
@@ -79,7 +79,7 @@ export class DockerHost {
   /** @param env over what leads to the database, to Temporal and to the engine. */
   async startWorker(env: NodeJS.ProcessEnv = this.#workerEnv): Promise<void> {
     this.#workerEnv = env;
-    const main = path.join(projectRoot, 'dist', 'worker', 'main.js');
+    const main = builtProgram('worker', 'main.js');
     const args = ['--enable-source-maps', main];
     this.#worker = await this.#startInside('worker', process.execPath, args, {
       ...process.env,

@@ -1,11 +1,11 @@
 // Makes calls for as long as it lives, and says of each when it is recorded, in a file: a pipe may be
-// full. As the product runs it: from dist.
+// full. As the product runs it: from its build.
 import { randomUUID } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import process from 'node:process';
 import { pino } from 'pino';
-import { Database } from '../../dist/src/database/database.js';
-import { Meter } from '../../dist/src/usage/meter.js';
+import { Database } from '../../dist-dev/src/database/database.js';
+import { Meter } from '../../dist-dev/src/usage/meter.js';
 
 const [, , url, folder] = process.argv;
 const meter = new Meter({

@@ -1,0 +1,25 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { projectRoot } from '../../dev/root.js';
+
+const run = promisify(execFile);
+const dist = path.join(projectRoot, 'dist');
+
+test('npm run build makes what production runs, and nothing of tests, benchmarks or dev', async () => {
+  await run(process.execPath, [path.join('scripts', 'build.mjs')], { cwd: projectRoot });
+  const made = readdirSync(dist, { recursive: true, encoding: 'utf8' })
+    .map((file) => file.split(path.sep).join('/'))
+    .filter((file) => file.endsWith('.js'));
+  const rooms = new Set(made.map((file) => (file.includes('/') ? file.split('/')[0] : '')));
+  expect([...rooms].sort()).toEqual(
+    ['', 'activities', 'api', 'scripts', 'src', 'temporal', 'worker', 'workflows'].sort(),
+  );
+  expect(made.filter((file) => !file.includes('/'))).toEqual(['workflow-bundle.js']);
+  expect(made.filter((file) => file.startsWith('scripts/'))).toEqual(['scripts/migrate.js']);
+  for (const program of ['api/main.js', 'worker/main.js']) {
+    expect(existsSync(path.join(dist, program))).toBe(true);
+  }
+}, 60_000);
