@@ -3,9 +3,11 @@ import type { Logger } from 'pino';
 import type { Authenticate, Caller, Given } from '../auth/authentication.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint } from './endpoint.js';
+import { formatOf, type BodyFormat } from './body-format.js';
+import { byName, type NamedValues } from './named-values.js';
 import { presenter, type Presenter } from './presenter.js';
 import type { RateLimit } from './rate-limit.js';
-import { refuseUnstorable } from './read-body.js';
+import { refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';
 
 /** An endpoint with everything prepared that does not depend on the request. */
@@ -17,8 +19,8 @@ export interface Plan {
   /** @param search what follows the `?`. */
   readQuery(search: string): unknown;
   readHeaders(headers: IncomingHttpHeaders): unknown;
-  /** @param body undefined when the request had none. */
-  readBody(body: unknown): unknown;
+  /** Undefined when it takes no body. */
+  readonly bodyFormat: BodyFormat | undefined;
 }
 
 const nothing = () => undefined;
@@ -36,9 +38,6 @@ export function planOf(
   const checkParams = params && validator(params, 'path');
   const checkQuery = query && validator(query, 'query');
   const checkHeaders = headers && validator(headers, 'headers');
-  const checkBody = body && validator(body, 'body');
-  // So that a missing body is told as the field that is missing, where one is.
-  const noBody = body?.safeParse(undefined).success ? undefined : {};
 
   return {
     endpoint,
@@ -47,7 +46,7 @@ export function planOf(
     readParams: checkParams ? (params) => checkParams(storable(params)) : nothing,
     readQuery: checkQuery ? (search) => checkQuery(parseQuery(search)) : nothing,
     readHeaders: checkHeaders ?? nothing,
-    readBody: checkBody ? (read) => checkBody(read === undefined ? noBody : read) : nothing,
+    bodyFormat: body && formatOf(body),
   };
 }
 
@@ -56,19 +55,9 @@ function storable(params: Readonly<Record<string, string>>): Readonly<Record<str
   return params;
 }
 
-/** A name that comes more than once becomes a list, which a schema for one value refuses. */
-function parseQuery(search: string): Record<string, string | string[]> {
-  const query: Record<string, string | string[]> = {};
-  if (search === '') return query;
-  const values = new URLSearchParams(search);
-  for (const name of new Set(values.keys())) {
-    const all = values.getAll(name);
-    // Not assigned, because a query may well be named __proto__.
-    Object.defineProperty(query, name, {
-      value: all.length === 1 ? all[0] : all,
-      enumerable: true,
-    });
-  }
+function parseQuery(search: string): NamedValues {
+  if (search === '') return {};
+  const query = byName(new URLSearchParams(search));
   refuseUnstorable(query, 'query');
   return query;
 }

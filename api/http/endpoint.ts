@@ -2,12 +2,14 @@ import type { z } from 'zod';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
-import type { Reply, StreamReply } from './reply.js';
+import type { FileReply, HtmlReply, RedirectReply, Reply, StreamReply } from './reply.js';
+import type { BodyFormat, BodyOf } from './body-format.js';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** What one status answers with: JSON of a schema, a stream, either of the two, or no body. */
-export type ResponseBody = z.ZodType | 'stream' | 'empty' | readonly [z.ZodType, 'stream'];
+/** What one status answers with: JSON of a schema, or what its word says. */
+export type ResponseBody =
+  z.ZodType | 'stream' | 'file' | 'html' | 'redirect' | 'empty' | readonly [z.ZodType, 'stream'];
 
 export type Responses = Readonly<Record<number, ResponseBody>>;
 
@@ -18,13 +20,21 @@ type Immutable<T> = T extends readonly (infer Element)[]
     ? { readonly [Key in keyof T]: Immutable<T[Key]> }
     : T;
 
+interface ReplyByWord<Status extends number> {
+  stream: StreamReply<Status>;
+  file: FileReply<Status>;
+  html: HtmlReply<Status>;
+  redirect: RedirectReply<Status>;
+  empty: Reply<Status, undefined>;
+}
+
 type ReplyWith<Status extends number, Body> = Body extends z.ZodType
   ? Reply<Status, Immutable<z.input<Body>>>
-  : Body extends 'stream'
-    ? StreamReply<Status>
+  : Body extends keyof ReplyByWord<Status>
+    ? ReplyByWord<Status>[Body]
     : Body extends readonly [infer Json, 'stream']
       ? ReplyWith<Status, Json> | StreamReply<Status>
-      : Reply<Status, undefined>;
+      : never;
 
 /** Everything a handler may return, given the statuses that its endpoint declares. */
 export type ReplyTo<R extends Responses> = {
@@ -79,7 +89,8 @@ interface Declaration {
   readonly query?: z.ZodType;
   /** Lower-case names; not strict, because every request carries other headers too. */
   readonly headers?: z.ZodType;
-  readonly body?: z.ZodType;
+  /** A schema takes JSON. */
+  readonly body?: z.ZodType | BodyFormat;
   readonly responses: Responses;
   /** Statuses that the handler may fail with, beside those that follow from the declaration. */
   readonly errors?: readonly number[];
@@ -101,7 +112,7 @@ export interface TypedEndpoint<
   P extends z.ZodType,
   Q extends z.ZodType,
   H extends z.ZodType,
-  B extends z.ZodType,
+  B extends z.ZodType | BodyFormat,
 > extends Declaration {
   readonly auth: Authentication<C>;
   readonly params?: P;
@@ -110,7 +121,7 @@ export interface TypedEndpoint<
   readonly body?: B;
   readonly responses: R;
   handler(
-    request: EndpointRequest<C, z.output<P>, z.output<Q>, z.output<H>, z.output<B>>,
+    request: EndpointRequest<C, z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>>,
   ): ReplyTo<R> | Promise<ReplyTo<R>>;
 }
 
@@ -124,7 +135,7 @@ export function endpoint<
   P extends z.ZodType = None,
   Q extends z.ZodType = None,
   H extends z.ZodType = None,
-  B extends z.ZodType = None,
+  B extends z.ZodType | BodyFormat = None,
 >(declaration: TypedEndpoint<C, R, P, Q, H, B>): Endpoint {
   // The listener only ever calls the handler with what the declaration's own schemas and its own
   // way to authenticate have produced, so the precise request type can be forgotten here.

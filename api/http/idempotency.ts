@@ -118,7 +118,7 @@ export function idempotency(database: Database, secrets?: SecretBox): OncePerKey
 
     const owned = [caller, route, key, claim.lock];
     const answer = await work();
-    if (answer.status >= 500 || typeof answer.body === 'object') {
+    if (answer.status >= 500 || !isKept(answer)) {
       await query(RELEASE, owned);
       return answer;
     }
@@ -174,6 +174,12 @@ export class StillRunningError extends ConflictError {
   constructor(readonly retryAfter = 1) {
     super('A request with this Idempotency-Key is still running');
   }
+}
+
+/** Only what a table of texts can give again as it was. */
+function isKept(answer: Answer): answer is Answer & { readonly body: string | undefined } {
+  const { body, contentType } = answer;
+  return body === undefined || (typeof body === 'string' && contentType === JSON_TYPE);
 }
 
 /** A cookie belongs to the browser that got it, and is not handed out a second time. */

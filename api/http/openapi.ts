@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import type { Authentication } from '../auth/authentication.js';
+import { formatOf, type BodyFormat } from './body-format.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint, ResponseBody } from './endpoint.js';
 import { mayStream, schemaOf } from './presenter.js';
@@ -29,6 +30,10 @@ const RATE_LIMIT_HEADERS: Json = {
   'RateLimit-Remaining': seconds('Requests left in this window'),
   'RateLimit-Reset': seconds('Seconds until the window ends'),
 };
+
+const TEXT: Json = { type: 'string' };
+
+const LOCATION: Json = { Location: { description: 'Where to go', schema: TEXT } };
 
 const RETRY_AFTER: Json = { 'Retry-After': seconds('Seconds to wait') };
 
@@ -72,7 +77,7 @@ function operationOf(endpoint: Endpoint, limits: readonly RateLimit[]): Json {
     tags: [endpoint.tag],
     security: securityOf(endpoint.auth),
     parameters: parametersOf(endpoint),
-    ...(body && { requestBody: requestBodyOf(body) }),
+    ...(body && { requestBody: requestBodyOf(formatOf(body)) }),
     responses: responsesOf(endpoint, limits, applying.length > 0),
   };
 }
@@ -86,10 +91,13 @@ function jsonSchemaOf(schema: z.ZodType): Json {
   return rest;
 }
 
-function requestBodyOf(schema: z.ZodType): Json {
+function requestBodyOf({ schema, types }: BodyFormat): Json {
+  const content = { schema: jsonSchemaOf(schema) };
   return {
     required: !schema.safeParse(undefined).success,
-    content: { 'application/json': { schema: jsonSchemaOf(schema) } },
+    content: Object.fromEntries(
+      (types.length > 0 ? types : ['*/*']).map((type) => [type, content]),
+    ),
   };
 }
 
@@ -157,7 +165,7 @@ function responsesOf(endpoint: Endpoint, limits: readonly RateLimit[], limited: 
     const content = contentOf(declared);
     responses[status] = {
       description: STATUS_CODES[Number(status)] ?? status,
-      headers: common,
+      headers: declared === 'redirect' ? { ...common, ...LOCATION } : common,
       ...(content && { content }),
     };
   }
@@ -165,10 +173,12 @@ function responsesOf(endpoint: Endpoint, limits: readonly RateLimit[], limited: 
 }
 
 function contentOf(declared: ResponseBody): Json | undefined {
+  if (declared === 'html') return { 'text/html': { schema: TEXT } };
+  if (declared === 'file') return { '*/*': { schema: jsonSchemaOf(z.file()) } };
   const schema = schemaOf(declared);
   if (schema === undefined && !mayStream(declared)) return undefined;
   return {
     ...(schema && { 'application/json': { schema: jsonSchemaOf(schema) } }),
-    ...(mayStream(declared) && { 'text/event-stream': { schema: { type: 'string' } } }),
+    ...(mayStream(declared) && { 'text/event-stream': { schema: TEXT } }),
   };
 }

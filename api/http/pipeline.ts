@@ -23,7 +23,7 @@ import type { OncePerKey } from './idempotency.js';
 import { errorJson, jsonAnswer, type Answer } from './presenter.js';
 import type { Limiter } from './limiter.js';
 import type { RateLimit } from './rate-limit.js';
-import { readJsonBody } from './read-body.js';
+import { readBody } from './read-body.js';
 import { readRequestId } from './request-id.js';
 import { SECURITY_HEADERS } from './security-headers.js';
 import type { Server } from './server.js';
@@ -99,17 +99,18 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const { endpoint } = plan;
     arrival.endpoint = endpoint;
     const incoming = ctx.req;
-    const found = plan.authenticate({ request: incoming, clientAddress, body: undefined });
+    const { bodyFormat } = plan;
+    const provedByBody = endpoint.auth.proof === 'body';
+    const proof = provedByBody ? await readBody(incoming, bodyFormat) : undefined;
+    const found = plan.authenticate({ request: incoming, clientAddress, body: proof });
     const identity = found instanceof Promise ? await found : found;
     if (identity === undefined) throw new UnauthorizedError();
-    const rawBody = hasBody(incoming)
-      ? await readJsonBody(incoming, endpoint.body !== undefined)
-      : undefined;
+    const bytes = provedByBody || !hasBody(incoming) ? proof : await readBody(incoming, bodyFormat);
 
     const params = plan.readParams(ctx.params);
     const query = plan.readQuery(search);
     const headers = plan.readHeaders(incoming.headers);
-    const body = plan.readBody(rawBody);
+    const body = await bodyFormat?.read(bytes, incoming.headers['content-type'] ?? '');
     const request = new HandlerRequest({
       endpoint,
       incoming,
@@ -176,13 +177,15 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     return errorJson(endpoint, told(error, requestId), retryHeaders(error));
   }
 
-  function send(ctx: Koa.Context, { status, headers, contentType, body }: Answer): void {
+  function send(ctx: Koa.Context, answer: Answer): void {
+    const { status, headers, contentType, attachment, body } = answer;
     const stream = body instanceof Readable ? body : undefined;
     const isHead = ctx.method === 'HEAD';
     if (isHead) stream?.destroy();
     // First the body, because Koa derives a status and a type from it.
     ctx.body = (isHead && stream ? null : body) ?? null;
     ctx.status = status;
+    if (attachment !== undefined) ctx.attachment(attachment);
     if (contentType !== undefined) ctx.set('Content-Type', contentType);
     for (const name in headers) {
       const value = headers[name];
@@ -230,8 +233,8 @@ function requireDecodable(path: string): void {
   }
 }
 
-function hasBody({ method, headers }: IncomingMessage): boolean {
-  if (method === 'GET' || method === 'HEAD') return false;
+/** Asked first, so that a request without a body does not wait for one. */
+function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 

@@ -3,17 +3,20 @@ import type { Logger } from 'pino';
 import type { z } from 'zod';
 import type { Endpoint, ReplyTo, ResponseBody, Responses } from './endpoint.js';
 import type { ErrorAnswer } from './error-answer.js';
-import type { ReplyHeaders } from './reply.js';
+import type { AnyReply, ReplyHeaders } from './reply.js';
 
 /** What goes over the wire. */
 export interface Answer {
   readonly status: number;
   readonly headers: ReplyHeaders | undefined;
   readonly contentType: string | undefined;
-  readonly body: string | Readable | undefined;
+  /** The name that a browser saves it under. */
+  readonly attachment?: string | undefined;
+  readonly body: string | Buffer | Readable | undefined;
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
+const HTML_TYPE = 'text/html; charset=utf-8';
 
 export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders): Answer {
   return { status, headers, contentType: JSON_TYPE, body: JSON.stringify(body) };
@@ -75,19 +78,38 @@ export function presenter(
     if (!result.success) undeclared(result.error.issues.map(nameOf));
   }
 
+  function checkKind(status: number, kind: Exclude<AnyReply['kind'], 'json'>): void {
+    const declared = endpoint.responses[status];
+    const fits = kind === 'stream' ? mayStream(declared) : declared === kind;
+    if (!fits) undeclared([`status ${status} as ${kind}`]);
+  }
+
   return {
     present(reply) {
-      const { status, headers } = reply;
-      if (reply.kind === 'stream') {
-        if (!mayStream(endpoint.responses[status])) undeclared([`status ${status} as a stream`]);
-        const { source, contentType } = reply;
-        const isBody = source instanceof Readable || typeof source === 'string';
-        const body = isBody ? source : Readable.from(source);
-        return { status, headers, contentType, body };
+      const { status, headers, kind } = reply;
+      if (kind === 'json') {
+        checkJson(status, reply.body);
+        if (reply.body !== undefined) return jsonAnswer(status, reply.body, headers);
+        return { status, headers, contentType: undefined, body: undefined };
       }
-      checkJson(status, reply.body);
-      if (reply.body !== undefined) return jsonAnswer(status, reply.body, headers);
-      return { status, headers, contentType: undefined, body: undefined };
+      checkKind(status, kind);
+      switch (kind) {
+        case 'stream': {
+          const { source, contentType } = reply;
+          const isBody = source instanceof Readable || typeof source === 'string';
+          return { status, headers, contentType, body: isBody ? source : Readable.from(source) };
+        }
+        case 'file': {
+          const { content, contentType, name: attachment } = reply;
+          return { status, headers, contentType, attachment, body: content };
+        }
+        case 'html':
+          return { status, headers, contentType: HTML_TYPE, body: reply.html };
+        case 'redirect': {
+          const location = { ...headers, Location: reply.location };
+          return { status, headers: location, contentType: undefined, body: undefined };
+        }
+      }
     },
 
     presentError(error) {

@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint, type Endpoint } from './endpoint.js';
-import { reply, streamReply } from './reply.js';
+import { fileReply, htmlReply, reply } from './reply.js';
 
 /** The page's own scripts and styles, and nothing from anywhere else. */
 const PAGE_POLICY = [
@@ -18,9 +18,13 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+const PAGE_HEADERS = { 'Content-Security-Policy': PAGE_POLICY, 'Cache-Control': 'max-age=3600' };
+
 const ASSETS = { 'swagger-ui.css': 'text/css', 'swagger-ui-bundle.js': 'text/javascript' } as const;
 
-const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#reference', deepLinking: true });\n`;
+const START = Buffer.from(
+  `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#reference', deepLinking: true });\n`,
+);
 
 /** `/openapi.json`, and a page at `/docs` that shows it. They are not part of the document. */
 export function referencePages(
@@ -37,29 +41,26 @@ export function referencePages(
     createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'),
   );
   const assets = Object.entries(ASSETS).map(([file, type]) =>
-    textEndpoint(`/docs/${file}`, type, () => createReadStream(path.join(folder, file))),
+    asset(`/docs/${file}`, type, () => createReadStream(path.join(folder, file))),
   );
-  return [
-    openapi,
-    textEndpoint('/docs', 'text/html', () => Readable.from([html(title)])),
-    textEndpoint('/docs/start.js', 'text/javascript', () => Readable.from([START])),
-    ...assets,
-  ];
+  const docs = endpoint({
+    ...page('/docs', 'The reference page'),
+    responses: { 200: 'html' },
+    handler: () => htmlReply(200, html(title), PAGE_HEADERS),
+  });
+  return [openapi, docs, asset('/docs/start.js', 'text/javascript', () => START), ...assets];
 }
 
 function page(route: string, summary: string) {
   return { method: 'GET', path: route, summary, tag: 'reference', auth: anonymous } as const;
 }
 
-function textEndpoint(route: string, type: string, open: () => Readable): Endpoint {
+function asset(route: string, type: string, open: () => Readable | Buffer): Endpoint {
   return endpoint({
     ...page(route, 'Part of the reference page'),
-    responses: { 200: 'stream' },
+    responses: { 200: 'file' },
     handler: () =>
-      streamReply(200, open(), `${type}; charset=utf-8`, {
-        'Content-Security-Policy': PAGE_POLICY,
-        'Cache-Control': 'max-age=3600',
-      }),
+      fileReply(200, { content: open(), contentType: `${type}; charset=utf-8` }, PAGE_HEADERS),
   });
 }
 

@@ -2,23 +2,47 @@ import type { Readable } from 'node:stream';
 
 export type ReplyHeaders = Readonly<Record<string, string | readonly string[]>>;
 
-/** An answer whose body is sent as JSON, or that has none. */
-export interface Reply<Status extends number = number, Body = unknown> {
-  readonly kind: 'json';
+interface Head<Status extends number> {
   readonly status: Status;
-  readonly body: Body;
   readonly headers: ReplyHeaders | undefined;
 }
 
+/** An answer whose body is sent as JSON, or that has none. */
+export interface Reply<Status extends number = number, Body = unknown> extends Head<Status> {
+  readonly kind: 'json';
+  readonly body: Body;
+}
+
 /** An answer whose body comes piece by piece. */
-export interface StreamReply<Status extends number = number> {
+export interface StreamReply<Status extends number = number> extends Head<Status> {
   readonly kind: 'stream';
-  readonly status: Status;
   /** Text is all of it: it goes out as it is. */
   readonly source: Readable | AsyncIterable<string | Uint8Array> | string;
   readonly contentType: string;
-  readonly headers: ReplyHeaders | undefined;
 }
+
+/** An answer that is a file. */
+export interface FileReply<Status extends number = number> extends Head<Status> {
+  readonly kind: 'file';
+  readonly content: Readable | Buffer;
+  readonly contentType: string;
+  /** To be saved under; without one a browser may show it. */
+  readonly name: string | undefined;
+}
+
+/** A page for people. */
+export interface HtmlReply<Status extends number = number> extends Head<Status> {
+  readonly kind: 'html';
+  readonly html: string;
+}
+
+/** An answer that sends a browser elsewhere. */
+export interface RedirectReply<Status extends number = number> extends Head<Status> {
+  readonly kind: 'redirect';
+  readonly location: string;
+}
+
+export type AnyReply = Reply | StreamReply | FileReply | HtmlReply | RedirectReply;
 
 export function reply<const Status extends number>(status: Status): Reply<Status, undefined>;
 export function reply<const Status extends number, const Body>(
@@ -38,4 +62,36 @@ export function streamReply<const Status extends number>(
   headers?: ReplyHeaders,
 ): StreamReply<Status> {
   return { kind: 'stream', status, source, contentType, headers };
+}
+
+/** @param file.name what it is to be saved under. */
+export function fileReply<const Status extends number>(
+  status: Status,
+  file: {
+    readonly content: FileReply['content'];
+    readonly contentType: string;
+    readonly name?: string;
+  },
+  headers?: ReplyHeaders,
+): FileReply<Status> {
+  const { content, contentType, name } = file;
+  return { kind: 'file', status, content, contentType, name, headers };
+}
+
+/** @param html whose every part from elsewhere is escaped already. */
+export function htmlReply<const Status extends number>(
+  status: Status,
+  html: string,
+  headers?: ReplyHeaders,
+): HtmlReply<Status> {
+  return { kind: 'html', status, html, headers };
+}
+
+/** @param location a URL, or a path of our own. */
+export function redirect<const Status extends 301 | 302 | 303 | 307 | 308>(
+  status: Status,
+  location: string,
+  headers?: ReplyHeaders,
+): RedirectReply<Status> {
+  return { kind: 'redirect', status, location, headers };
 }

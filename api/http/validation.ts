@@ -4,14 +4,14 @@ import { BadRequestError } from '../../src/errors.js';
 type Issue = Parameters<z.core.$ZodErrorMap>[0];
 
 /** Checks one part of a request; the sentence it throws names the field. */
-export type Validator = (input: unknown) => unknown;
+export type Validator<Output = unknown> = (input: unknown) => Output;
 
 /**
  * @param part what a fault is called that lies in no single field: `body`, `query`, ...
  *
  * A schema's own `error` text wins over the sentences made here: some are fixed by the contract.
  */
-export function validator(schema: z.ZodType, part: string): Validator {
+export function validator<S extends z.ZodType>(schema: S, part: string): Validator<z.output<S>> {
   const options = { error: (issue: Issue) => describeIssue(issue, part) };
   return (input) => {
     const result = schema.safeParse(input, options);

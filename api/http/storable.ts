@@ -1,0 +1,33 @@
+import { BadRequestError } from '../../src/errors.js';
+
+const MAX_DEPTH = 100;
+
+/**
+ * PostgreSQL stores neither NUL nor half a surrogate pair, and deep nesting overflows the stack of
+ * whatever walks it later: such input is refused here, once, for every endpoint.
+ */
+export function refuseUnstorable(input: unknown, part: string): void {
+  let level: unknown[] = [input];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) throw new BadRequestError(`${part} is nested too deeply`);
+    const next: unknown[] = [];
+    for (const value of level) {
+      if (typeof value === 'string') refuseText(value, part);
+      else if (Array.isArray(value)) for (const element of value) next.push(element);
+      else if (typeof value === 'object' && value !== null) {
+        for (const [key, element] of Object.entries(value)) {
+          refuseText(key, part);
+          next.push(element);
+        }
+      }
+    }
+    level = next;
+  }
+}
+
+function refuseText(text: string, part: string): void {
+  // With the `u` flag, \p{Surrogate} matches only surrogates without their other half.
+  if (text.includes('\0') || /\p{Surrogate}/u.test(text)) {
+    throw new BadRequestError(`${part} contains a character that cannot be stored`);
+  }
+}
