@@ -4,19 +4,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import {
-  bundleWorkflowCode,
-  DefaultLogger,
-  NativeConnection,
-  Runtime,
-  type LogEntry,
-} from '@temporalio/worker';
+import { DefaultLogger, NativeConnection, Runtime, type LogEntry } from '@temporalio/worker';
 import { findTemporalCli } from '../../dev/temporal/temporal-binary.js';
 import { startTemporal } from '../../dev/temporal/temporal.js';
 import { freePort } from '../../dev/ports.js';
 import { loadConfig } from '../../src/config.js';
 import { ensureSearchAttributes } from '../../temporal/ensure-search-attributes.js';
 import type { WorkflowCode } from '../../worker/workflow-code.js';
+import { workflowBundle } from '../workflows/support/workflow-bundle.js';
 import { until } from './docker.js';
 
 /** A namespace of one fixture's own on a Temporal dev server. */
@@ -71,15 +66,10 @@ export async function testTemporal(): Promise<TestTemporal> {
   }
 }
 
-/** The workflows' code as it is in the source now; made once in each process. */
-export function workflowCode(): Promise<WorkflowCode> {
-  return (bundled ??= bundleWorkflowCode({
-    workflowsPath: path.resolve(import.meta.dirname, '../../workflows/index.ts'),
-    logger: new DefaultLogger('ERROR'),
-  }).then((workflowBundle) => ({ workflowBundle })));
+/** The workflows' code as it is in the source now. */
+export async function workflowCode(): Promise<WorkflowCode> {
+  return { workflowBundle: await workflowBundle() };
 }
-
-let bundled: Promise<WorkflowCode> | undefined;
 
 /** What workers of this process, their activities and workflows have logged. */
 export const workerLog: string[] = [];

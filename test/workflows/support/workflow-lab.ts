@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import path from 'node:path';
 import {
   WorkflowNotFoundError,
   type WorkflowHandleWithFirstExecutionRunId,
@@ -10,11 +9,9 @@ import {
   DefaultLogger,
   Runtime,
   Worker,
-  bundleWorkflowCode,
   type WorkflowBundleWithSourceMap,
 } from '@temporalio/worker';
 import { findTemporalTestServer } from '../../../dev/temporal/temporal-binary.js';
-import { projectRoot } from '../../../dev/root.js';
 import { poll } from '../../../dev/poll.js';
 import { readSettings } from '../../../dev/settings.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
@@ -29,13 +26,10 @@ import {
 import type { provisionAgent } from '../../../workflows/provision-agent.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-attributes.js';
 import * as supervision from '../../../workflows/supervise-agent-messages.js';
+import { workflowBundle } from './workflow-bundle.js';
 import { FakeAgent, SETTINGS, fakeActivities } from './fake-agent.js';
 
 const HOST = 'lab';
-
-/** Of the sources, also when this runs from `dist/`. */
-const inSources = (file: string) => path.join(projectRoot, file);
-const quiet = new DefaultLogger('ERROR');
 
 let installed: Runtime | undefined;
 
@@ -61,32 +55,12 @@ interface LabOptions {
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
 
-const bundles = new Map<boolean, Promise<WorkflowBundleWithSourceMap>>();
-
 /** The workflows as they are in the source right now. */
 export function bundleWorkflows({
   shortTimeouts = false,
 }: LabOptions = {}): Promise<WorkflowBundleWithSourceMap> {
-  const made = bundles.get(shortTimeouts) ?? bundle(shortTimeouts);
-  bundles.set(shortTimeouts, made);
-  return made;
-}
-
-function bundle(shortTimeouts: boolean): Promise<WorkflowBundleWithSourceMap> {
-  const alias = {
-    [inSources('workflows/retries.ts')]: inSources('test/workflows/support/short-retries.ts'),
-  };
-  return bundleWorkflowCode({
-    workflowsPath: inSources('workflows/index.ts'),
-    logger: quiet,
-    webpackConfigHook: (config) =>
-      shortTimeouts
-        ? {
-            ...config,
-            resolve: { ...config.resolve, alias: { ...config.resolve?.alias, ...alias } },
-          }
-        : config,
-  });
+  const short = { 'workflows/retries.ts': 'test/workflows/support/short-retries.ts' };
+  return workflowBundle(shortTimeouts ? short : {});
 }
 
 /** Temporal with workers that run our workflows, on agents that are fakes. */
