@@ -1,7 +1,6 @@
 import { Client, Connection } from '@temporalio/client';
-import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { createAi } from '../src/ai/ai.js';
-import { loadConfig } from '../src/config.js';
+import { loadSettings } from '../src/settings.js';
 import { connectContainers } from '../src/containers/connect-containers.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
@@ -14,6 +13,7 @@ import type { Listening } from './http/server.js';
 import { createMetricsListener } from './metrics/metrics.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
+import { temporalConnection } from '../temporal/connection.js';
 import { BackendClient } from './web/backend-client.js';
 import { createWeb } from './web/web.js';
 
@@ -27,20 +27,20 @@ process.disconnect?.();
 
 async function main(): Promise<void> {
   const ended = onShutdown();
-  const config = loadConfig();
-  const log = createLogger('api', config);
-  const { connectionOptions, namespace = 'default' } = loadClientConnectConfig();
+  const settings = loadSettings();
+  const log = createLogger('api', settings.process);
+  const { connectionOptions, namespace } = temporalConnection(settings.temporal);
   // Lazy: an API without its workflow engine still answers what it can.
   const connection = Connection.lazy(connectionOptions);
-  const database = new Database(config.databaseUrl, { maxConnections: 20 });
-  const secrets = new SecretBox(config.encryptionKey);
-  const containers = connectContainers(config);
+  const database = new Database(settings.database.url, { maxConnections: 20 });
+  const secrets = new SecretBox(settings.secrets.encryptionKey);
+  const containers = connectContainers(settings);
   const temporal = new Client({ connection, namespace });
-  const supervisors = new Supervisors(temporal, config.temporalUiUrl);
+  const supervisors = new Supervisors(temporal, settings.temporal.uiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(temporal);
   const metrics = new Metrics();
   const ai = createAi({
-    config,
+    settings,
     database,
     log,
     onAttempt: (result) => metrics.recordAttempt(result),
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   try {
     const backend = createBackend({
       ai,
-      config,
+      settings,
       database,
       secrets,
       supervisors,
@@ -57,13 +57,13 @@ async function main(): Promise<void> {
       containers,
       log,
     });
-    open.push(await backend.listen(config.host, config.backendPort));
-    const client = new BackendClient(config.backendUrl, config.internalApiKey);
-    const web = createWeb({ ai, config, database, secrets, backend: client, log });
-    open.push(await web.listen(config.host, config.webPort));
-    open.push(await serveAgents({ ai, config, containers, database, log }));
-    const forOperators = createMetricsListener({ config, database, metrics, log });
-    open.push(await forOperators.listen(config.host, config.metricsPort));
+    open.push(await backend.listen(settings.http.host, settings.http.backendPort));
+    const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);
+    const web = createWeb({ ai, settings, database, secrets, backend: client, log });
+    open.push(await web.listen(settings.http.host, settings.http.webPort));
+    open.push(await serveAgents({ ai, settings, containers, database, log }));
+    const forOperators = createMetricsListener({ settings, database, metrics, log });
+    open.push(await forOperators.listen(settings.http.host, settings.http.metricsPort));
     reportReady();
     await ended;
   } finally {

@@ -30,7 +30,7 @@ const against = options.against.split(',');
 
 await runBenchmark(async (atEnd) => {
   const folder = await makeFolder(atEnd);
-  const { cacheDir } = readSettings(process.env).config;
+  const { cacheDir } = readSettings(process.env).process;
   const provider = await forkUntilMessage<{ port: number }>('ai/provider', []);
   atEnd(() => void provider.child.kill());
   const providerUrl = `http://127.0.0.1:${provider.message.port}/v1`;

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureAgentImage } from '../dev/agent-image/build-openclaw.js';
-import { loadConfig } from '../src/config.js';
+import { readSettings } from '../dev/settings.js';
 import { ensureTestImage } from '../test/agent-image/ensure-test-image.js';
 import { BareAgents, type BareRun } from './support/bare-agents.js';
 import { runBenchmark } from './support/cleanups.js';
@@ -167,11 +167,9 @@ async function compareBurst(
 }
 
 function openClaw({ docker }: BenchEngine): Promise<string> {
-  const { cacheDir, agentRuntimeVersion: version } = loadConfig({
-    ...process.env,
-    // Only where the cache is, and the version, are asked for here.
-    DATABASE_URL: 'postgres://localhost',
-    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
-  });
+  const {
+    agents: { runtimeVersion: version },
+    process: { cacheDir },
+  } = readSettings(process.env);
   return ensureAgentImage({ docker, version, cacheDir, log: (line) => console.log(`  ${line}`) });
 }

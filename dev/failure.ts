@@ -1,3 +1,5 @@
+import { SettingsError } from '../src/environment/settings-error.js';
+
 /** Something a person can put right: shown as this one sentence, without a stack. */
 export class StartFailure extends Error {
   constructor(sentence: string, options?: ErrorOptions) {
@@ -26,5 +28,5 @@ export function describeFailure(error: unknown): string {
   if (unwritable || (code === 'ENOENT' && syscall === 'mkdir')) {
     return `${place} cannot be written by this user: make it writable, or set DATA_DIR and CACHE_DIR.`;
   }
-  return error.name === 'ConfigError' ? error.message : (error.stack ?? error.message);
+  return error instanceof SettingsError ? error.message : (error.stack ?? error.message);
 }

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { isSet } from '../src/environment/read.js';
 import { ensureRolesAndDatabase } from '../src/database/roles.js';
 import { obtainAgentImage } from './agent-image/obtain-image.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
@@ -14,7 +15,7 @@ import { builtProgram } from './root.js';
 import { lastWords, run } from './processes/run.js';
 import type { Secrets } from './secrets.js';
 import { startService } from './services.js';
-import { isSet, type Settings } from './settings.js';
+import type { LauncherSettings } from './settings.js';
 
 /** What is running, in the order it was started. */
 export interface Started {
@@ -30,7 +31,7 @@ export class Platform {
   #ownTemporal = false;
 
   constructor(
-    private readonly settings: Settings,
+    private readonly settings: LauncherSettings,
     private readonly secrets: Secrets,
     env: NodeJS.ProcessEnv,
   ) {
@@ -121,8 +122,12 @@ export class Platform {
 
   async #startTemporal(ports: EnginePorts): Promise<void> {
     if (isSet(this.env, 'TEMPORAL_ADDRESS')) return;
-    const { config, dataDir, runDir } = this.settings;
-    const cli = await this.#findTemporal(config.cacheDir);
+    const {
+      dataDir,
+      process: { cacheDir },
+      runDir,
+    } = this.settings;
+    const cli = await this.#findTemporal(cacheDir);
     if (cli === undefined) return;
     const start = () =>
       startTemporal({
@@ -153,9 +158,13 @@ export class Platform {
   }
 
   async #startDocker(): Promise<Docker> {
-    const { dataDir, runDir, manageDocker } = this.settings;
+    const { dataDir, runDir, launcher } = this.settings;
     const dockerDir = path.join(dataDir, 'docker');
-    const docker = await obtainDocker({ dataDir: dockerDir, runDir, manage: manageDocker });
+    const docker = await obtainDocker({
+      dataDir: dockerDir,
+      runDir,
+      manage: launcher.manageDocker,
+    });
     if (docker.host === undefined) return docker;
     this.env.DOCKER_HOST = docker.host;
     const { own } = docker;

@@ -1,45 +1,63 @@
 import { chmodSync } from 'node:fs';
 import path from 'node:path';
-import { loadConfig, type Config } from '../src/config.js';
+import { area, variable } from '../src/environment/area.js';
+import { isSet, readAreas, type Environment } from '../src/environment/read.js';
+import { choice, text } from '../src/environment/types.js';
+import { AREAS } from '../src/settings.js';
 import { requireRoom } from './disk.js';
-import { StartFailure } from './failure.js';
 import { projectRoot } from './root.js';
 
 const NEEDED_BYTES = 500_000_000;
 
-/** What only the launcher reads from the environment, beside the checked whole. */
-export interface Settings {
-  /** The environment as the services will see it, with stand-ins for what the start makes. */
-  readonly config: Config;
-  /** State of the embedded engines. */
-  readonly dataDir: string;
-  /** Logs and process records. */
-  readonly runDir: string;
-  /** Whether a Docker engine may be installed and started. */
-  readonly manageDocker: boolean;
-}
+/** What only the launcher reads from the environment. */
+export const launcherSettings = area(
+  '`npm start`',
+  () => ({
+    manageDocker: variable(
+      'MANAGE_DOCKER',
+      choice('auto', 'never').prefault('auto'),
+      '`never`: install and start no Docker, only use one that answers',
+    ),
+    temporalCli: variable('TEMPORAL_CLI_PATH', text.optional(), "Temporal's CLI", {
+      otherwise: 'found or fetched',
+    }),
+    temporalTestServer: variable(
+      'TEMPORAL_TEST_SERVER_PATH',
+      text.optional(),
+      "Temporal's test server, for `npm test`",
+      { otherwise: 'found or fetched' },
+    ),
+  }),
+  ({ manageDocker, ...values }) => ({ ...values, manageDocker: manageDocker === 'auto' }),
+);
 
-/** Reads the environment before anything is started. @throws ConfigError with every problem. */
-export function readSettings(env: NodeJS.ProcessEnv): Settings {
-  const config = loadConfig({
-    ...env,
-    ...(isSet(env, 'DATABASE_URL') ? {} : { DATABASE_URL: 'postgres://localhost' }),
-    ...(isSet(env, 'ENCRYPTION_KEY')
-      ? {}
-      : { ENCRYPTION_KEY: Buffer.alloc(32).toString('base64') }),
-    ...(isSet(env, 'INTERNAL_API_KEY') ? {} : { INTERNAL_API_KEY: 'made by the start' }),
-  });
-  const manage = env.MANAGE_DOCKER?.trim() || 'auto';
-  if (manage !== 'auto' && manage !== 'never') {
-    throw new StartFailure('MANAGE_DOCKER must be auto or never.');
-  }
-  const dataDir = path.resolve(projectRoot, env.DATA_DIR?.trim() || '.data');
-  return { config, dataDir, runDir: path.join(dataDir, 'run'), manageDocker: manage === 'auto' };
-}
+/** The product's settings, and the launcher's own. */
+export type LauncherSettings = ReturnType<typeof readSettings>;
 
-/** Whether a variable has a value, given as text or as the name of a file. */
-export function isSet(env: NodeJS.ProcessEnv, name: string): boolean {
-  return Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
+/**
+ * Reads the environment before anything is started, with stand-ins for what the start makes.
+ *
+ * @throws SettingsError with every problem.
+ */
+export function readSettings(env: Environment) {
+  const standIns = {
+    DATABASE_URL: 'postgres://localhost',
+    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+    INTERNAL_API_KEY: 'made by the start',
+  };
+  const missing = Object.entries(standIns).filter(([name]) => !isSet(env, name));
+  const settings = readAreas(
+    { ...AREAS, launcher: launcherSettings },
+    { ...env, ...Object.fromEntries(missing) },
+  );
+  const dataDir = path.resolve(projectRoot, settings.process.dataDir);
+  return {
+    ...settings,
+    /** State of the embedded engines. */
+    dataDir,
+    /** Logs and process records. */
+    runDir: path.join(dataDir, 'run'),
+  };
 }
 
 /** Makes the data folder, and finds out that it can hold what the engines write. */

@@ -1,10 +1,11 @@
 import path from 'node:path';
-import { isSet, type Settings } from './settings.js';
+import { isSet } from '../src/environment/read.js';
+import type { LauncherSettings } from './settings.js';
 import { tour } from './tour.js';
 
 /** What the person at the terminal reads once everything runs. */
-export function summary({ config, runDir }: Settings, env: NodeJS.ProcessEnv): string {
-  const { webUrl, backendUrl } = config;
+export function summary({ http, runDir }: LauncherSettings, env: NodeJS.ProcessEnv): string {
+  const { webUrl, backendUrl } = http;
   const ownKey = isSet(process.env, 'INTERNAL_API_KEY');
   const lines = [
     '',

@@ -38,15 +38,15 @@ async function main(): Promise<number> {
 
 async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   const settings = readSettings(process.env);
-  const { config, dataDir, runDir } = settings;
+  const { dataDir, http, runDir } = settings;
   makeDataDir(dataDir);
-  cleanups.push(await lockDataDir(dataDir, config.webUrl));
+  cleanups.push(await lockDataDir(dataDir, http.webUrl));
   if ((await endLeftovers(runDir, ['docker'])).length > 0) {
     say('Ended what an earlier start had left running when it was killed.');
   }
-  await requirePort('WEB_PORT', config.webPort, config.host);
-  await requirePort('BACKEND_PORT', config.backendPort, config.host);
-  await requirePort('METRICS_PORT', config.metricsPort, config.host);
+  await requirePort('WEB_PORT', http.webPort, http.host);
+  await requirePort('BACKEND_PORT', http.backendPort, http.host);
+  await requirePort('METRICS_PORT', http.metricsPort, http.host);
 
   const platform = new Platform(settings, loadSecrets(dataDir), process.env);
   cleanups.push(() => platform.stop());

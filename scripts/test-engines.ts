@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import type { Config } from '../src/config.js';
+import type { LauncherSettings } from '../dev/settings.js';
 import { obtainDocker } from '../dev/docker/obtain-docker.js';
 import { startPostgres } from '../dev/postgres/postgres.js';
 import { obtainRedisServer } from '../dev/redis.js';
@@ -17,7 +17,7 @@ import { say, step } from '../dev/report.js';
  */
 export async function startTestEngines(
   folder: string,
-  { cacheDir }: Pick<Config, 'cacheDir'>,
+  { launcher, process: { cacheDir } }: LauncherSettings,
   stops: (() => Promise<void>)[],
 ): Promise<Record<string, string>> {
   const runDir = path.join(folder, 'run');
@@ -43,7 +43,7 @@ export async function startTestEngines(
   const docker = await obtainDocker({
     dataDir: path.join(folder, 'docker'),
     runDir,
-    manage: process.env.MANAGE_DOCKER?.trim() !== 'never',
+    manage: launcher.manageDocker,
   });
   if (docker.host === undefined) say(`${docker.missing} Tests that need containers will fail.`);
   else if (docker.own) stops.push(() => docker.own?.stop() ?? Promise.resolve());

@@ -32,7 +32,7 @@ async function main(filters: string[]): Promise<number> {
   let tests: TestCounts = { passed: 0, failed: 1, skipped: [] };
   let vitest = 1;
   try {
-    const engines = await startTestEngines(folder, readSettings(process.env).config, cleanups);
+    const engines = await startTestEngines(folder, readSettings(process.env), cleanups);
     const { DOCKER_HOST: docker } = engines;
     if (docker !== undefined) {
       cleanups.push(async () => {

@@ -1,5 +1,5 @@
 import { destination, pino, type Logger } from 'pino';
-import type { Config } from './config.js';
+import type { ProcessSettings } from './process/settings.js';
 
 /** A write costs as much as the rest of a line: they go out together, this late at most. */
 const WRITE_BYTES = 4_096;
@@ -9,9 +9,12 @@ const WRITE_EVERY_MS = 250;
  * The process's log: a JSON object a line on stdout. Secrets are never given to it. Lines wait for
  * each other a moment; those at the process's end are kept, unless it is killed.
  */
-export function createLogger(name: string, config: Pick<Config, 'logLevel'>): Logger {
+export function createLogger(
+  name: string,
+  { logLevel }: Pick<ProcessSettings, 'logLevel'>,
+): Logger {
   return pino(
-    { name, level: config.logLevel },
+    { name, level: logLevel },
     destination({
       dest: 1,
       sync: false,

@@ -1,5 +1,4 @@
 import { Client } from '@temporalio/client';
-import { loadClientConnectConfig } from '@temporalio/envconfig';
 import {
   NativeConnection,
   Runtime,
@@ -10,13 +9,14 @@ import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js'
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { putSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
-import { loadConfig } from '../src/config.js';
+import { loadSettings } from '../src/settings.js';
 import { connectContainers } from '../src/containers/connect-containers.js';
 import { runtimeImage } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
 import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
+import { temporalConnection } from '../temporal/connection.js';
 import { createWorkers } from './platform-worker.js';
 import { followDocker } from './follow-docker.js';
 import { recoverPeriodically } from './recover.js';
@@ -34,43 +34,43 @@ process.disconnect?.();
 
 async function main(): Promise<void> {
   const ended = onShutdown();
-  const config = loadConfig();
-  const log = createLogger('worker', config);
+  const settings = loadSettings();
+  const log = createLogger('worker', settings.process);
   Runtime.install({ logger: temporalLogger(log), shutdownSignals: [] });
 
-  const { connectionOptions, namespace = 'default' } = loadClientConnectConfig();
+  const { connectionOptions, namespace } = temporalConnection(settings.temporal);
   const connection = await connect(connectionOptions);
   await ensureSearchAttributes(connection, namespace);
-  const database = new Database(config.databaseUrl);
+  const database = new Database(settings.database.url);
   const client = new Client({ connection, namespace });
-  const supervisors = new Supervisors(client, config.temporalUiUrl);
+  const supervisors = new Supervisors(client, settings.temporal.uiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(client);
-  const containers = connectContainers(config);
+  const containers = connectContainers(settings);
   const workers = await createWorkers({
     connection,
     namespace,
-    config,
+    settings,
     database,
     containers,
     code: builtWorkflows(),
-    host: config.agentHost,
-    image: runtimeImage(config),
+    host: settings.agents.host,
+    image: runtimeImage(settings.agents),
   });
 
   const recovering = new AbortController();
   const running = Promise.all(workers.map((worker) => worker.run()));
   recoverPeriodically({ database, supervisors, heartbeatSchedules, log }, recovering.signal);
   const following = followDocker(
-    { database, supervisors, containers, log, host: config.agentHost },
+    { database, supervisors, containers, log, host: settings.agents.host },
     recovering.signal,
   );
   const host = {
-    id: config.agentHost,
-    capacity: config.agentHostCapacity,
-    ports: config.agentPortRange,
+    id: settings.agents.host,
+    capacity: settings.agents.hostCapacity,
+    ports: settings.agents.portRange,
   };
   await reportPeriodically({ database, containers, host, log }, recovering.signal);
-  await putSchedules(client, config.agentHost);
+  await putSchedules(client, settings.agents.host);
   reportReady();
   void ended.then(() => {
     recovering.abort();

@@ -19,7 +19,7 @@ import { SupervisorStore } from '../src/agents/supervisor-store.js';
 import { RuntimeStore } from '../src/agents/runtime-store.js';
 import { Reconciliation } from '../src/agents/reconcile.js';
 import { ReleaseStore } from '../src/agents/release-store.js';
-import type { Config } from '../src/config.js';
+import type { Settings } from '../src/settings.js';
 import type { DockerContainers } from '../src/containers/docker-containers.js';
 import type { Database } from '../src/database/database.js';
 import { HeartbeatSender } from '../src/heartbeat/heartbeat-sender.js';
@@ -58,7 +58,7 @@ const MAX_HEARTBEATS = 10;
 export interface WorkerDependencies {
   readonly connection: NativeConnection;
   readonly namespace: string;
-  readonly config: Config;
+  readonly settings: Settings;
   readonly database: Database;
   readonly containers: DockerContainers;
   readonly code: WorkflowCode;
@@ -73,7 +73,7 @@ export interface WorkerDependencies {
  * one that asks the host's agents.
  */
 export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { code, config, connection, containers, database, host, image, namespace } = dependencies;
+  const { code, settings, connection, containers, database, host, image, namespace } = dependencies;
   const common: Pick<
     WorkerOptions,
     'connection' | 'namespace' | 'shutdownGraceTime' | 'shutdownForceTime'
@@ -84,16 +84,16 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
     shutdownForceTime: SHUTDOWN_FORCE,
   };
   const supervisors = new Supervisors(new Client({ connection, namespace }), undefined);
-  const secrets = new SecretBox(config.encryptionKey);
+  const secrets = new SecretBox(settings.secrets.encryptionKey);
   const heartbeats = new HeartbeatSender(database, secrets);
   const releases = new ReleaseStore(database);
   const specs = new RuntimeStore({
     database,
     secrets,
     image,
-    ports: config.agentPortRange,
-    subnetPool: config.agentSubnets,
-    aiBaseUrl: `http://host.docker.internal:${config.agentAiPort}/v1`,
+    ports: settings.agents.portRange,
+    subnetPool: settings.agents.subnetPool,
+    aiBaseUrl: `http://host.docker.internal:${settings.agents.aiPort}/v1`,
   });
   return Promise.all([
     Worker.create({
@@ -102,10 +102,12 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
       taskQueue: PLATFORM_TASK_QUEUE,
       maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
       activities: {
-        ...createRecordActivities(new SupervisorStore(database), config.watchdog),
+        ...createRecordActivities(new SupervisorStore(database), settings.agents.watchdog),
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
-        ...createNotificationActivities(new Notifier(database, configuredChannels(config))),
+        ...createNotificationActivities(
+          new Notifier(database, configuredChannels(settings.notifications)),
+        ),
         ...createUsageActivities(database),
       },
     }),
@@ -127,8 +129,8 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
         ...createWatchdogActivities({
           containers,
           specs,
-          checkIntervalMs: config.watchdogCheckIntervalMs,
-          degradedCheckIntervalMs: config.watchdog.degradedCheckIntervalMs,
+          checkIntervalMs: settings.agents.watchdog.checkIntervalMs,
+          degradedCheckIntervalMs: settings.agents.watchdog.degradedCheckIntervalMs,
         }),
       },
       tuner: dockerSlots({ dockerCalls: MAX_DOCKER_CALLS, watched: MAX_WATCHED }),

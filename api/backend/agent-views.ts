@@ -16,7 +16,7 @@ import { actorOf } from './requested-by.js';
 
 /** `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
 export function agentViewEndpoints(dependencies: BackendDependencies) {
-  const { config, secrets } = dependencies;
+  const { settings, secrets } = dependencies;
   return [
     endpoint({
       method: 'GET',
@@ -77,7 +77,7 @@ export function agentViewEndpoints(dependencies: BackendDependencies) {
           subject: agent.id,
           requestId,
         });
-        const { websocketUrl } = addressOf(agent, config.agentDomain);
+        const { websocketUrl } = addressOf(agent, settings.agents.domain);
         return reply(200, { id: agent.id, token, websocketUrl }, { 'Cache-Control': 'no-store' });
       },
     }),

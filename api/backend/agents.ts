@@ -23,7 +23,7 @@ import { operate, removeAgent, requireContainers, runHeader } from './operations
 
 /** `/api/agents` of the backend (spec 4.7). */
 export function agentEndpoints(dependencies: BackendDependencies) {
-  const { config } = dependencies;
+  const { settings } = dependencies;
   return [
     endpoint({
       method: 'GET',
@@ -40,7 +40,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
         });
         return reply(
           200,
-          page.items.map((agent) => presentListItem(agent, config)),
+          page.items.map((agent) => presentListItem(agent, settings.agents)),
           nextPageLink('/api/agents', { limit: query.limit }, page.next && encodeCursor(page.next)),
         );
       },
@@ -64,7 +64,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
           model: typeof model === 'string' ? model : undefined,
           config: config_,
         });
-        return reply(201, presentCreated(agent, config), runHeader(run));
+        return reply(201, presentCreated(agent, settings.agents), runHeader(run));
       },
     }),
     endpoint({
@@ -77,7 +77,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       responses: { 200: agentDetail },
       errors: [404],
       async handler({ params, tenant }) {
-        return reply(200, presentDetail(await getAgent(tenant, params.id), config));
+        return reply(200, presentDetail(await getAgent(tenant, params.id), settings.agents));
       },
     }),
     endpoint({
@@ -111,7 +111,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
         if (!plan) throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
         const { aiProvider } = requestedModel(
           { model: agent.model, aiProvider: body.aiProvider ?? agent.aiProvider },
-          config.aiProvider,
+          settings.ai.provider,
         );
         await requireContainers(dependencies);
         const { run } = await operate(dependencies, request, agent, 'configure', {

@@ -18,7 +18,7 @@ import type { BackendDependencies } from './dependencies.js';
 const PATH = '/api/ai/chat';
 
 /** `POST /api/ai/chat` (spec 4.8). */
-export function aiChatEndpoints({ ai, config }: BackendDependencies) {
+export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
   return [
     endpoint({
       method: 'POST',
@@ -31,7 +31,7 @@ export function aiChatEndpoints({ ai, config }: BackendDependencies) {
       responses: { 200: [chatAnswer, 'stream'] },
       errors: [402, 403, 404, 503],
       async handler({ body, caller, headers, signal }) {
-        const entitlement = aiEntitlement(caller, config.adminEmails);
+        const entitlement = aiEntitlement(caller, settings.accounts.adminEmails);
         const { model, taskType: task, stream, ...request } = body;
         const streamed = stream === true || wantsEvents(headers);
         const call = callOf({

@@ -17,7 +17,7 @@ import type { BackendDependencies } from './dependencies.js';
 const counts = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, z.number()]));
 
 /** `/api/ai/*` but for the chat (spec 4.8). */
-export function aiEndpoints({ ai, config }: BackendDependencies) {
+export function aiEndpoints({ ai, settings }: BackendDependencies) {
   const items = MODELS.map((entry) => presentModelItem(entry, ai.router.available(entry)));
   const itemsOf = (provider: string) => items.filter((item) => item.provider === provider);
   const now = () => new Date().toISOString();
@@ -140,7 +140,7 @@ export function aiEndpoints({ ai, config }: BackendDependencies) {
       },
       errors: [402, 404],
       handler({ body, caller }) {
-        aiEntitlement(caller, config.adminEmails);
+        aiEntitlement(caller, settings.accounts.adminEmails);
         const entry = findModel(body.model);
         if (!entry) throw new NotFoundError('Model not found');
         const estimatedCost = Number(costOf(entry, body));

@@ -48,9 +48,9 @@ export function backendEndpoints(dependencies: BackendDependencies) {
 
 /** The backend API: the internal key, or a user's API key where an endpoint takes one. */
 export function createBackend(dependencies: BackendDependencies): Listener {
-  const { config, database, log, secrets } = dependencies;
-  const keys = new ApiKeyLookup(database, config);
-  const isInternal = keyMatcher(config.internalApiKey);
+  const { settings, database, log, secrets } = dependencies;
+  const keys = new ApiKeyLookup(database, settings.accounts);
+  const isInternal = keyMatcher(settings.http.internalApiKey);
   const uses = new ApiKeyUses(database, log);
   return createListener({
     name: 'backend',
@@ -58,19 +58,19 @@ export function createBackend(dependencies: BackendDependencies): Listener {
     endpoints: backendEndpoints(dependencies),
     limits: BACKEND_LIMITS,
     authenticate: [
-      internalKey.with(config.internalApiKey),
+      internalKey.with(settings.http.internalApiKey),
       apiKey.with(async (key) => {
         const holder = await keys.find(key);
         if (holder) uses.note(holder);
         return holder;
       }),
-      optionalBearer.with({ believesLoopback: config.aiTrustHeaders === 'loopback' }),
+      optionalBearer.with({ believesLoopback: settings.ai.trustHeaders === 'loopback' }),
     ],
     believesForwarded: (request) => isInternal(bearerOf(request) ?? ''),
     database,
     secrets,
     log,
-    config,
-    refuseFrom: [config.agentSubnets],
+    settings: settings.http,
+    refuseFrom: [settings.agents.subnetPool],
   });
 }

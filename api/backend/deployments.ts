@@ -52,13 +52,13 @@ export async function deploy(
   context: OperationContext,
   requested: Deployment,
 ): Promise<{ agent: AgentRow; run: string | undefined }> {
-  const { config, database, log, secrets, supervisors } = dependencies;
-  if (!config.provisioningEnabled) throw new UnavailableError('Provisioning is disabled');
+  const { settings, database, log, secrets, supervisors } = dependencies;
+  if (!settings.agents.provisioningEnabled) throw new UnavailableError('Provisioning is disabled');
   const plan = requested.plan === undefined ? undefined : parsePlan(requested.plan);
   if (requested.plan !== undefined && !plan) {
     throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
   }
-  const { model, aiProvider } = requestedModel(requested, config.aiProvider);
+  const { model, aiProvider } = requestedModel(requested, settings.ai.provider);
   if (model === 'custom' && typeof requested.config?.model !== 'string') {
     throw new BadRequestError('config.model must name the model when model is custom');
   }
@@ -96,13 +96,13 @@ export async function deploy(
 
 /** Administrators and the operator have no cap; everybody else that of their plan. */
 async function limitOf(
-  { config, database }: BackendDependencies,
+  { settings, database }: BackendDependencies,
   userId: string,
   requested: Deployment,
 ): Promise<number> {
   const user = await findUser(database, userId);
   if (!user) throw new NotFoundError('User not found');
-  if (isAdmin(user, config)) return Number.POSITIVE_INFINITY;
+  if (isAdmin(user, settings.accounts)) return Number.POSITIVE_INFINITY;
   const plan = (await planOf(database, userId)) ?? 'label';
   return Math.min(PLAN_LIMITS[plan].agents, requested.agentLimit ?? Number.POSITIVE_INFINITY);
 }
@@ -128,7 +128,7 @@ export function deploymentEndpoints(dependencies: BackendDependencies) {
       errors: [402, 404, 409, 503],
       async handler(request) {
         const { agent, run } = await deploy(dependencies, request, request.body);
-        return reply(201, presentCreated(agent, dependencies.config), runHeader(run));
+        return reply(201, presentCreated(agent, dependencies.settings.agents), runHeader(run));
       },
     }),
     endpoint({

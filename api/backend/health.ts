@@ -6,7 +6,7 @@ import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
 
 /** `GET /health`, and the registration heartbeat (spec 4.11). */
-export function healthEndpoints({ config, containers, database }: BackendDependencies) {
+export function healthEndpoints({ settings, containers, database }: BackendDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -24,7 +24,7 @@ export function healthEndpoints({ config, containers, database }: BackendDepende
       },
       async handler() {
         const available = await containers.available();
-        const enabled = available && config.provisioningEnabled;
+        const enabled = available && settings.agents.provisioningEnabled;
         return reply(200, {
           status: 'ok' as const,
           timestamp: new Date().toISOString(),

@@ -14,7 +14,7 @@ const PATH = '/v1/chat/completions';
 const AUTO = 'auto';
 
 /** The OpenAI-compatible endpoints (decision 22), for programs with a user's API key. */
-export function openAiEndpoints({ ai, config }: BackendDependencies) {
+export function openAiEndpoints({ ai, settings }: BackendDependencies) {
   return [
     endpoint({
       method: 'POST',
@@ -27,7 +27,7 @@ export function openAiEndpoints({ ai, config }: BackendDependencies) {
       errorForm: OPENAI_ERRORS,
       errors: [402, 403, 404, 429, 502, 503],
       handler({ body, caller, signal }) {
-        const entitlement = aiEntitlement(caller, config.adminEmails);
+        const entitlement = aiEntitlement(caller, settings.accounts.adminEmails);
         const { model } = body;
         return complete(ai.completions, {
           entitlement,
@@ -49,7 +49,7 @@ export function openAiEndpoints({ ai, config }: BackendDependencies) {
       errorForm: OPENAI_ERRORS,
       errors: [402],
       handler({ caller }) {
-        const { plan } = aiEntitlement(caller, config.adminEmails);
+        const { plan } = aiEntitlement(caller, settings.accounts.adminEmails);
         const models = MODELS.filter((entry) => ai.router.available(entry) && allows(plan, entry));
         return reply(200, {
           object: 'list' as const,

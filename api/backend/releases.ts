@@ -19,7 +19,7 @@ import { answerOperation, requireContainers } from './operations.js';
 
 /** `POST /api/agents/:id/update|restore`, and the archives to restore from. */
 export function releaseEndpoints(dependencies: BackendDependencies) {
-  const { config } = dependencies;
+  const { settings } = dependencies;
   return [
     endpoint({
       method: 'POST',
@@ -37,7 +37,7 @@ export function releaseEndpoints(dependencies: BackendDependencies) {
         const { version } = request.body;
         await requireContainers(dependencies);
         const agent = await getAgent(request.tenant, request.params.id);
-        const usual = runtimeImage(config);
+        const usual = runtimeImage(settings.agents);
         const image = version === undefined ? usual : withTag(agent.image ?? usual, version);
         if (version === undefined && image === agent.failedImage) {
           throw new ConflictError(

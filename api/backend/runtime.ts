@@ -15,7 +15,7 @@ const MAX_MEASURED = 100;
 
 /** `/api/runtime/*`: the runtime's version, and the containers that run it. */
 export function runtimeEndpoints(dependencies: BackendDependencies) {
-  const { config, containers } = dependencies;
+  const { settings, containers } = dependencies;
   return [
     endpoint({
       method: 'GET',
@@ -24,7 +24,7 @@ export function runtimeEndpoints(dependencies: BackendDependencies) {
       tag: 'Runtime',
       auth: anonymous,
       responses: { 200: z.strictObject({ version: z.string() }) },
-      handler: () => reply(200, { version: config.agentRuntimeVersion }),
+      handler: () => reply(200, { version: settings.agents.runtimeVersion }),
     }),
     endpoint({
       method: 'GET',

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { AgentCallerLookup } from '../../src/agents/agent-caller-lookup.js';
 import type { Ai } from '../../src/ai/ai.js';
-import type { Config } from '../../src/config.js';
+import type { Settings } from '../../src/settings.js';
 import type { Database } from '../../src/database/database.js';
 import { agentToken } from '../auth/agent-token.js';
 import { createListener, type Listener } from '../http/listener.js';
@@ -9,7 +9,7 @@ import { agentAiEndpoints } from './ai.js';
 
 /** What the agents' listener works with. */
 export interface ContainersDependencies {
-  readonly config: Config;
+  readonly settings: Settings;
   readonly database: Database;
   readonly ai: Ai;
   readonly log: Logger;
@@ -17,8 +17,8 @@ export interface ContainersDependencies {
 
 /** The one listener that agents' containers can reach. Nothing else of ours is on it. */
 export function createContainersListener(dependencies: ContainersDependencies): Listener {
-  const { ai, config, database, log } = dependencies;
-  const agents = new AgentCallerLookup(database, config);
+  const { ai, settings, database, log } = dependencies;
+  const agents = new AgentCallerLookup(database, settings.accounts);
   return createListener({
     name: 'containers',
     title: "Agent Platform Service: agents' AI",
@@ -27,6 +27,6 @@ export function createContainersListener(dependencies: ContainersDependencies): 
     authenticate: [agentToken.with((token) => agents.find(token))],
     database,
     log,
-    config,
+    settings: settings.http,
   });
 }

@@ -25,15 +25,15 @@ export class AgentsNotServedError extends Error {
 export async function serveAgents(
   dependencies: ContainersDependencies & { readonly containers: DockerContainers },
 ): Promise<Pick<Listening, 'close'>> {
-  const { config, containers, log } = dependencies;
+  const { settings, containers, log } = dependencies;
   let listening: Listening | undefined;
   let timer: NodeJS.Timeout | undefined;
   let attempting = Promise.resolve();
   let closed = false;
 
   const attempt = async () => {
-    const host = config.agentAiHost ?? (await bridgeAddress(containers));
-    listening = await createContainersListener(dependencies).listen(host, config.agentAiPort);
+    const host = settings.agents.aiHost ?? (await bridgeAddress(containers));
+    listening = await createContainersListener(dependencies).listen(host, settings.agents.aiPort);
     log.info({ url: listening.url }, 'agents are served');
   };
   const attemptLater = () => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
-import type { Config } from '../../src/config.js';
+import type { HttpSettings } from '../../src/http/settings.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { Given, type Grounding } from '../auth/authentication.js';
@@ -31,7 +31,7 @@ export interface ListenerOptions {
   /** Seals the kept answers of endpoints that ask for it. */
   readonly secrets?: SecretBox;
   readonly log: Logger;
-  readonly config: Pick<Config, 'production' | 'trustedProxies' | 'redisUrl'>;
+  readonly settings: Pick<HttpSettings, 'production' | 'trustedProxies' | 'redisUrl'>;
   /** Networks (CIDR) whose connections are dropped unanswered, such as those of agents. */
   readonly refuseFrom?: readonly string[];
 }
@@ -48,9 +48,9 @@ export interface Listener {
 
 /** Builds the Koa application that serves these endpoints, and its OpenAPI document beside them. */
 export function createListener(options: ListenerOptions): Listener {
-  const { config, database, endpoints, limits, name } = options;
+  const { database, endpoints, limits, name, settings } = options;
   const log = options.log.child({ listener: name });
-  const limiter = createLimiter({ name, limits, redisUrl: config.redisUrl, log });
+  const limiter = createLimiter({ name, limits, redisUrl: settings.redisUrl, log });
   const document = () => openApiDocument({ title: options.title, endpoints, limits });
   const server = new Server({
     log,
@@ -68,12 +68,12 @@ export function createListener(options: ListenerOptions): Listener {
     endpoints: [...endpoints, ...referencePages(document, options.title)],
     limits,
     limiter,
-    addressOf: addressReader(config.trustedProxies, options.believesForwarded),
+    addressOf: addressReader(settings.trustedProxies, options.believesForwarded),
     given: new Given(options.authenticate),
     idempotency: idempotency(database, options.secrets),
     database,
     log,
-    production: config.production,
+    production: settings.production,
     server,
   });
   for (const each of middleware) app.use(each);

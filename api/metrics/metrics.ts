@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Config } from '../../src/config.js';
+import type { Settings } from '../../src/settings.js';
 import type { Database } from '../../src/database/database.js';
 import type { Metrics } from '../../src/metrics.js';
 import { anonymous } from '../auth/anonymous.js';
@@ -9,12 +9,12 @@ import { streamReply } from '../http/reply.js';
 
 /** What Prometheus scrapes, on a port of its own: it is nobody's business but the operator's. */
 export function createMetricsListener(dependencies: {
-  readonly config: Config;
+  readonly settings: Settings;
   readonly database: Database;
   readonly metrics: Metrics;
   readonly log: Logger;
 }): Listener {
-  const { config, database, log, metrics } = dependencies;
+  const { settings, database, log, metrics } = dependencies;
   const { registry } = metrics;
   return createListener({
     name: 'metrics',
@@ -34,7 +34,7 @@ export function createMetricsListener(dependencies: {
     authenticate: [],
     database,
     log,
-    config,
-    refuseFrom: [config.agentSubnets],
+    settings: settings.http,
+    refuseFrom: [settings.agents.subnetPool],
   });
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import type { ListedAgent } from '../../src/agents/agents.js';
 import { addressOf } from '../../src/agents/agent-address.js';
-import type { Config } from '../../src/config.js';
+import type { AgentSettings } from '../../src/agents/settings.js';
 import { versionOf } from '../../src/containers/image-name.js';
 import type { AgentRow } from '../../src/database/models.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
@@ -58,21 +58,19 @@ export const agentCreated = z.strictObject({
   createdAt: z.iso.datetime(),
 });
 
-type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion' | 'watchdog'>;
-
 const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-export function presentListItem(agent: ListedAgent, config: AddressConfig) {
+export function presentListItem(agent: ListedAgent, settings: AgentSettings) {
   return {
     id: agent.id,
     status: agent.status,
     created: agent.createdAt.toISOString(),
     subdomain: agent.subdomain,
-    url: addressOf(agent, config.agentDomain).url,
+    url: addressOf(agent, settings.domain).url,
   };
 }
 
-export function presentDetail(agent: AgentRow, config: AddressConfig) {
+export function presentDetail(agent: AgentRow, settings: AgentSettings) {
   return {
     id: agent.id,
     name: agent.name,
@@ -81,7 +79,7 @@ export function presentDetail(agent: AgentRow, config: AddressConfig) {
     desired: agent.desired === 'stopped' ? ('stopped' as const) : ('running' as const),
     host: agent.host,
     observedAt: iso(agent.observedAt),
-    watchdog: presentWatchdog(agent, config),
+    watchdog: presentWatchdog(agent, settings),
     startedAt: iso(agent.startedAt),
     createdAt: agent.createdAt.toISOString(),
     updatedAt: agent.updatedAt.toISOString(),
@@ -89,8 +87,8 @@ export function presentDetail(agent: AgentRow, config: AddressConfig) {
     model: agent.model,
     aiProvider: agent.aiProvider,
     subdomain: agent.subdomain,
-    ...addressOf(agent, config.agentDomain),
-    openclawVersion: agent.runtimeVersion ?? config.agentRuntimeVersion,
+    ...addressOf(agent, settings.domain),
+    openclawVersion: agent.runtimeVersion ?? settings.runtimeVersion,
     failedVersion: agent.failedImage === null ? null : versionOf(agent.failedImage),
     verified: agent.verified,
     verificationType: agent.verificationType,
@@ -99,14 +97,14 @@ export function presentDetail(agent: AgentRow, config: AddressConfig) {
   };
 }
 
-export function presentCreated(agent: AgentRow, config: AddressConfig) {
+export function presentCreated(agent: AgentRow, settings: AgentSettings) {
   return {
     id: agent.id,
     name: agent.name,
     agentId: agent.id,
     status: agent.status,
     subdomain: agent.subdomain,
-    url: addressOf(agent, config.agentDomain).url,
+    url: addressOf(agent, settings.domain).url,
     createdAt: agent.createdAt.toISOString(),
   };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { WATCHDOG_CAUSES, WATCHDOG_STATES, crashesWithin } from '../../src/agents/watchdog.js';
-import type { Config } from '../../src/config.js';
+import type { AgentSettings } from '../../src/agents/settings.js';
 import type { AgentRow, WatchdogTransitionRow } from '../../src/database/models.js';
 
 /** What the watchdog makes of an agent (decision 17), on both listeners. */
@@ -33,7 +33,7 @@ export const watchdogTransition = z.strictObject({
 /** An agent that never ran is as its creation left it. */
 export function presentWatchdog(
   agent: AgentRow,
-  { watchdog: { crashLoopWindowMs } }: Pick<Config, 'watchdog'>,
+  { watchdog: { crashLoopWindowMs } }: Pick<AgentSettings, 'watchdog'>,
 ): z.infer<typeof watchdogView> {
   const { watchdog } = agent;
   if (!watchdog) {

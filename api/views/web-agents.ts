@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import type { ListedAgent } from '../../src/agents/agents.js';
 import { addressOf } from '../../src/agents/agent-address.js';
-import type { Config } from '../../src/config.js';
+import type { AgentSettings } from '../../src/agents/settings.js';
 import type { AgentRow, AgentStatus } from '../../src/database/models.js';
 import { presentWatchdog, watchdogView } from './watchdog.js';
 
@@ -43,32 +43,36 @@ const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
 
 const webStatus = (status: AgentStatus) => STATUS[status];
 
-type AddressConfig = Pick<Config, 'agentDomain' | 'agentRuntimeVersion' | 'watchdog'>;
-
-export function presentItem(agent: ListedAgent, config: AddressConfig): z.infer<typeof agentItem> {
+export function presentItem(
+  agent: ListedAgent,
+  settings: AgentSettings,
+): z.infer<typeof agentItem> {
   return {
     id: agent.id,
     name: agent.name,
     model: agent.model,
     status: webStatus(agent.status),
-    websocketUrl: addressOf(agent, config.agentDomain).websocketUrl,
+    websocketUrl: addressOf(agent, settings.domain).websocketUrl,
     createdAt: agent.createdAt.toISOString(),
     updatedAt: agent.updatedAt.toISOString(),
   };
 }
 
-export function presentDetail(agent: AgentRow, config: AddressConfig): z.infer<typeof agentDetail> {
+export function presentDetail(
+  agent: AgentRow,
+  settings: AgentSettings,
+): z.infer<typeof agentDetail> {
   return {
-    ...presentItem(agent, config),
+    ...presentItem(agent, settings),
     statusReason: agent.statusReason,
     desired: agent.desired === 'stopped' ? 'stopped' : 'running',
     observedAt: agent.observedAt?.toISOString() ?? null,
-    watchdog: presentWatchdog(agent, config),
+    watchdog: presentWatchdog(agent, settings),
     startedAt: agent.startedAt?.toISOString() ?? null,
     plan: agent.plan,
     aiProvider: agent.aiProvider,
     subdomain: agent.subdomain,
-    url: addressOf(agent, config.agentDomain).url,
-    openclawVersion: agent.runtimeVersion ?? config.agentRuntimeVersion,
+    url: addressOf(agent, settings.domain).url,
+    openclawVersion: agent.runtimeVersion ?? settings.runtimeVersion,
   };
 }

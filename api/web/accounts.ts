@@ -25,11 +25,13 @@ const signedInUser = z.strictObject({
 });
 
 /** Registration and sign-in by password (spec 4.1). */
-export function accountEndpoints({ config, database }: WebDependencies) {
+export function accountEndpoints({ settings, database }: WebDependencies) {
   const signIn = new SignIn([
-    passwordStrategy((email, password) => verifyPassword(database, email, password, config)),
+    passwordStrategy((email, password) =>
+      verifyPassword(database, email, password, settings.accounts),
+    ),
   ]);
-  const secure = config.sessionCookieSecure;
+  const secure = settings.accounts.sessionCookieSecure;
   return [
     endpoint({
       method: 'POST',
@@ -59,10 +61,10 @@ export function accountEndpoints({ config, database }: WebDependencies) {
       },
       errors: [403, 409],
       async handler({ body, headers }) {
-        if (config.botDetection && looksAutomated(headers['user-agent'], body.website)) {
+        if (settings.accounts.botDetection && looksAutomated(headers['user-agent'], body.website)) {
           throw new ForbiddenError('Automated requests are not allowed');
         }
-        const { id, email, name } = await registerAccount(database, body, config);
+        const { id, email, name } = await registerAccount(database, body, settings.accounts);
         return reply(200, { id, email, name });
       },
     }),

@@ -64,7 +64,7 @@ const conversationBegun = z.strictObject({
 
 /** `GET|POST /api/agent` (spec 4.15). */
 export function agentInteractionEndpoints(dependencies: WebDependencies) {
-  const { backend, config } = dependencies;
+  const { backend, settings } = dependencies;
 
   /** Asks the backend for an operation, and answers with it. */
   async function change(
@@ -98,7 +98,7 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
       async handler({ query, tenant }) {
         const agent = await getAgent(tenant, query.agentId);
         const credentials = await listCredentials(tenant, agent.id);
-        const { status } = presentItem(agent, config);
+        const { status } = presentItem(agent, settings.agents);
         return reply(200, {
           agentId: agent.id,
           status,

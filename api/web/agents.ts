@@ -30,7 +30,7 @@ const updated = z.object({
 });
 
 /** `/api/agents` of the web API (spec 4.7): the caller's own, read here, changed by the backend. */
-export function agentEndpoints({ backend, config, database }: WebDependencies) {
+export function agentEndpoints({ backend, settings, database }: WebDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -53,7 +53,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
           limit: query.limit,
           after: query.cursor === undefined ? undefined : decodeCursor(query.cursor, 2),
         });
-        const agents = items.map((agent) => presentItem(agent, config));
+        const agents = items.map((agent) => presentItem(agent, settings.agents));
         return reply(
           200,
           { agents, count: agents.length, status },
@@ -72,7 +72,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
       errors: [404],
       async handler({ params, tenant }) {
         const agent = await getAgent(tenant, params.id);
-        return reply(200, { agent: presentDetail(agent, config), status: 'ok' as const });
+        return reply(200, { agent: presentDetail(agent, settings.agents), status: 'ok' as const });
       },
     }),
     endpoint({
@@ -97,7 +97,7 @@ export function agentEndpoints({ backend, config, database }: WebDependencies) {
           planWithin(body.plan, await planOf(database, caller.user.id));
         }
         const answer = await backend.call(request, 'PUT', agentPath(params.id), updated, body);
-        return reply(200, { ...answer, status: presentItem(agent, config).status });
+        return reply(200, { ...answer, status: presentItem(agent, settings.agents).status });
       },
     }),
     endpoint({

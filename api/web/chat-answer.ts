@@ -40,7 +40,7 @@ interface Asked {
 
 /** Asks an agent, and answers whole or, where that is asked for, as server-sent events. */
 export async function answerChat(
-  { config, secrets }: WebDependencies,
+  { settings, secrets }: WebDependencies,
   { headers, signal, tenant }: Asked,
   asked: {
     readonly agentId: string;
@@ -49,9 +49,9 @@ export async function answerChat(
   },
 ) {
   const agent = await getAgent(tenant, asked.agentId);
-  const port = portOf(agent, config.agentHost);
+  const port = portOf(agent, settings.agents.host);
   // Asked for its error alone: without a provider the agent could only fail.
-  requireProvider(config.providers, config.aiProvider);
+  requireProvider(settings.ai.providers, settings.ai.provider);
   const token = await readGatewayToken(tenant, secrets, agent.id);
   const conversation = asked.conversation ?? randomUUID();
   const question = { message: asked.message, conversation };

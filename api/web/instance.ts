@@ -20,7 +20,7 @@ const instances = z.object({
 });
 
 /** `GET /api/instance/:userId` and `/stats`: all of a user's agents together. */
-export function instanceEndpoints({ backend, config, database }: WebDependencies) {
+export function instanceEndpoints({ backend, settings, database }: WebDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -45,7 +45,7 @@ export function instanceEndpoints({ backend, config, database }: WebDependencies
         return reply(200, {
           userId,
           plan: (await planOf(database, userId)) ?? null,
-          agents: items.map((agent) => presentItem(agent, config)),
+          agents: items.map((agent) => presentItem(agent, settings.agents)),
           count: items.length,
           status: 'ok' as const,
         });

@@ -9,7 +9,7 @@ import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 
 /** `GET /api/models`: the models on offer, and which of them the user's plan has. */
-export function modelEndpoints({ ai, config, database }: WebDependencies) {
+export function modelEndpoints({ ai, settings, database }: WebDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -36,7 +36,7 @@ export function modelEndpoints({ ai, config, database }: WebDependencies) {
 
   async function planOf(userId: string) {
     try {
-      return (await entitlementOf(database, userId, config)).plan;
+      return (await entitlementOf(database, userId, settings.accounts)).plan;
     } catch (error) {
       if (error instanceof PaymentRequiredError) return undefined;
       throw error;

@@ -17,7 +17,7 @@ const provisioned = agentItem.omit({ updatedAt: true });
 const deployed = z.object({ id: z.string() });
 
 /** `GET|POST /api/agents/provision` (spec 4.7). */
-export function provisionEndpoints({ backend, config, database }: WebDependencies) {
+export function provisionEndpoints({ backend, settings, database }: WebDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -34,7 +34,9 @@ export function provisionEndpoints({ backend, config, database }: WebDependencie
           limit: query.limit,
           after: query.cursor === undefined ? undefined : decodeCursor(query.cursor, 2),
         });
-        const agents = items.map((agent) => provisioned.strip().parse(presentItem(agent, config)));
+        const agents = items.map((agent) =>
+          provisioned.strip().parse(presentItem(agent, settings.agents)),
+        );
         return reply(
           200,
           { success: true as const, agents },
@@ -77,7 +79,7 @@ export function provisionEndpoints({ backend, config, database }: WebDependencie
         const agent = await getAgent(tenant, id);
         return reply(201, {
           success: true as const,
-          agent: provisioned.strip().parse(presentItem(agent, config)),
+          agent: provisioned.strip().parse(presentItem(agent, settings.agents)),
         });
       },
     }),

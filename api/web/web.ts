@@ -38,7 +38,7 @@ export function webEndpoints(dependencies: WebDependencies) {
 
 /** The web API: session cookie. */
 export function createWeb(dependencies: WebDependencies): Listener {
-  const { config, database, log, secrets } = dependencies;
+  const { settings, database, log, secrets } = dependencies;
   return createListener({
     name: 'web',
     title: 'Agent Platform Service: web API',
@@ -46,14 +46,14 @@ export function createWeb(dependencies: WebDependencies): Listener {
     limits: WEB_LIMITS,
     authenticate: [
       session.with({
-        find: (token) => findSession(database, token, config),
-        publicUrl: config.webUrl,
+        find: (token) => findSession(database, token, settings.accounts),
+        publicUrl: settings.http.webUrl,
       }),
     ],
     database,
     secrets,
     log,
-    config,
-    refuseFrom: [config.agentSubnets],
+    settings: settings.http,
+    refuseFrom: [settings.agents.subnetPool],
   });
 }

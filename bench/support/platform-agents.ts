@@ -42,8 +42,8 @@ export class PlatformAgents {
       authorization: `Bearer ${platform.internalApiKey}`,
     });
     this.containers = connectContainers({
-      dockerHost: engine.host,
-      encryptionKey: platform.encryptionKey,
+      containers: { dockerHost: engine.host },
+      secrets: { encryptionKey: platform.encryptionKey },
     });
   }
 

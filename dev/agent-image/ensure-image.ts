@@ -1,16 +1,28 @@
 // Run as a program of its own, so that what builds the image does not stay in the launcher's memory.
-import { loadConfig } from '../../src/config.js';
+import { agentSettings } from '../../src/agents/settings.js';
 import { ImageUnavailableError } from '../../src/containers/container-errors.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
+import { containerSettings } from '../../src/containers/settings.js';
+import { readAreas } from '../../src/environment/read.js';
+import { processSettings } from '../../src/process/settings.js';
 import { ensureAgentImage } from './build-openclaw.js';
 import { DiskFailure } from '../failure.js';
 
-const { dockerHost, agentRuntimeVersion: version, cacheDir } = loadConfig();
+const {
+  agents,
+  containers,
+  process: { cacheDir },
+} = readAreas(
+  { agents: agentSettings, containers: containerSettings, process: processSettings },
+  process.env,
+);
 const tell = (message: object) => process.send?.(message);
 try {
-  const docker = connectDocker(dockerHost);
+  const docker = connectDocker(containers.dockerHost);
   const log = (line: string) => tell({ line });
-  tell({ image: await ensureAgentImage({ docker, version, cacheDir, log }) });
+  tell({
+    image: await ensureAgentImage({ docker, version: agents.runtimeVersion, cacheDir, log }),
+  });
 } catch (error) {
   if (error instanceof DiskFailure) tell({ failure: error.message });
   else if (error instanceof ImageUnavailableError) tell({ problem: error.message });

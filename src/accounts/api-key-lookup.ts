@@ -34,7 +34,7 @@ export class ApiKeyLookup {
 
   constructor(
     database: Database,
-    private readonly rules: Pick<AdminRules, 'adminEmails'>,
+    private readonly rules: AdminRules,
   ) {
     this.#tokens = new TokenLookup(database, FIND);
   }

@@ -21,7 +21,7 @@ export interface Entitlement {
 export async function entitlementOf(
   database: Database,
   userId: string,
-  rules: Pick<AdminRules, 'adminEmails'>,
+  rules: AdminRules,
 ): Promise<Entitlement> {
   const { models } = database;
   const { user, plan } = await database.asUser(userId).transaction(async (transaction) => ({

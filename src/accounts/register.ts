@@ -3,7 +3,8 @@ import { Op, QueryTypes, type Transaction } from 'sequelize';
 import { violates } from '../database/constraints.js';
 import type { Database } from '../database/database.js';
 import { BadRequestError, ConflictError } from '../errors.js';
-import { firstAccountIsAdmin, isAdmin, type AdminRules } from './admin.js';
+import { isAdmin } from './admin.js';
+import type { AccountSettings } from './settings.js';
 import type { SignedInUser } from './sign-in.js';
 import { requireEmail } from './email.js';
 import { hashPassword } from './password.js';
@@ -46,7 +47,7 @@ export interface Registration {
 export async function registerAccount(
   database: Database,
   registration: Registration,
-  rules: AdminRules,
+  settings: Pick<AccountSettings, 'adminEmails' | 'firstIsAdmin'>,
 ): Promise<SignedInUser> {
   const email = requireEmail(registration.email);
   if (email.endsWith(WALLET_EMAIL_SUFFIX)) throw new BadRequestError('Invalid email');
@@ -66,7 +67,7 @@ export async function registerAccount(
           email,
           name,
           passwordHash,
-          isAdmin: firstAccountIsAdmin(rules) && (await isFirstAccount(database, transaction)),
+          isAdmin: settings.firstIsAdmin && (await isFirstAccount(database, transaction)),
           referralCode: newReferralCode(),
         },
         { transaction },
@@ -82,7 +83,7 @@ export async function registerAccount(
           { transaction },
         );
       }
-      return { id: user.id, email, name, isAdmin: isAdmin(user, rules) };
+      return { id: user.id, email, name, isAdmin: isAdmin(user, settings) };
     });
   } catch (error) {
     if (violates(error, 'users_email_key')) throw new ConflictError('Email already registered');

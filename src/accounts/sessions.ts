@@ -71,7 +71,7 @@ interface SessionFound {
 export async function findSession(
   database: Database,
   token: string,
-  rules: Pick<AdminRules, 'adminEmails'>,
+  rules: AdminRules,
 ): Promise<Session | undefined> {
   if (!TOKEN_FORM.test(token)) return undefined;
   const [found] = await database.callFunction<SessionFound>(FIND, [tokenHash(token)]);

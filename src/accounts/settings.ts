@@ -6,7 +6,7 @@ export const accountSettings = area(
   ({ production }) => ({
     adminEmails: variable(
       'ADMIN_EMAILS',
-      list.prefault(''),
+      list.transform(lowerCase).prefault(''),
       'who is admin. Without it, outside production, the first account is',
     ),
     sessionCookieSecure: variable(
@@ -20,12 +20,15 @@ export const accountSettings = area(
       'whether robots are kept from registering',
     ),
   }),
-  ({ adminEmails, ...values }, { production }) => ({
+  (values, { production }) => ({
     ...values,
-    adminEmails: adminEmails.map((email) => email.toLowerCase()),
     /** Whether the first account on an empty database becomes the admin. */
-    firstIsAdmin: !production && adminEmails.length === 0,
+    firstIsAdmin: !production && values.adminEmails.length === 0,
   }),
 );
+
+function lowerCase(emails: readonly string[]): readonly string[] {
+  return emails.map((email) => email.toLowerCase());
+}
 
 export type AccountSettings = SettingsOf<typeof accountSettings>;

@@ -28,7 +28,7 @@ export async function verifyPassword(
   database: Database,
   email: string,
   password: string,
-  rules: Pick<AdminRules, 'adminEmails'>,
+  rules: AdminRules,
 ): Promise<SignedInUser | undefined> {
   const [account] = await database.sequelize.query<Account>('SELECT * FROM find_account($1)', {
     type: QueryTypes.SELECT,

@@ -36,7 +36,7 @@ export class AgentCallerLookup {
 
   constructor(
     database: Database,
-    private readonly rules: Pick<AdminRules, 'adminEmails'>,
+    private readonly rules: AdminRules,
   ) {
     this.#tokens = new TokenLookup(database, FIND);
   }

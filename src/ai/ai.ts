@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { Logger } from 'pino';
-import type { Config } from '../config.js';
+import type { Settings } from '../settings.js';
 import type { Database } from '../database/database.js';
 import { Meter } from '../usage/meter.js';
 import { Completions } from './completions.js';
@@ -18,14 +18,18 @@ export interface Ai {
 
 /** To be closed by way of its meter. @throws what the file system refuses the journal of usage. */
 export function createAi(parts: {
-  readonly config: Pick<Config, 'aiModelTimeoutMs' | 'aiProvider' | 'dataDir' | 'providers'>;
+  readonly settings: Pick<Settings, 'ai' | 'process'>;
   readonly database: Database;
   readonly log: Logger;
   readonly onAttempt?: (result: AttemptResult) => void;
 }): Ai {
-  const { config, database, log, onAttempt } = parts;
-  const { aiModelTimeoutMs: timeoutMs, aiProvider, dataDir, providers } = config;
-  const meter = new Meter({ database, folder: path.join(dataDir, 'usage-journal'), log });
+  const { settings, database, log, onAttempt } = parts;
+  const { modelTimeoutMs: timeoutMs, provider, providers } = settings.ai;
+  const meter = new Meter({
+    database,
+    folder: path.join(settings.process.dataDir, 'usage-journal'),
+    log,
+  });
   return {
     completions: new Completions({
       providers,
@@ -34,7 +38,7 @@ export function createAi(parts: {
       log,
       ...(onAttempt && { onAttempt }),
     }),
-    router: new Router(providers, aiProvider),
+    router: new Router(providers, provider),
     health: new ProviderHealthCheck(providers),
     meter,
   };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Config } from '../config.js';
+import type { Settings } from '../settings.js';
 import { DockerContainers } from './docker-containers.js';
 
 /**
@@ -7,10 +7,10 @@ import { DockerContainers } from './docker-containers.js';
  * installation: several can share a Docker daemon and never touch each other's containers.
  */
 export function connectContainers(
-  config: Pick<Config, 'dockerHost' | 'encryptionKey'>,
+  settings: Pick<Settings, 'containers' | 'secrets'>,
 ): DockerContainers {
-  const installation = installationOf(config.encryptionKey);
-  return new DockerContainers({ dockerHost: config.dockerHost, installation });
+  const installation = installationOf(settings.secrets.encryptionKey);
+  return new DockerContainers({ dockerHost: settings.containers.dockerHost, installation });
 }
 
 /** The name of the installation that holds this key: it does not tell the key. */

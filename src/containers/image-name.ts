@@ -1,3 +1,5 @@
+import type { AgentSettings } from '../agents/settings.js';
+
 /** What Docker takes as a tag. */
 export const IMAGE_TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
@@ -8,11 +10,10 @@ const NAME = /^(.+?)(?::([^:/@]+))?(?:@([^/@]+))?$/;
 export const OFFICIAL_RUNTIME_IMAGE = 'ghcr.io/openclaw/openclaw';
 
 /** The image of new agents, and of those that are updated to no version in particular. */
-export function runtimeImage(config: {
-  readonly agentRuntimeImage: string | undefined;
-  readonly agentRuntimeVersion: string;
-}): string {
-  return config.agentRuntimeImage ?? withTag(OFFICIAL_RUNTIME_IMAGE, config.agentRuntimeVersion);
+export function runtimeImage(
+  settings: Pick<AgentSettings, 'runtimeImage' | 'runtimeVersion'>,
+): string {
+  return settings.runtimeImage ?? withTag(OFFICIAL_RUNTIME_IMAGE, settings.runtimeVersion);
 }
 
 /** The version that an image's name tells: its tag, or else its digest. */

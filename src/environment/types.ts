@@ -87,7 +87,7 @@ export function textMatching(pattern: RegExp, what: string) {
 }
 
 /** Entries between commas; empty ones do not count. */
-export const list = z.string().transform(entriesOf);
+export const list = z.string().transform((value): readonly string[] => entriesOf(value));
 
 export const networks = textAs('addresses or networks, separated by commas', (value) => {
   const found = new BlockList();
@@ -112,7 +112,7 @@ function entriesOf(value: string): string[] {
 
 /** That many bytes, written in base64. */
 export function bytes(length: number) {
-  return textAs(`${length} bytes in base64 (openssl rand -base64 ${length})`, (value) => {
+  return textAs(`${length} bytes in base64 (openssl rand -base64 ${length})`, (value): Buffer | undefined => {
     const decoded = Buffer.from(value, 'base64');
     return decoded.length === length ? decoded : undefined;
   });

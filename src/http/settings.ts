@@ -39,11 +39,12 @@ export const httpSettings = area(
       { secret: true },
     ),
   }),
-  (values) => {
+  (values, { production }) => {
     const { backendPort, host, webPort } = values;
     const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
     return {
       ...values,
+      production,
       webUrl: values.webUrl ?? `http://${reachable}:${webPort}`,
       backendUrl: values.backendUrl ?? `http://${reachable}:${backendPort}`,
     };

@@ -10,8 +10,8 @@ import { BadRequestError, ConflictError } from '../../src/errors.js';
 import { queryRows } from '../database/catalog.js';
 import { holdPostgres, testDatabase, type TestDatabase } from '../support/postgres.js';
 
-const DEVELOPMENT = { production: false, adminEmails: [] };
-const PRODUCTION = { production: true, adminEmails: [] };
+const DEVELOPMENT = { firstIsAdmin: true, adminEmails: [] };
+const PRODUCTION = { firstIsAdmin: false, adminEmails: [] };
 
 let database: TestDatabase;
 
@@ -148,7 +148,7 @@ describe('the first account', () => {
   });
 
   test('is not the admin where others are named', async () => {
-    const rules = { production: false, adminEmails: ['boss@example.test'] };
+    const rules = { firstIsAdmin: false, adminEmails: ['boss@example.test'] };
     const ann = await registerAccount(
       database.db,
       { email: 'ann@example.test', password: PASSWORD },

@@ -13,7 +13,7 @@ import { TooManyRequestsError } from '../../src/errors.js';
 import { queryRows } from '../database/catalog.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
-const RULES = { production: true, adminEmails: ['boss@example.test'] };
+const RULES = { firstIsAdmin: false, adminEmails: ['boss@example.test'] };
 const PASSWORD = 'correct horse';
 
 let database: TestDatabase;

@@ -22,7 +22,7 @@ afterAll(() => on?.close());
 /** Network and volume as an agent has them. */
 async function leave(agentId: string): Promise<void> {
   const place = { port: await freePort(), subnet: freeSubnet(), env: {}, files: {} };
-  const spec = { agentId, userId: user.id, image: on.config.agentRuntimeImage ?? '', ...place };
+  const spec = { agentId, userId: user.id, image: on.settings.agents.runtimeImage ?? '', ...place };
   await on.containers.ensureNetwork(spec);
   await on.containers.ensureVolume(spec);
   await on.containers.ensureContainer(spec);
@@ -45,7 +45,7 @@ async function removedAgent(): Promise<string> {
 }
 
 test('what does not run as it should is found, and its supervisor told', async () => {
-  const { agentHost } = on.config;
+  const { host: agentHost } = on.settings.agents;
   const [fine, down, gone, looping, drifted] = await Promise.all(
     Array.from({ length: 5 }, () => on.runningAgent(user)),
   );
@@ -80,7 +80,7 @@ test('what does not run as it should is found, and its supervisor told', async (
 
 test('what is left of removed agents goes in the second pass, and nothing else does', async () => {
   const { client } = on.temporal;
-  const { agentHost } = on.config;
+  const { host: agentHost } = on.settings.agents;
   const [removed, unknown, running] = [
     await removedAgent(),
     randomUUID(),

@@ -25,7 +25,7 @@ beforeAll(async () => {
     password: ada.password,
     session: ada.cookie.split('=')[1] ?? '',
     'internal key': platform.internalKey,
-    'encryption key': platform.config.encryptionKey.toString('base64'),
+    'encryption key': platform.settings.secrets.encryptionKey.toString('base64'),
     "provider's key": platform.provider.apiKey,
   };
   const at = `/api/agents/${agentId}`;

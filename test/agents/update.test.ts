@@ -15,7 +15,7 @@ beforeAll(async () => {
   platform = await testPlatform();
   ada = await platform.signUp('network');
   const { docker } = platform;
-  const image = platform.config.agentRuntimeImage ?? '';
+  const image = platform.settings.agents.runtimeImage ?? '';
   const label = (version: string) => `LABEL org.opencontainers.image.version=${version}`;
   good = await varyTestImage(docker, image, 'good', [label('0.0.1-test')]);
   broken = await varyTestImage(docker, image, 'broken', [
@@ -109,7 +109,7 @@ describe('an update', () => {
   test('to a version that failed before is made only when it is named', async () => {
     const id = await platform.runningAgent(ada);
     expect((await act(id, 'update', { version: good })).body.status).toBe('succeeded');
-    const usual = platform.config.agentRuntimeImage ?? '';
+    const usual = platform.settings.agents.runtimeImage ?? '';
     await platform.asOwner(`UPDATE agents SET failed_image = '${usual}' WHERE id = '${id}'`);
     const refused = await platform.web(ada, 'POST', `/api/agents/${id}/update`);
     expect([refused.status, refused.body.error]).toEqual([

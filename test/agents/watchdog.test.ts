@@ -145,9 +145,9 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
     const id = await on.runningAgent(user);
     await on.backend(user, 'POST', `/api/agents/${id}/stop?wait=60`);
     await containerOf(id).start();
-    await putSchedules(on.temporal.client, on.config.agentHost);
+    await putSchedules(on.temporal.client, on.settings.agents.host);
     await until(async () => (await on.containers.inspect(id))?.status === 'exited', 60_000);
-    await on.temporal.client.schedule.getHandle(reconcileHostId(on.config.agentHost)).delete();
+    await on.temporal.client.schedule.getHandle(reconcileHostId(on.settings.agents.host)).delete();
     expect((await on.backend(user, 'GET', `/api/agents/${id}`)).body).toMatchObject({
       status: 'stopped',
       watchdog: { state: 'stopped', crashesInWindow: 0 },

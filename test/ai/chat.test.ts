@@ -127,8 +127,11 @@ describe('who may chat', () => {
 
   test('with AI_TRUST_HEADERS=never nobody by headers alone', async () => {
     const { backend } = platform.dependencies;
-    const config = { ...platform.config, aiTrustHeaders: 'never' as const };
-    const listening = await createBackend({ ...backend, config }).listen('127.0.0.1', 0);
+    const settings = {
+      ...platform.settings,
+      ai: { ...platform.settings.ai, trustHeaders: 'never' as const },
+    };
+    const listening = await createBackend({ ...backend, settings }).listen('127.0.0.1', 0);
     try {
       const claims = { ...subscribed('solo'), 'x-user-email': ADMIN_EMAIL };
       expect(refusal(await chatDirectly(claims, listening.url))).toEqual([402, 'PLAN_REQUIRED']);

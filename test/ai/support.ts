@@ -20,9 +20,9 @@ export async function startAi(
   names: readonly ProviderName[],
   options: { readonly preferred?: ProviderName; readonly timeoutMs?: number } = {},
 ): Promise<AiBackend> {
-  const { config, dependencies, log, meter } = platform;
+  const { dependencies, log, meter, settings } = platform;
   const { preferred = 'openrouter', timeoutMs = 30_000 } = options;
-  const providers = Object.fromEntries(names.map((name) => [name, config.providers[name]]));
+  const providers = Object.fromEntries(names.map((name) => [name, settings.ai.providers[name]]));
   const ai = {
     completions: new Completions({ providers, timeoutMs, meter, log }),
     router: new Router(providers, preferred),

@@ -82,7 +82,7 @@ describe('creating an agent on the backend', () => {
       aiProvider: 'groq',
       subdomain: made.body.subdomain,
       url: made.body.url,
-      openclawVersion: platform.config.agentRuntimeVersion,
+      openclawVersion: platform.settings.agents.runtimeVersion,
       verified: false,
       verificationType: null,
       attestationUid: null,
@@ -288,6 +288,6 @@ describe('health of the backend', () => {
 
   test('tells the version of the runtime that new agents get', async () => {
     const { body } = await call(platform.backendUrl, 'GET', '/api/runtime/version');
-    expect(body).toEqual({ version: platform.config.agentRuntimeVersion });
+    expect(body).toEqual({ version: platform.settings.agents.runtimeVersion });
   });
 });

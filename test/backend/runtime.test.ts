@@ -35,7 +35,7 @@ test('what runs is listed, and measured when asked for', async () => {
         containerId: container?.id,
         userId: ada.id,
         status: 'running',
-        image: platform.config.agentRuntimeImage,
+        image: platform.settings.agents.runtimeImage,
         createdAt: expect.stringMatching(/Z$/),
         stats: null,
       },

@@ -30,9 +30,9 @@ describe("an image's name", () => {
   );
 
   test('is for new agents what is set, or else the official one of the set version', () => {
-    const agentRuntimeVersion = '1.2.3';
-    expect(runtimeImage({ agentRuntimeImage: 'mine:4', agentRuntimeVersion })).toBe('mine:4');
-    expect(runtimeImage({ agentRuntimeImage: undefined, agentRuntimeVersion })).toBe(
+    const runtimeVersion = '1.2.3';
+    expect(runtimeImage({ runtimeImage: 'mine:4', runtimeVersion })).toBe('mine:4');
+    expect(runtimeImage({ runtimeImage: undefined, runtimeVersion })).toBe(
       'ghcr.io/openclaw/openclaw:1.2.3',
     );
   });

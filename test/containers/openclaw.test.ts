@@ -11,7 +11,7 @@ import {
   openClawEnvironment,
 } from '../../src/containers/openclaw-config.js';
 import { AGENT_RUNTIME_VERSION } from '../../src/agents/settings.js';
-import { loadConfig } from '../../src/config.js';
+import { readSettings } from '../../dev/settings.js';
 import { testDocker, until } from '../support/docker.js';
 
 const fixture = testDocker();
@@ -82,11 +82,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
 }, 180_000);
 
 async function buildImage(): Promise<string> {
-  const { cacheDir } = loadConfig({
-    ...process.env,
-    DATABASE_URL: 'postgres://unused',
-    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
-  });
+  const { cacheDir } = readSettings(process.env).process;
   return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config.js';
+import { readSettings } from '../../dev/settings.js';
 import { answers } from '../../dev/docker/find-docker.js';
 import { identify, isAlive } from '../../dev/processes/process-identity.js';
 import { endLeftovers, killAll, startProcess } from '../../dev/processes/process.js';
@@ -63,7 +63,7 @@ test('PostgreSQL starts although its lock names another program that is alive', 
 });
 
 test('Temporal keeps its state in its file, and has the search attributes', async () => {
-  const cli = await findTemporalCli(loadConfig({ ...process.env, ...required }).cacheDir);
+  const cli = await findTemporalCli(readSettings(process.env).process.cacheDir);
   const options = {
     cli,
     runDir,
@@ -85,11 +85,6 @@ test('Temporal keeps its state in its file, and has the search attributes', asyn
   }
   expect(existsSync(options.databaseFile)).toBe(true);
 });
-
-const required = {
-  DATABASE_URL: 'postgres://unused',
-  ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
-};
 
 test('a number that another process has by now is not taken for the recorded one', async () => {
   const self = await identify(process.pid);

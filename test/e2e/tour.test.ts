@@ -13,7 +13,7 @@ import { poll } from '../../dev/poll.js';
 import { projectRoot } from '../../dev/root.js';
 import { tour } from '../../dev/tour.js';
 import { AGENT_RUNTIME_VERSION } from '../../src/agents/settings.js';
-import { loadConfig } from '../../src/config.js';
+import { readSettings } from '../../dev/settings.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { provisionAgentId, superviseAgentId } from '../../workflows/ids.js';
 import { RealPlatform } from './platform.js';
@@ -118,11 +118,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 }
 
 async function openClawImage(): Promise<string> {
-  const { cacheDir } = loadConfig({
-    ...process.env,
-    DATABASE_URL: 'postgres://unused',
-    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
-  });
+  const { cacheDir } = readSettings(process.env).process;
   const docker = connectDocker(process.env.DOCKER_HOST);
   return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
 }

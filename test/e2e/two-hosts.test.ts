@@ -29,13 +29,13 @@ afterAll(async () => {
 /** Both hosts have the same ports and subnets: they are told apart by nothing but their names. */
 async function equip(host: DockerHost): Promise<void> {
   await host.startEngine();
-  const { config, temporal } = platform;
-  const reached = await host.reach({ database: config.databaseUrl, temporal: temporal.address });
+  const { settings, temporal } = platform;
+  const reached = await host.reach({ database: settings.database.url, temporal: temporal.address });
   await host.startWorker({
     DATABASE_URL: reached.database,
     TEMPORAL_ADDRESS: reached.temporal,
     TEMPORAL_NAMESPACE: temporal.namespace,
-    ENCRYPTION_KEY: config.encryptionKey.toString('base64'),
+    ENCRYPTION_KEY: settings.secrets.encryptionKey.toString('base64'),
     AGENT_HOST_CAPACITY: '4',
     AGENT_PORT_RANGE: '19100-19199',
     AGENT_SUBNET_POOL: '10.231.0.0/16',

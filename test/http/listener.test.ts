@@ -384,7 +384,7 @@ describe('errors', () => {
       expect((await strict.call(path)).status).toBe(500);
 
       const production = await start(endpoints, {
-        config: {
+        settings: {
           production: true,
           trustedProxies: new (await import('node:net')).BlockList(),
           redisUrl: undefined,
@@ -444,7 +444,7 @@ describe('the socket', () => {
       authenticate: [],
       database: NO_DATABASE,
       log: pino({ level: 'silent' }),
-      config: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },
+      settings: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },
     });
     const failure = second.listen('127.0.0.1', port);
     await expect(failure).rejects.toBeInstanceOf(ListenError);

@@ -203,7 +203,7 @@ describe('the client', () => {
     trustedProxies.addSubnet('127.0.0.0', 8, 'ipv4');
     trustedProxies.addAddress('198.51.100.7', 'ipv4');
     const { call } = await start({
-      config: { production: false, trustedProxies, redisUrl: undefined },
+      settings: { production: false, trustedProxies, redisUrl: undefined },
     });
     expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('5');
     expect(await remaining(call('/api/plain', from('10.9.9.9, 192.0.2.1, 198.51.100.7')))).toBe(
@@ -217,7 +217,7 @@ describe('in Redis', () => {
   let redis: ChildProcess | undefined;
   let port = 0;
 
-  const config = () => ({
+  const settings = () => ({
     production: false,
     trustedProxies: new BlockList(),
     redisUrl: `redis://127.0.0.1:${port}`,
@@ -257,8 +257,8 @@ describe('in Redis', () => {
   test('exactly the limit passes, over two processes together', async () => {
     const limits = [limit('shared', 10, '/api/')];
     const listeners = [
-      await start({ limits, config: config() }),
-      await start({ limits, config: config() }),
+      await start({ limits, settings: settings() }),
+      await start({ limits, settings: settings() }),
     ];
     const answers = listeners.flatMap(({ call }) =>
       Array.from({ length: 15 }, () => call('/api/plain')),
@@ -268,7 +268,7 @@ describe('in Redis', () => {
 
   test('nested limits count once each, and refusals in none', async () => {
     const limits = [limit('outer', 6, '/api/'), limit('inner', 3, '/api/ai/')];
-    const { call } = await start({ limits, config: config() });
+    const { call } = await start({ limits, settings: settings() });
     for (let i = 0; i < 5; i++) await call('/api/ai/chat');
     const { headers } = await call('/api/plain');
     expect(headers.get('ratelimit-remaining')).toBe('2');
@@ -277,7 +277,7 @@ describe('in Redis', () => {
 
   test('entries vanish after their window', async () => {
     const brief = { ...limit('brief', 1, '/api/'), windowMs: 200 };
-    const { call } = await start({ limits: [brief], config: config() });
+    const { call } = await start({ limits: [brief], settings: settings() });
     expect((await call('/api/plain')).status).toBe(200);
     expect((await call('/api/plain')).status).toBe(429);
     await until(async () => (await call('/api/plain')).status === 200);
@@ -285,7 +285,7 @@ describe('in Redis', () => {
 
   test('each process counts for itself while Redis is away, and shares again after', async () => {
     const limits = [limit('outage', 2, '/api/')];
-    const { call, log } = await start({ limits, config: config() });
+    const { call, log } = await start({ limits, settings: settings() });
     expect((await call('/api/plain')).status).toBe(200);
     await stopRedis();
     expect(await statuses([1, 2, 3].map(() => call('/api/plain')))).toEqual([200, 200, 429]);

@@ -60,7 +60,7 @@ export async function serve(
     believesForwarded: (request) => request.headers.authorization === `Bearer ${INTERNAL_KEY}`,
     database: NO_DATABASE,
     log,
-    config: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },
+    settings: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },
     ...options,
   });
   const listening = await listener.listen('127.0.0.1', 0);

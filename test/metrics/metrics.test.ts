@@ -11,8 +11,8 @@ const metrics = new Metrics();
 
 beforeAll(async () => {
   platform = await testPlatform({ workers: false });
-  const { config, db: database, log } = platform;
-  const listener = createMetricsListener({ config, database, metrics, log });
+  const { settings, db: database, log } = platform;
+  const listener = createMetricsListener({ settings, database, metrics, log });
   listening = await listener.listen('127.0.0.1', 0);
 });
 afterAll(async () => {

@@ -6,7 +6,7 @@ import { DefaultLogger, type LogEntry } from '@temporalio/worker';
 import { QueryTypes } from 'sequelize';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createNotificationActivities, type Notified } from '../../activities/notifications.js';
-import { loadConfig } from '../../src/config.js';
+import { loadSettings } from '../../src/settings.js';
 import { configuredChannels } from '../../src/notifications/configured-channels.js';
 import type { Notification } from '../../src/notifications/notification.js';
 import { Notifier } from '../../src/notifications/notifier.js';
@@ -82,7 +82,7 @@ async function newAgent(name = `agent ${randomUUID()}`): Promise<Notification['a
 
 /** A worker with its own memory; two of them are two processes. */
 function newWorker(environment: Record<string, string | undefined> = {}) {
-  const config = loadConfig({
+  const settings = loadSettings({
     DATABASE_URL: database.url,
     ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
     TELEGRAM_BOT_TOKEN: BOT_TOKEN,
@@ -91,7 +91,7 @@ function newWorker(environment: Record<string, string | undefined> = {}) {
     DISCORD_WEBHOOK_URL: stubs.discordUrl,
     ...environment,
   });
-  const notifier = new Notifier(database.db, configuredChannels(config));
+  const notifier = new Notifier(database.db, configuredChannels(settings.notifications));
   const { notify } = createNotificationActivities(notifier);
   const logger = new DefaultLogger('WARN', (entry) => logged.push(entry));
   return (notification: Notification): Promise<Notified> =>

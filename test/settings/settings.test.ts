@@ -212,6 +212,9 @@ describe('the environment', () => {
       ADMIN_EMAILS: 'Ada@Example.com, ,bob@x.org',
     });
     expect(http.host).toBe('127.0.0.1');
-    expect(accounts.adminEmails).toEqual(['ada@example.com', 'bob@x.org']);
+    expect(accounts).toMatchObject({
+      adminEmails: ['ada@example.com', 'bob@x.org'],
+      firstIsAdmin: false,
+    });
   });
 });

@@ -19,7 +19,7 @@ import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
 import type { Plan } from '../../src/accounts/plans.js';
 import { createAi } from '../../src/ai/ai.js';
-import { loadConfig, type Config } from '../../src/config.js';
+import { loadSettings, type Settings } from '../../src/settings.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import { Database } from '../../src/database/database.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
@@ -62,7 +62,7 @@ export interface PlatformOptions {
 
 /** The whole product in this process, on real servers, with nobody else's data. */
 export interface TestPlatform {
-  readonly config: Config;
+  readonly settings: Settings;
   readonly db: Database;
   /** Runs one statement as the database's owner: what the serving role may not do. */
   asOwner(sql: string): Promise<void>;
@@ -156,7 +156,7 @@ async function build(
   );
 
   const internalKey = `internal-${randomBytes(16).toString('hex')}`;
-  const config = loadConfig(
+  const settings = loadSettings(
     testEnvironment(
       {
         DATABASE_URL: database.url,
@@ -171,7 +171,7 @@ async function build(
   );
   const { log, lines } = keptLog();
   const db = database.db;
-  const secrets = new SecretBox(config.encryptionKey);
+  const secrets = new SecretBox(settings.secrets.encryptionKey);
   const supervisors = new Supervisors(temporal.client, TEMPORAL_UI);
   // Not closed: the SDK goes on with its retries, and throws when it then finds it closed.
   const nowhere = () => Connection.lazy({ address: '127.0.0.1:1' });
@@ -179,12 +179,16 @@ async function build(
 
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
   cleanups.push(() => rm(folder, { recursive: true }));
-  const ai = createAi({ config: { ...config, dataDir: folder }, database: db, log });
+  const ai = createAi({
+    settings: { ...settings, process: { ...settings.process, dataDir: folder } },
+    database: db,
+    log,
+  });
   cleanups.push(() => ai.meter.close());
 
   const backendParts = {
     ai,
-    config,
+    settings,
     database: db,
     secrets,
     supervisors: new Supervisors(seenByApi, TEMPORAL_UI),
@@ -196,19 +200,19 @@ async function build(
   cleanups.push(backendListening.close);
   const webParts = {
     ai,
-    config,
+    settings,
     database: db,
     secrets,
     backend: new BackendClient(
       isDead('backend') ? 'http://127.0.0.1:1' : backendListening.url,
-      config.internalApiKey,
+      settings.http.internalApiKey,
     ),
     log,
   };
   const webListening = await createWeb(webParts).listen('127.0.0.1', 0);
   cleanups.push(webListening.close);
   const bridge = isDead('docker') ? '127.0.0.1' : await containers.hostAddress();
-  const agentParts = { ai, config, database: db, log };
+  const agentParts = { ai, settings, database: db, log };
   const forAgents = createContainersListener(agentParts);
   const agentsListening = await forAgents.listen(bridge, 0);
   cleanups.push(agentsListening.close);
@@ -216,7 +220,7 @@ async function build(
   // Also while no worker runs: what is asked for then waits for one, as after a restart.
   const reporting = new AbortController();
   cleanups.push(() => Promise.resolve(reporting.abort()));
-  const { agentHost: id, agentHostCapacity: capacity, agentPortRange: ports } = config;
+  const { host: id, hostCapacity: capacity, portRange: ports } = settings.agents;
   await reportPeriodically(
     { database: db, containers: test.containers, host: { id, capacity, ports }, log },
     reporting.signal,
@@ -228,17 +232,17 @@ async function build(
     const made = await createWorkers({
       connection: temporal.connection,
       namespace: temporal.namespace,
-      config: { ...config, agentAiPort: agentsListening.port },
+      settings: { ...settings, agents: { ...settings.agents, aiPort: agentsListening.port } },
       database: db,
       containers,
       code: await workflowCode(),
-      host: config.agentHost,
-      image: config.agentRuntimeImage ?? '',
+      host: settings.agents.host,
+      image: settings.agents.runtimeImage ?? '',
     });
     workers = made.map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();
     const following = followDocker(
-      { database: db, supervisors, containers, log, host: config.agentHost },
+      { database: db, supervisors, containers, log, host: settings.agents.host },
       ending.signal,
     );
     stopFollowing = () => {
@@ -275,7 +279,7 @@ async function build(
     }, 60_000);
 
   return {
-    config,
+    settings,
     db,
     async asOwner(sql) {
       const owner = new Database(database.ownerUrl, { maxConnections: 1 });

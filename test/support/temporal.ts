@@ -8,7 +8,7 @@ import { DefaultLogger, NativeConnection, Runtime, type LogEntry } from '@tempor
 import { findTemporalCli } from '../../dev/temporal/temporal-binary.js';
 import { startTemporal } from '../../dev/temporal/temporal.js';
 import { freePort } from '../../dev/ports.js';
-import { loadConfig } from '../../src/config.js';
+import { readSettings } from '../../dev/settings.js';
 import { ensureSearchAttributes } from '../../temporal/ensure-search-attributes.js';
 import type { WorkflowCode } from '../../worker/workflow-code.js';
 import { workflowBundle } from '../workflows/support/workflow-bundle.js';
@@ -93,11 +93,7 @@ function describe(meta: LogEntry['meta']): unknown {
 
 async function startServer() {
   const folder = await mkdtemp(path.join(tmpdir(), 'test-temporal-'));
-  const { cacheDir } = loadConfig({
-    ...process.env,
-    DATABASE_URL: 'postgres://localhost',
-    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
-  });
+  const { cacheDir } = readSettings(process.env).process;
   const server = await startTemporal({
     cli: await findTemporalCli(cacheDir),
     runDir: folder,
