@@ -1,12 +1,11 @@
 import { Client, Connection } from '@temporalio/client';
-import { createAi } from '../src/ai/ai.js';
-import { loadSettings } from '../src/settings.js';
 import { connectContainers } from '../src/containers/connect-containers.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/metrics.js';
 import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
-import { SecretBox } from '../src/secrets/secret-box.js';
+import { createServices } from '../src/services.js';
+import { loadSettings } from '../src/settings.js';
 import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
 import type { Listening } from './http/server.js';
@@ -30,38 +29,33 @@ async function main(): Promise<void> {
   const settings = loadSettings();
   const log = createLogger('api', settings.process);
   const { connectionOptions, namespace } = temporalConnection(settings.temporal);
-  // Lazy: an API without its workflow engine still answers what it can.
+  // Lazy: an API without Temporal still answers what it can.
   const connection = Connection.lazy(connectionOptions);
   const database = new Database(settings.database.url, { maxConnections: 20 });
-  const secrets = new SecretBox(settings.secrets.encryptionKey);
   const containers = connectContainers(settings);
   const temporal = new Client({ connection, namespace });
   const supervisors = new Supervisors(temporal, settings.temporal.uiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(temporal);
   const metrics = new Metrics();
-  const ai = createAi({
+  const services = createServices({
     settings,
     database,
+    containers,
+    supervisors,
+    heartbeatSchedules,
     log,
     onAttempt: (result) => metrics.recordAttempt(result),
   });
+  const { ai } = services;
   const open: Pick<Listening, 'close'>[] = [];
   try {
-    const backend = createBackend({
-      ai,
-      settings,
-      database,
-      secrets,
-      supervisors,
-      heartbeatSchedules,
-      containers,
-      log,
-    });
+    const parts = { ...services, settings, database, heartbeatSchedules, containers, log };
+    const backend = createBackend(parts);
     open.push(await backend.listen(settings.http.host, settings.http.backendPort));
     const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);
-    const web = createWeb({ ai, settings, database, secrets, backend: client, log });
+    const web = createWeb({ ...parts, backend: client });
     open.push(await web.listen(settings.http.host, settings.http.webPort));
-    open.push(await serveAgents({ ai, settings, containers, database, log }));
+    open.push(await serveAgents(parts));
     const forOperators = createMetricsListener({ settings, database, metrics, log });
     open.push(await forOperators.listen(settings.http.host, settings.http.metricsPort));
     reportReady();

@@ -1,8 +1,4 @@
 import { z } from 'zod';
-import { sealCredential } from '../../src/agents/agent-credentials.js';
-import { withSkill } from '../../src/agents/agent-skills.js';
-import { getAgent } from '../../src/agents/agents.js';
-import { BadRequestError } from '../../src/errors.js';
 import { internalKey } from '../auth/internal-key.js';
 import {
   changesSkill,
@@ -15,12 +11,12 @@ import {
 import { endpoint } from '../http/endpoint.js';
 import { operationAnswer, waitQuery } from '../views/operations.js';
 import { agentIdParams } from '../views/backend-agents.js';
-import { agentConfig } from './deployments.js';
+import { answerOperation } from './answer-operation.js';
 import type { BackendDependencies } from './dependencies.js';
-import { answerOperation, requireContainers } from './operations.js';
+import { requestedBy } from './requested-by.js';
 
 /** What an agent works with: its skills, and the credentials of its tools. */
-export function agentToolEndpoints(dependencies: BackendDependencies) {
+export function agentToolEndpoints({ operations }: Pick<BackendDependencies, 'operations'>) {
   return [
     endpoint({
       method: 'PUT',
@@ -34,14 +30,13 @@ export function agentToolEndpoints(dependencies: BackendDependencies) {
       body: z.object(skillSettings).refine(changesSkill, NO_SKILL_CHANGE),
       responses: { 202: operationAnswer },
       errors: [404, 409, 503],
-      async handler(request) {
-        const { body, params, tenant } = request;
-        await requireContainers(dependencies);
-        const agent = await getAgent(tenant, params.id);
+      handler: (request) => {
+        const { body, params } = request;
         const skill = { name: params.skill, ...body };
-        const { error } = agentConfig.safeParse(withSkill(agent.config, skill));
-        if (error) throw new BadRequestError(error.issues[0]?.message ?? 'config is not valid');
-        return answerOperation(dependencies, request, agent, 'configure', { skill });
+        return answerOperation(
+          request,
+          operations.changeSkill(requestedBy(request), params.id, skill),
+        );
       },
     }),
     endpoint({
@@ -56,15 +51,12 @@ export function agentToolEndpoints(dependencies: BackendDependencies) {
       body: z.object({ value: credentialValue }),
       responses: { 202: operationAnswer },
       errors: [404, 409, 503],
-      async handler(request) {
-        const { body, idempotencyId, params, tenant } = request;
-        await requireContainers(dependencies);
-        const agent = await getAgent(tenant, params.id);
-        const { name } = params;
-        const change = sealCredential(dependencies.secrets, agent.id, { name, value: body.value });
-        // Two changes of one credential are never the same one, whatever their sealed values are.
-        const input = { credential: { name, version: idempotencyId } };
-        return answerOperation(dependencies, request, agent, 'configure', input, change);
+      handler: (request) => {
+        const { body, params } = request;
+        return answerOperation(
+          request,
+          operations.changeCredential(requestedBy(request), params.id, params.name, body.value),
+        );
       },
     }),
   ];

@@ -11,12 +11,15 @@ import { messageItem, messagesQuery, presentMessage } from '../views/messages.js
 import { agentIdParams, agentStatus } from '../views/backend-agents.js';
 import { containerStats, statsOf } from '../views/container-stats.js';
 import type { BackendDependencies } from './dependencies.js';
-import { requireContainers } from './operations.js';
-import { actorOf } from './requested-by.js';
+import { requestedBy } from './requested-by.js';
 
 /** `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
-export function agentViewEndpoints(dependencies: BackendDependencies) {
-  const { settings, secrets } = dependencies;
+export function agentViewEndpoints({
+  settings,
+  containers,
+  operations,
+  secrets,
+}: BackendDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -50,9 +53,8 @@ export function agentViewEndpoints(dependencies: BackendDependencies) {
       },
       errors: [404],
       async handler({ params, tenant }) {
-        const agent = await getAgent(tenant, params.id);
-        await requireContainers(dependencies);
-        const container = await statsOf(dependencies.containers, agent.id);
+        const agent = await operations.operable(tenant, params.id);
+        const container = await statsOf(containers, agent.id);
         return reply(200, { id: agent.id, status: agent.status, container });
       },
     }),
@@ -67,11 +69,12 @@ export function agentViewEndpoints(dependencies: BackendDependencies) {
         200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: z.string() }),
       },
       errors: [404],
-      async handler({ caller, params, requestId, tenant }) {
-        const agent = await getAgent(tenant, params.id);
+      async handler(request) {
+        const { actor, requestId, tenant } = requestedBy(request);
+        const agent = await getAgent(tenant, request.params.id);
         const token = await readGatewayToken(tenant, secrets, agent.id);
         await recordAudit(tenant, {
-          actor: actorOf(caller),
+          actor,
           userId: agent.userId,
           action: 'agent.token.read',
           subject: agent.id,

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { PLANS, parsePlan } from '../../src/accounts/plans.js';
+import { PLANS } from '../../src/accounts/plans.js';
+import { agentConfig, agentName } from '../../src/agents/agent-config.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
-import { requestedModel } from '../../src/agents/models.js';
-import { BadRequestError } from '../../src/errors.js';
 import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pagination.js';
@@ -17,13 +16,12 @@ import {
   presentDetail,
   presentListItem,
 } from '../views/backend-agents.js';
-import { agentConfig, agentName, deploy } from './deployments.js';
+import { runHeader } from './answer-operation.js';
 import type { BackendDependencies } from './dependencies.js';
-import { operate, removeAgent, requireContainers, runHeader } from './operations.js';
+import { requestedBy } from './requested-by.js';
 
 /** `/api/agents` of the backend (spec 4.7). */
-export function agentEndpoints(dependencies: BackendDependencies) {
-  const { settings } = dependencies;
+export function agentEndpoints({ settings, deployments, operations }: BackendDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -57,7 +55,7 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       errors: [402, 404, 409, 503],
       async handler(request) {
         const { plan, aiProvider, model, ...config_ } = request.body.config ?? {};
-        const { agent, run } = await deploy(dependencies, request, {
+        const { agent, run } = await deployments.deploy(requestedBy(request), {
           name: request.body.name,
           plan: typeof plan === 'string' ? plan : undefined,
           aiProvider: typeof aiProvider === 'string' ? aiProvider : undefined,
@@ -105,20 +103,11 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       },
       errors: [404, 409, 503],
       async handler(request) {
-        const { body, params, tenant } = request;
-        const agent = await getAgent(tenant, params.id);
-        const plan = body.plan === undefined ? agent.plan : parsePlan(body.plan);
-        if (!plan) throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
-        const { aiProvider } = requestedModel(
-          { model: agent.model, aiProvider: body.aiProvider ?? agent.aiProvider },
-          settings.ai.provider,
+        const { agent, aiProvider, plan, run } = await operations.configure(
+          requestedBy(request),
+          request.params.id,
+          request.body,
         );
-        await requireContainers(dependencies);
-        const { run } = await operate(dependencies, request, agent, 'configure', {
-          plan,
-          aiProvider,
-          ...(body.config && { config: body.config }),
-        });
         return reply(
           200,
           {
@@ -146,8 +135,8 @@ export function agentEndpoints(dependencies: BackendDependencies) {
       responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
       async handler(request) {
         const { id } = request.params;
-        const { run } = await removeAgent(dependencies, request, id);
-        return reply(200, { id, deleted: true as const }, runHeader(run));
+        const admitted = await operations.remove(requestedBy(request), id);
+        return reply(200, { id, deleted: true as const }, runHeader(admitted?.run));
       },
     }),
   ];

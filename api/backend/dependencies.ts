@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
+import type { AgentOperations } from '../../src/agents/agent-operations.js';
+import type { Deployments } from '../../src/agents/deployments.js';
 import type { Ai } from '../../src/ai/ai.js';
 import type { Settings } from '../../src/settings.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
-import type { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
-import type { Supervisors } from '../../temporal/supervisors.js';
+import type { HeartbeatScheduler } from '../../src/heartbeat/heartbeats.js';
 
 /** What the backend API's endpoints work with. */
 export interface BackendDependencies {
@@ -13,8 +14,9 @@ export interface BackendDependencies {
   readonly settings: Settings;
   readonly database: Database;
   readonly secrets: SecretBox;
-  readonly supervisors: Supervisors;
-  readonly heartbeatSchedules: HeartbeatSchedules;
+  readonly operations: AgentOperations;
+  readonly deployments: Deployments;
+  readonly heartbeatSchedules: HeartbeatScheduler;
   readonly containers: DockerContainers;
   readonly log: Logger;
 }

@@ -7,7 +7,7 @@ import { endpoint } from '../http/endpoint.js';
 import { heartbeatChange, heartbeatSet, presentHeartbeat } from '../views/heartbeat.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
-import { actorOf, ownerOf } from './requested-by.js';
+import { requestedBy } from './requested-by.js';
 
 /** How often a user's running agents are asked; what the web API's heartbeat stands on. */
 export function heartbeatEndpoints({ database, heartbeatSchedules }: BackendDependencies) {
@@ -21,14 +21,14 @@ export function heartbeatEndpoints({ database, heartbeatSchedules }: BackendDepe
       body: heartbeatChange,
       responses: { 200: heartbeatSet },
       errors: [404, 503],
-      async handler({ body, caller, requestId }) {
-        const userId = ownerOf(caller);
+      async handler(request) {
+        const { actor: userId, requestId } = requestedBy(request);
         if (!(await findUser(database, userId))) throw new NotFoundError('User not found');
         const tenant = database.asUser(userId);
-        const heartbeat = await setHeartbeat(tenant, heartbeatSchedules, userId, body);
+        const heartbeat = await setHeartbeat(tenant, heartbeatSchedules, userId, request.body);
         const { enabled, frequency, updatedAt } = heartbeat;
         await recordAudit(tenant, {
-          actor: actorOf(caller),
+          actor: userId,
           userId,
           action: 'heartbeat.set',
           subject: userId,

@@ -9,7 +9,6 @@ import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { eventStream, type ServerEvent } from '../http/sse.js';
 import type { BackendDependencies } from './dependencies.js';
-import { requireContainers } from './operations.js';
 
 const params = z.object({ agentId: z.string().max(64) });
 const cursorText = z.string().min(1).max(128);
@@ -22,7 +21,7 @@ const logLine = z.strictObject({
 
 /** `/api/logs/:agentId/*` (decision 21). */
 export function logEndpoints(dependencies: BackendDependencies) {
-  const { containers, secrets } = dependencies;
+  const { containers, operations, secrets } = dependencies;
   const live = new LiveLogs(containers);
   return [
     endpoint({
@@ -38,8 +37,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       errors: [404],
       async handler(request) {
         const { headers, query, signal, tenant } = request;
-        const agent = await getAgent(tenant, request.params.agentId);
-        await requireContainers(dependencies);
+        const agent = await operations.operable(tenant, request.params.agentId);
         const redact = await secretsToRedact(tenant, secrets, agent.id);
         const since = headers['last-event-id'] ?? query.cursor;
         await checkCursor(dependencies, agent.id, since);
@@ -64,8 +62,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
       },
       errors: [404],
       async handler({ params: { agentId }, query, tenant }) {
-        const agent = await getAgent(tenant, agentId);
-        await requireContainers(dependencies);
+        const agent = await operations.operable(tenant, agentId);
         const redact = await secretsToRedact(tenant, secrets, agent.id);
         const page = await refusingCursor(() =>
           logHistory(containers, agent.id, { limit: query.limit, cursor: query.cursor, redact }),

@@ -1,7 +1,5 @@
 import { getAgent } from '../../src/agents/agents.js';
-import { getArchive, listArchives } from '../../src/agents/archives.js';
-import { runtimeImage, versionOf, withTag } from '../../src/containers/image-name.js';
-import { ConflictError } from '../../src/errors.js';
+import { listArchives } from '../../src/agents/archives.js';
 import { internalKey } from '../auth/internal-key.js';
 import { endpoint } from '../http/endpoint.js';
 import {
@@ -14,12 +12,12 @@ import {
 } from '../views/operations.js';
 import { reply } from '../http/reply.js';
 import { agentIdParams } from '../views/backend-agents.js';
+import { answerOperation } from './answer-operation.js';
 import type { BackendDependencies } from './dependencies.js';
-import { answerOperation, requireContainers } from './operations.js';
+import { requestedBy } from './requested-by.js';
 
 /** `POST /api/agents/:id/update|restore`, and the archives to restore from. */
-export function releaseEndpoints(dependencies: BackendDependencies) {
-  const { settings } = dependencies;
+export function releaseEndpoints({ operations }: Pick<BackendDependencies, 'operations'>) {
   return [
     endpoint({
       method: 'POST',
@@ -33,18 +31,12 @@ export function releaseEndpoints(dependencies: BackendDependencies) {
       body: updateBody,
       responses: { 202: operationAnswer },
       errors: [404, 409, 503],
-      async handler(request) {
-        const { version } = request.body;
-        await requireContainers(dependencies);
-        const agent = await getAgent(request.tenant, request.params.id);
-        const usual = runtimeImage(settings.agents);
-        const image = version === undefined ? usual : withTag(agent.image ?? usual, version);
-        if (version === undefined && image === agent.failedImage) {
-          throw new ConflictError(
-            `The update to ${versionOf(image)} has failed before; name the version to try it again`,
-          );
-        }
-        return answerOperation(dependencies, request, agent, 'update', { image });
+      handler: (request) => {
+        const { body, params } = request;
+        return answerOperation(
+          request,
+          operations.update(requestedBy(request), params.id, body.version),
+        );
       },
     }),
     endpoint({
@@ -59,11 +51,12 @@ export function releaseEndpoints(dependencies: BackendDependencies) {
       body: restoreBody,
       responses: { 202: operationAnswer },
       errors: [404, 409, 503],
-      async handler(request) {
-        await requireContainers(dependencies);
-        const agent = await getAgent(request.tenant, request.params.id);
-        const archive = await getArchive(request.tenant, agent.id, request.body.archiveId);
-        return answerOperation(dependencies, request, agent, 'restore', { archiveId: archive.id });
+      handler: (request) => {
+        const { body, params } = request;
+        return answerOperation(
+          request,
+          operations.restore(requestedBy(request), params.id, body.archiveId),
+        );
       },
     }),
     endpoint({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { getAgent } from '../../src/agents/agents.js';
+import { requireDocker } from '../../src/agents/require-docker.js';
 import type { ContainerStats } from '../../src/containers/container-spec.js';
 import { internalKey } from '../auth/internal-key.js';
 import { anonymous } from '../auth/anonymous.js';
@@ -8,14 +8,12 @@ import { reply } from '../http/reply.js';
 import { agentIdParams } from '../views/backend-agents.js';
 import { containerStats, statsOf } from '../views/container-stats.js';
 import type { BackendDependencies } from './dependencies.js';
-import { requireContainers } from './operations.js';
 
 /** Containers that one call measures: each takes Docker a reading of its own. */
 const MAX_MEASURED = 100;
 
 /** `/api/runtime/*`: the runtime's version, and the containers that run it. */
-export function runtimeEndpoints(dependencies: BackendDependencies) {
-  const { settings, containers } = dependencies;
+export function runtimeEndpoints({ settings, containers, operations }: BackendDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -52,7 +50,7 @@ export function runtimeEndpoints(dependencies: BackendDependencies) {
         }),
       },
       async handler({ caller, query }) {
-        await requireContainers(dependencies);
+        await requireDocker(containers);
         const all = (await containers.list()).filter(
           ({ userId }) => !caller.user || userId === caller.user.id,
         );
@@ -93,8 +91,7 @@ export function runtimeEndpoints(dependencies: BackendDependencies) {
       },
       errors: [404],
       async handler({ params, tenant }) {
-        const agent = await getAgent(tenant, params.id);
-        await requireContainers(dependencies);
+        const agent = await operations.operable(tenant, params.id);
         const stats = await statsOf(containers, agent.id);
         return reply(200, { id: agent.id, running: stats !== null, stats });
       },

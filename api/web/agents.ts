@@ -16,7 +16,7 @@ import {
 } from '../views/web-agents.js';
 import { agentPath } from './backend-client.js';
 import type { WebDependencies } from './dependencies.js';
-import { planWithin } from './plan-within.js';
+import { planWithin } from '../../src/accounts/plan-within.js';
 
 const configuration = z.record(z.string(), z.unknown());
 

@@ -10,7 +10,7 @@ import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pag
 import { reply } from '../http/reply.js';
 import { agentItem, presentItem } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
-import { planWithin } from './plan-within.js';
+import { planWithin } from '../../src/accounts/plan-within.js';
 
 const provisioned = agentItem.omit({ updatedAt: true });
 

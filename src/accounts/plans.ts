@@ -1,3 +1,5 @@
+import { BadRequestError } from '../errors.js';
+
 /** The subscription plans, in rising order. */
 export const PLANS = ['label', 'solo', 'collective', 'network'] as const;
 
@@ -86,6 +88,13 @@ export function isTier(value: string | null | undefined): value is Tier {
 export function parsePlan(name: string | null | undefined): Plan | undefined {
   if (isPlan(name)) return name;
   return isTier(name) ? PLAN_OF_TIER[name] : undefined;
+}
+
+/** @throws BadRequestError for the name of no plan and no tier. */
+export function requirePlan(name: string): Plan {
+  const plan = parsePlan(name);
+  if (!plan) throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+  return plan;
 }
 
 /** How many agents the web API's provisioning allows on a plan (spec 8, by tier). */

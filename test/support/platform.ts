@@ -18,11 +18,11 @@ import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
 import type { Plan } from '../../src/accounts/plans.js';
-import { createAi } from '../../src/ai/ai.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
 import type { DockerContainers } from '../../src/containers/docker-containers.js';
 import { Database } from '../../src/database/database.js';
-import { SecretBox } from '../../src/secrets/secret-box.js';
+import type { SecretBox } from '../../src/secrets/secret-box.js';
+import { createServices } from '../../src/services.js';
 import type { Meter } from '../../src/usage/meter.js';
 import { followDocker } from '../../worker/follow-docker.js';
 import { createWorkers } from '../../worker/platform-worker.js';
@@ -171,7 +171,6 @@ async function build(
   );
   const { log, lines } = keptLog();
   const db = database.db;
-  const secrets = new SecretBox(settings.secrets.encryptionKey);
   const supervisors = new Supervisors(temporal.client, TEMPORAL_UI);
   // Not closed: the SDK goes on with its retries, and throws when it then finds it closed.
   const nowhere = () => Connection.lazy({ address: '127.0.0.1:1' });
@@ -179,41 +178,32 @@ async function build(
 
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
   cleanups.push(() => rm(folder, { recursive: true }));
-  const ai = createAi({
+  const heartbeatSchedules = new HeartbeatSchedules(seenByApi);
+  const services = createServices({
     settings: { ...settings, process: { ...settings.process, dataDir: folder } },
     database: db,
+    containers,
+    supervisors: new Supervisors(seenByApi, TEMPORAL_UI),
+    heartbeatSchedules,
     log,
   });
+  const { ai, secrets } = services;
   cleanups.push(() => ai.meter.close());
 
-  const backendParts = {
-    ai,
-    settings,
-    database: db,
-    secrets,
-    supervisors: new Supervisors(seenByApi, TEMPORAL_UI),
-    heartbeatSchedules: new HeartbeatSchedules(seenByApi),
-    containers,
-    log,
-  };
+  const backendParts = { ...services, settings, database: db, heartbeatSchedules, containers, log };
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
   cleanups.push(backendListening.close);
   const webParts = {
-    ai,
-    settings,
-    database: db,
-    secrets,
+    ...backendParts,
     backend: new BackendClient(
       isDead('backend') ? 'http://127.0.0.1:1' : backendListening.url,
       settings.http.internalApiKey,
     ),
-    log,
   };
   const webListening = await createWeb(webParts).listen('127.0.0.1', 0);
   cleanups.push(webListening.close);
   const bridge = isDead('docker') ? '127.0.0.1' : await containers.hostAddress();
-  const agentParts = { ai, settings, database: db, log };
-  const forAgents = createContainersListener(agentParts);
+  const forAgents = createContainersListener(backendParts);
   const agentsListening = await forAgents.listen(bridge, 0);
   cleanups.push(agentsListening.close);
 
@@ -304,7 +294,7 @@ async function build(
     webUrl: webListening.url,
     backendUrl: backendListening.url,
     agentsUrl: agentsListening.url,
-    dependencies: { web: webParts, backend: backendParts, agents: agentParts },
+    dependencies: { web: webParts, backend: backendParts, agents: backendParts },
     web,
     backend,
     becomes,

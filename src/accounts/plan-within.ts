@@ -1,5 +1,5 @@
-import { PLANS, parsePlan, type Plan } from '../../src/accounts/plans.js';
-import { BadRequestError, PaymentRequiredError } from '../../src/errors.js';
+import { PaymentRequiredError } from '../errors.js';
+import { requirePlan, type Plan } from './plans.js';
 
 /** What each plan includes grows in this order (spec 2; by agents, network above all). */
 const RANK: Record<Plan, number> = { label: 0, solo: 1, collective: 2, network: 3 };
@@ -10,8 +10,7 @@ const RANK: Record<Plan, number> = { label: 0, solo: 1, collective: 2, network: 
  * @throws BadRequestError for a name that is none, PaymentRequiredError beyond the subscription.
  */
 export function planWithin(name: string, subscribed: Plan | undefined): Plan {
-  const plan = parsePlan(name);
-  if (!plan) throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+  const plan = requirePlan(name);
   if (!subscribed || RANK[plan] > RANK[subscribed]) {
     throw new PaymentRequiredError(`The plan ${plan} needs a subscription`, 'PLAN_REQUIRED');
   }

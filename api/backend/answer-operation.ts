@@ -1,0 +1,36 @@
+import type { Admitted } from '../../src/agents/agent-operations.js';
+import { waitForOperation } from '../../src/agents/operations.js';
+import type { TenantDatabase } from '../../src/database/database.js';
+import { reply } from '../http/reply.js';
+
+/** Header that leads an operator to the run (on the backend only). */
+export function runHeader(run: string | undefined): Record<string, string> {
+  return run === undefined ? {} : { 'X-Temporal-Run': run };
+}
+
+/** Answers how far an operation is, after as long as the request wants to wait. */
+export async function answerOperation(
+  request: {
+    readonly tenant: TenantDatabase;
+    readonly query: { readonly wait: number };
+    readonly signal: AbortSignal;
+  },
+  admitting: Promise<Admitted>,
+) {
+  const { agent, kind, operationId, run } = await admitting;
+  const operation = await waitForOperation(request.tenant, operationId, {
+    timeoutMs: request.query.wait * 1_000,
+    signal: request.signal,
+  });
+  return reply(
+    202,
+    {
+      id: agent.id,
+      operation: kind,
+      operationId,
+      status: operation?.status ?? 'requested',
+      error: operation?.error ?? null,
+    },
+    runHeader(run),
+  );
+}

@@ -1,0 +1,19 @@
+import { z } from 'zod';
+
+const MAX_CONFIG_BYTES = 64 * 1024;
+
+export const agentName = z.string().trim().min(1).max(64);
+
+/** An agent's configuration. `runtime` goes into the agent runtime's own configuration file. */
+export const agentConfig = z
+  .record(z.string(), z.unknown())
+  .refine((config) => JSON.stringify(config).length <= MAX_CONFIG_BYTES, {
+    error: 'config must be at most 64 KiB',
+  })
+  .refine((config) => config.runtime === undefined || isPlainObject(config.runtime), {
+    error: 'config.runtime must be an object',
+  });
+
+function isPlainObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

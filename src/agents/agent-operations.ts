@@ -1,0 +1,208 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Logger } from 'pino';
+import { requirePlan } from '../accounts/plans.js';
+import type { ProviderName } from '../ai/provider-names.js';
+import { recordAudit } from '../audit/audit.js';
+import type { Requester } from '../audit/requester.js';
+import type { DockerContainers } from '../containers/docker-containers.js';
+import { versionOf, withTag } from '../containers/image-name.js';
+import type { TenantDatabase } from '../database/database.js';
+import type { AgentRow, OperationInput } from '../database/models.js';
+import { BadRequestError, ConflictError, UnavailableError } from '../errors.js';
+import type { SecretBox } from '../secrets/secret-box.js';
+import { agentConfig } from './agent-config.js';
+import { sealCredential, type CredentialChange } from './agent-credentials.js';
+import { withSkill, type SkillChange } from './agent-skills.js';
+import { findAgent, getAgent } from './agents.js';
+import { getArchive } from './archives.js';
+import { requestedModel } from './models.js';
+import type { OperationKind } from './operation-rules.js';
+import { findOperation, requestOperation, withdrawOperation } from './operations.js';
+import { requireDocker } from './require-docker.js';
+import { supervisedOf, type AgentSupervisors, type RequestedOperation } from './supervisors.js';
+
+/** What is done to an agent that is there. */
+type Kind = Exclude<OperationKind, 'provision'>;
+
+/** An operation that an agent's supervisor has admitted. */
+export interface Admitted extends RequestedOperation {
+  readonly agent: AgentRow;
+  readonly kind: Kind;
+}
+
+interface Change {
+  readonly input?: OperationInput;
+  readonly credential?: CredentialChange;
+}
+
+export interface AgentOperationParts {
+  readonly supervisors: AgentSupervisors;
+  readonly containers: Pick<DockerContainers, 'available'>;
+  readonly secrets: SecretBox;
+  /** What new agents run, and those that are updated to no version in particular. */
+  readonly runtimeImage: string;
+  /** Serves the models that nobody serves in particular. */
+  readonly aiProvider: ProviderName;
+  readonly log: Logger;
+}
+
+/**
+ * What can be done to an agent. Every operation finds its agent first (NotFoundError), then asks for
+ * Docker (ServiceError 500), then is written down and admitted by the agent's supervisor.
+ * ConflictError while another operation runs, UnavailableError when Temporal cannot be reached.
+ */
+export class AgentOperations {
+  readonly #parts: AgentOperationParts;
+
+  constructor(parts: AgentOperationParts) {
+    this.#parts = parts;
+  }
+
+  /** An agent that can be operated. */
+  async operable(tenant: TenantDatabase, agentId: string): Promise<AgentRow> {
+    const agent = await getAgent(tenant, agentId);
+    await requireDocker(this.#parts.containers);
+    return agent;
+  }
+
+  /** Does what needs no more than its name. */
+  async run(
+    by: Requester,
+    agentId: string,
+    kind: 'start' | 'stop' | 'restart' | 'repair' | 'reset-memory',
+  ): Promise<Admitted> {
+    return this.#operate(by, await this.operable(by.tenant, agentId), kind);
+  }
+
+  /** Changes plan, provider or configuration; what is left out stays. */
+  async configure(
+    by: Requester,
+    agentId: string,
+    change: {
+      readonly plan?: string | undefined;
+      readonly aiProvider?: string | undefined;
+      readonly config?: Record<string, unknown> | undefined;
+    },
+  ) {
+    const agent = await this.operable(by.tenant, agentId);
+    const plan = requirePlan(change.plan ?? agent.plan);
+    const { aiProvider } = requestedModel(
+      { model: agent.model, aiProvider: change.aiProvider ?? agent.aiProvider },
+      this.#parts.aiProvider,
+    );
+    const { config } = change;
+    const input = { plan, aiProvider, ...(config && { config }) };
+    return { ...(await this.#operate(by, agent, 'configure', { input })), plan, aiProvider };
+  }
+
+  async changeSkill(by: Requester, agentId: string, skill: SkillChange): Promise<Admitted> {
+    const agent = await this.operable(by.tenant, agentId);
+    const { error } = agentConfig.safeParse(withSkill(agent.config, skill));
+    if (error) throw new BadRequestError(error.issues[0]?.message ?? 'config is not valid');
+    return this.#operate(by, agent, 'configure', { input: { skill } });
+  }
+
+  /** @param value null takes the credential away. */
+  async changeCredential(
+    by: Requester,
+    agentId: string,
+    name: string,
+    value: string | null,
+  ): Promise<Admitted> {
+    const agent = await this.operable(by.tenant, agentId);
+    return this.#operate(by, agent, 'configure', {
+      // Two changes of one credential are never the same one, whatever their sealed values are.
+      input: { credential: { name, version: by.idempotencyId } },
+      credential: sealCredential(this.#parts.secrets, agent.id, { name, value }),
+    });
+  }
+
+  /** @param version a tag of the agent's image; without one it is what new agents run. */
+  async update(by: Requester, agentId: string, version: string | undefined): Promise<Admitted> {
+    const agent = await this.operable(by.tenant, agentId);
+    const { runtimeImage } = this.#parts;
+    const image =
+      version === undefined ? runtimeImage : withTag(agent.image ?? runtimeImage, version);
+    if (version === undefined && image === agent.failedImage) {
+      throw new ConflictError(
+        `The update to ${versionOf(image)} has failed before; name the version to try it again`,
+      );
+    }
+    return this.#operate(by, agent, 'update', { input: { image } });
+  }
+
+  /** @throws NotFoundError also when there is no such archive. */
+  async restore(by: Requester, agentId: string, archiveId: string): Promise<Admitted> {
+    const agent = await this.operable(by.tenant, agentId);
+    const { id } = await getArchive(by.tenant, agent.id, archiveId);
+    return this.#operate(by, agent, 'restore', { input: { archiveId: id } });
+  }
+
+  /**
+   * Removes an agent, whatever it is doing. One that is not there, or not any more, is removed
+   * already. Once written down it will happen, also when Temporal or Docker is out.
+   */
+  async remove(by: Requester, agentId: string): Promise<Admitted | undefined> {
+    const agent = await findAgent(by.tenant, agentId);
+    if (!agent) return undefined;
+    try {
+      return await this.#operate(by, agent, 'delete');
+    } catch (error) {
+      if (!(error instanceof UnavailableError)) throw error;
+      this.#parts.log.warn({ agentId }, 'removal waits for Temporal');
+      return undefined;
+    }
+  }
+
+  /**
+   * Writes an operation down, then tells the agent's supervisor. What a supervisor refuses, or has
+   * under way already, is taken back.
+   */
+  async #operate(
+    { actor, idempotencyId: id, requestId, tenant }: Requester,
+    agent: AgentRow,
+    kind: Kind,
+    { input, credential }: Change = {},
+  ): Promise<Admitted> {
+    const { supervisors } = this.#parts;
+    const requestedAt = await requestOperation(tenant, agent, { id, kind, input, credential });
+    try {
+      const requested = await supervisors.request(supervisedOf(agent), kind, id, requestedAt);
+      if (requested.operationId !== id) {
+        await withdrawOperation(tenant, id);
+        const running = await findOperation(tenant, requested.operationId);
+        // The same kind of operation is the same one only when it brings the same.
+        if (!isDeepStrictEqual(running?.input ?? null, asStored(input))) {
+          throw new ConflictError(`Another operation is running: ${kind}`);
+        }
+      }
+      await recordAudit(tenant, {
+        actor,
+        userId: agent.userId,
+        action: `agent.${kind}`,
+        subject: agent.id,
+        detail: { operationId: requested.operationId, ...changed(input) },
+        requestId,
+      });
+      return { agent, kind, ...requested };
+    } catch (error) {
+      // Not heard is not the same as not happened: it is taken back only if it has not begun, and a
+      // removal never is.
+      if (kind !== 'delete') await withdrawOperation(tenant, id);
+      throw error;
+    }
+  }
+}
+
+/** What the audit log names of a change: never what it is changed to. */
+function changed({ skill, credential }: OperationInput = {}): Record<string, string> {
+  return {
+    ...(skill && { skill: skill.name }),
+    ...(credential && { credential: credential.name }),
+  };
+}
+
+/** What comes back from the database for it. */
+function asStored(input: OperationInput | undefined): unknown {
+  return input === undefined ? null : JSON.parse(JSON.stringify(input));
+}
