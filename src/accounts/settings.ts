@@ -1,12 +1,16 @@
 import { area, variable, type SettingsOf } from '../environment/area.js';
-import { boolean, list } from '../environment/types.js';
+import { boolean, entriesOf, textAs } from '../environment/types.js';
+
+const emails = textAs('addresses, separated by commas', (value): readonly string[] =>
+  entriesOf(value.toLowerCase()),
+);
 
 export const accountSettings = area(
   'Accounts',
   ({ production }) => ({
     adminEmails: variable(
       'ADMIN_EMAILS',
-      list.transform(lowerCase).prefault(''),
+      emails.prefault(''),
       'who is admin. Without it, outside production, the first account is',
     ),
     sessionCookieSecure: variable(
@@ -26,9 +30,5 @@ export const accountSettings = area(
     firstIsAdmin: !production && values.adminEmails.length === 0,
   }),
 );
-
-function lowerCase(emails: readonly string[]): readonly string[] {
-  return emails.map((email) => email.toLowerCase());
-}
 
 export type AccountSettings = SettingsOf<typeof accountSettings>;

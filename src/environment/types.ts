@@ -86,9 +86,6 @@ export function textMatching(pattern: RegExp, what: string) {
   return textAs(what, (value) => (pattern.test(value) ? value : undefined));
 }
 
-/** Entries between commas; empty ones do not count. */
-export const list = z.string().transform((value): readonly string[] => entriesOf(value));
-
 export const networks = textAs('addresses or networks, separated by commas', (value) => {
   const found = new BlockList();
   try {
@@ -103,7 +100,8 @@ export const networks = textAs('addresses or networks, separated by commas', (va
   return found;
 });
 
-function entriesOf(value: string): string[] {
+/** What stands between commas; empty entries do not count. */
+export function entriesOf(value: string): string[] {
   return value
     .split(',')
     .map((entry) => entry.trim())
@@ -112,8 +110,11 @@ function entriesOf(value: string): string[] {
 
 /** That many bytes, written in base64. */
 export function bytes(length: number) {
-  return textAs(`${length} bytes in base64 (openssl rand -base64 ${length})`, (value): Buffer | undefined => {
-    const decoded = Buffer.from(value, 'base64');
-    return decoded.length === length ? decoded : undefined;
-  });
+  return textAs(
+    `${length} bytes in base64 (openssl rand -base64 ${length})`,
+    (value): Buffer | undefined => {
+      const decoded = Buffer.from(value, 'base64');
+      return decoded.length === length ? decoded : undefined;
+    },
+  );
 }

@@ -1,0 +1,4 @@
+import { writeFileSync } from 'node:fs';
+import { SETTINGS_PAGE, settingsPage } from './settings-page.js';
+
+writeFileSync(SETTINGS_PAGE, settingsPage());
