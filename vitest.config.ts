@@ -1,12 +1,48 @@
+import path from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files that need no engine, or only the shared PostgreSQL and Temporal. */
-const WORKFLOWS = ['test/workflows/**/*.test.ts'];
 /** Whole programs: `npm start` itself, the tour, chaos, benchmarks' smoke runs. */
 const WHOLE = ['test/{dev,e2e,chaos,bench}/**/*.test.ts'];
-const CONTAINERS = ['test/containers/**/*.test.ts', 'test/agent-image/**/*.test.ts'];
-/** The product in one process on all engines (test/support/platform.ts). */
+const CONTAINERS = ['test/{containers,agent-image}/**/*.test.ts'];
+/** The product in one process with all that it needs (test/support/platform.ts). */
 const PLATFORM = ['test/{agents,ai,backend,chat,logs,metrics,web}/**/*.test.ts'];
+const WORKFLOWS = ['test/workflows/**/*.test.ts'];
+/** On a server that does not skip time, because what it does differs. */
+const REAL_TIME = ['test/workflows/{in-the-moment,cancelled-provisioning,watchdog-runs}.test.ts'];
+/** What needs none of that, and stands beside what does. */
+const PURE = [
+  'test/agents/watchdog-rules.test.ts',
+  'test/ai/providers/*.test.ts',
+  'test/ai/{catalogue,circuit,cost}.test.ts',
+  'test/containers/{death-cause,image-name,openclaw-config}.test.ts',
+  'test/dev/log-file.test.ts',
+];
+
+/** What takes longest, so that nothing is waited for alone at the end. */
+const FIRST = [
+  'test/bench/benchmarks.test.ts',
+  'test/dev/start.test.ts',
+  'test/chaos/chaos.test.ts',
+  'test/containers/openclaw.test.ts',
+  'test/agents/lifecycle.test.ts',
+  'test/e2e/kill.test.ts',
+  'test/agents/watchdog.test.ts',
+  'test/e2e/tour.test.ts',
+  'test/agents/outages.test.ts',
+  'test/agents/update.test.ts',
+];
+const PROJECTS = ['whole', 'platform', 'containers', 'real-time', 'workflows', 'units', 'pure'];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId, project }: TestSpecification) => {
+      const known = FIRST.indexOf(path.relative(project.config.root, moduleId));
+      return known >= 0 ? known : FIRST.length + PROJECTS.indexOf(project.name);
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
 
 /**
  * Engines of other people's making, killed and restarted on a busy machine: in CI a test that fails
@@ -19,62 +55,28 @@ export default defineConfig({
     pool: 'forks',
     retry,
     // Also on two cores: most of the time tests wait. Skipped time is that of a file's own server.
-    maxWorkers: 2,
+    maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'units',
-          include: ['test/**/*.test.ts'],
-          exclude: [...WORKFLOWS, ...WHOLE, ...CONTAINERS, ...PLATFORM],
-          testTimeout: 20_000,
-          hookTimeout: 60_000,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'workflows',
-          include: WORKFLOWS,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'containers',
-          include: CONTAINERS,
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
-          sequence: { groupOrder: 2 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'platform',
-          include: PLATFORM,
-          // Agents' containers are waited for: that leaves room for one more.
-          maxWorkers: 3,
-          testTimeout: 90_000,
-          hookTimeout: 120_000,
-          sequence: { groupOrder: 3 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'whole',
-          include: WHOLE,
-          fileParallelism: false,
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
-          sequence: { groupOrder: 4 },
-        },
-      },
+      project('pure', PURE, [], 20_000),
+      // Beside themselves they need PostgreSQL or Temporal at most.
+      project(
+        'units',
+        ['test/**/*.test.ts'],
+        [...PURE, ...WORKFLOWS, ...CONTAINERS, ...PLATFORM, ...WHOLE],
+        20_000,
+      ),
+      project('workflows', WORKFLOWS, REAL_TIME, 60_000),
+      project('real-time', REAL_TIME, [], 60_000),
+      project('containers', CONTAINERS, PURE, 60_000),
+      project('platform', PLATFORM, PURE, 90_000),
+      project('whole', WHOLE, PURE, 180_000),
     ],
   },
 });
+
+/** Test files that are run alike. */
+function project(name: string, include: string[], exclude: string[], testTimeout: number) {
+  const hookTimeout = Math.max(120_000, testTimeout);
+  return { extends: true, test: { name, include, exclude, testTimeout, hookTimeout } } as const;
+}

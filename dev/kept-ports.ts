@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from './ports.js';
 
@@ -9,12 +9,23 @@ export interface EnginePorts {
   readonly temporalUi: number;
 }
 
+const PORTS_FILE = 'ports.json';
 const USUAL: EnginePorts = { postgres: 15432, temporal: 7233, temporalUi: 8233 };
 
 /** The ports of the last start, so that links stay good; others where something else took them. */
 export async function chooseEnginePorts(dataDir: string): Promise<EnginePorts> {
-  const file = path.join(dataDir, 'ports.json');
+  const file = path.join(dataDir, PORTS_FILE);
   const wanted = existsSync(file) ? readPorts(file) : USUAL;
+  return choosePorts(file, wanted);
+}
+
+/** Any free ports for a data folder's first start: several starts at once would take the usual ones. */
+export async function chooseUnusualPorts(dataDir: string): Promise<void> {
+  mkdirSync(dataDir, { recursive: true });
+  await choosePorts(path.join(dataDir, PORTS_FILE), {});
+}
+
+async function choosePorts(file: string, wanted: Partial<EnginePorts>): Promise<EnginePorts> {
   const ports: EnginePorts = {
     postgres: await freePort(wanted.postgres),
     temporal: await freePort(wanted.temporal),

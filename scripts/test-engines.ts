@@ -9,18 +9,35 @@ import { startTemporal } from '../dev/temporal/temporal.js';
 import { freePort } from '../dev/ports.js';
 import { say, step } from '../dev/report.js';
 
+export interface TestEngineOptions {
+  /** Where all their state is. */
+  readonly folder: string;
+  readonly settings: LauncherSettings;
+  readonly withDocker: boolean;
+}
+
 /**
- * Starts the engines that all test files share, with all state in `folder`.
+ * Starts the engines that all test files share, beside each other.
  *
  * @param stops gets what stops each, also when a later one fails to start.
  * @returns the environment in which the tests find them.
  */
 export async function startTestEngines(
-  folder: string,
-  { launcher, process: { cacheDir } }: LauncherSettings,
+  { folder, settings, withDocker }: TestEngineOptions,
   stops: (() => Promise<void>)[],
 ): Promise<Record<string, string>> {
   const runDir = path.join(folder, 'run');
+  const { cacheDir } = settings.process;
+  const parts = await Promise.all([
+    startTestPostgres(folder, runDir, stops),
+    startTestTemporal(cacheDir, runDir, stops),
+    withDocker ? startTestDocker(folder, runDir, settings.launcher.manageDocker, stops) : {},
+    obtainRedisServer().then((redis) => (redis === undefined ? {} : { TEST_REDIS_SERVER: redis })),
+  ]);
+  return Object.assign({ CACHE_DIR: cacheDir }, ...parts) as Record<string, string>;
+}
+
+async function startTestPostgres(folder: string, runDir: string, stops: (() => Promise<void>)[]) {
   const postgres = await step('Starting PostgreSQL', async () =>
     startPostgres({
       dataDir: path.join(folder, 'postgres'),
@@ -28,35 +45,44 @@ export async function startTestEngines(
       port: await freePort(),
       password: randomBytes(16).toString('hex'),
       // The data is thrown away, so nothing is lost by not waiting for the disk.
-      settings: { fsync: 'off', max_connections: '300' },
+      settings: { fsync: 'off', full_page_writes: 'off', max_connections: '300' },
     }),
   );
   stops.push(() => postgres.stop());
+  return { TEST_POSTGRES_URL: postgres.superuserUrl };
+}
 
+async function startTestTemporal(cacheDir: string, runDir: string, stops: (() => Promise<void>)[]) {
   const cli = await findTemporalCli(cacheDir);
   const testServer = await findTemporalTestServer(cacheDir);
   const temporal = await step('Starting Temporal', async () =>
     startTemporal({ cli, runDir, port: await freePort(), uiPort: await freePort() }),
   );
   stops.push(() => temporal.stop());
-
-  const docker = await obtainDocker({
-    dataDir: path.join(folder, 'docker'),
-    runDir,
-    manage: launcher.manageDocker,
-  });
-  if (docker.host === undefined) say(`${docker.missing} Tests that need containers will fail.`);
-  else if (docker.own) stops.push(() => docker.own?.stop() ?? Promise.resolve());
-
-  const redis = await obtainRedisServer();
   return {
-    TEST_POSTGRES_URL: postgres.superuserUrl,
     TEST_TEMPORAL_ADDRESS: temporal.address,
     TEST_TEMPORAL_UI_URL: temporal.uiUrl,
     TEMPORAL_CLI_PATH: cli,
     TEMPORAL_TEST_SERVER_PATH: testServer,
-    CACHE_DIR: cacheDir,
-    ...(docker.host === undefined ? {} : { DOCKER_HOST: docker.host }),
-    ...(redis === undefined ? {} : { TEST_REDIS_SERVER: redis }),
   };
+}
+
+async function startTestDocker(
+  folder: string,
+  runDir: string,
+  manage: boolean,
+  stops: (() => Promise<void>)[],
+) {
+  const docker = await obtainDocker({
+    dataDir: path.join(folder, 'docker'),
+    runDir,
+    manage,
+  });
+  if (docker.host === undefined) {
+    say(`${docker.missing} Tests that need containers will fail.`);
+    return {};
+  }
+  const { own } = docker;
+  if (own) stops.push(() => own.stop());
+  return { DOCKER_HOST: docker.host };
 }

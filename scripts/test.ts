@@ -3,7 +3,7 @@ import { chmodSync, existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { runChecks, runVisibly } from './checks.js';
+import { runChecks, runVisibly, type Checked } from './checks.js';
 import { killAll } from '../dev/processes/process.js';
 import { describeFailure } from '../dev/failure.js';
 import { projectRoot } from '../dev/root.js';
@@ -14,14 +14,22 @@ import { removeTestRemains } from './test-containers.js';
 import { startTestEngines } from './test-engines.js';
 import { countTests, type TestCounts } from './test-results.js';
 
+/** Projects of vitest.config.ts that need no containers, kill nothing and skip what time they wait. */
+const FAST = ['pure', 'units', 'workflows'];
+
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => stopping.abort());
 }
 process.exit(await main(process.argv.slice(2)));
 
-/** @param filters files to run, as vitest takes them; all, and the checks, when there are none. */
-async function main(filters: string[]): Promise<number> {
-  const checks = filters.length === 0 ? await runChecks() : { passed: [], failed: [] };
+/**
+ * @param args `--fast` for what needs no containers and kills nothing, and files to run, as vitest
+ *   takes them; all, and the checks, when there are none.
+ */
+async function main(args: string[]): Promise<number> {
+  const isFast = args.includes('--fast');
+  const filters = args.filter((arg) => arg !== '--fast');
+  const checking = filters.length === 0 ? runChecks() : Promise.resolve({ passed: [], failed: [] });
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-test-'));
   chmodSync(folder, 0o711); // root's PostgreSQL runs as another user, who must pass
   const cleanups: (() => Promise<void>)[] = [
@@ -32,7 +40,8 @@ async function main(filters: string[]): Promise<number> {
   let tests: TestCounts = { passed: 0, failed: 1, skipped: [] };
   let vitest = 1;
   try {
-    const engines = await startTestEngines(folder, readSettings(process.env), cleanups);
+    const settings = readSettings(process.env);
+    const engines = await startTestEngines({ folder, settings, withDocker: !isFast }, cleanups);
     const { DOCKER_HOST: docker } = engines;
     if (docker !== undefined) {
       cleanups.push(async () => {
@@ -41,7 +50,8 @@ async function main(filters: string[]): Promise<number> {
       });
     }
     const report = path.join(folder, 'report.json');
-    vitest = await runVitest(filters, report, { ...engines, TEST_SUITE: suite });
+    const projects = isFast ? FAST.map((name) => `--project=${name}`) : [];
+    vitest = await runVitest([...projects, ...filters], report, { ...engines, TEST_SUITE: suite });
     if (existsSync(report)) tests = countTests(report);
   } catch (error) {
     if (!stopping.signal.aborted) say(describeFailure(error));
@@ -54,25 +64,21 @@ async function main(filters: string[]): Promise<number> {
       vitest ||= 1;
     }
   }
-  return report(checks, tests, vitest);
+  return report(await checking, tests, vitest);
 }
 
 async function runVitest(
-  filters: readonly string[],
+  args: readonly string[],
   reportFile: string,
   env: Readonly<Record<string, string>>,
 ): Promise<number> {
   const program = path.join(projectRoot, 'node_modules', 'vitest', 'vitest.mjs');
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
-  return runVisibly([program, 'run', ...reporters, ...filters], { ...process.env, ...env });
+  return runVisibly([program, 'run', ...reporters, ...args], { ...process.env, ...env });
 }
 
-function report(
-  checks: { passed: readonly string[]; failed: readonly string[] },
-  tests: TestCounts,
-  vitest: number,
-): number {
-  for (const name of checks.failed) say(`Failed: the check of ${name}`);
+function report(checks: Checked, tests: TestCounts, vitest: number): number {
+  for (const { name, output } of checks.failed) say(`${output}\nFailed: the check of ${name}`);
   for (const name of tests.skipped) say(`Skipped: ${name}`);
   const failed = tests.failed + checks.failed.length;
   const passed = tests.passed + checks.passed.length;

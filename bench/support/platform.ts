@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { endLeftovers, readRecord } from '../../dev/processes/process.js';
 import { StartFailure } from '../../dev/failure.js';
+import { chooseUnusualPorts } from '../../dev/kept-ports.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram, projectRoot } from '../../dev/root.js';
@@ -23,6 +24,7 @@ export class BenchPlatform {
 
   /** @param env what differs from this process's own environment. */
   static async start(dataDir: string, env: NodeJS.ProcessEnv): Promise<BenchPlatform> {
+    await chooseUnusualPorts(dataDir);
     const [web, backend, agents] = [await freePort(), await freePort(), await freePort()];
     const launcher = spawn(
       process.execPath,

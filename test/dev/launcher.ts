@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { endLeftovers } from '../../dev/processes/process.js';
 import { isAlive, type ProcessIdentity } from '../../dev/processes/process-identity.js';
+import { chooseUnusualPorts } from '../../dev/kept-ports.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
@@ -71,12 +72,9 @@ export class Place {
 
   static async make(): Promise<Place> {
     const folder = await mkdtemp(path.join(tmpdir(), 'aps-start-'));
-    return new Place(
-      path.join(folder, 'data'),
-      await freePort(),
-      await freePort(),
-      await freePort(),
-    );
+    const dataDir = path.join(folder, 'data');
+    await chooseUnusualPorts(dataDir);
+    return new Place(dataDir, await freePort(), await freePort(), await freePort());
   }
 
   start(env: NodeJS.ProcessEnv = {}, prefix: readonly string[] = [], clone?: string): Launcher {

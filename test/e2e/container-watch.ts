@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { LABEL } from '../../src/containers/container-spec.js';
 
-/** Follows the engine's events, and knows which agents have ever had two containers at once. */
+/** Follows Docker's events, and knows which agents of an installation ever had two containers at once. */
 export class ContainerWatch {
   /** Ids of such agents. */
   readonly doubled: string[] = [];
@@ -17,9 +17,13 @@ export class ContainerWatch {
     });
   }
 
-  static async begin(docker: Docker): Promise<ContainerWatch> {
+  static async begin(docker: Docker, installation: string): Promise<ContainerWatch> {
     const events = await docker.getEvents({
-      filters: { type: ['container'], event: ['create', 'destroy'], label: [LABEL.agent] },
+      filters: {
+        type: ['container'],
+        event: ['create', 'destroy'],
+        label: [LABEL.agent, `${LABEL.installation}=${installation}`],
+      },
     });
     return new ContainerWatch(events as Readable); // a response of HTTP
   }

@@ -32,7 +32,7 @@ beforeAll(async () => {
   // Loopback is enough: these agents ask no AI.
   platform = await RealPlatform.make({ AGENT_RUNTIME_IMAGE: image, AGENT_AI_HOST: '127.0.0.1' });
   await platform.start();
-  watch = await ContainerWatch.begin(platform.docker);
+  watch = await ContainerWatch.begin(platform.docker, platform.installation);
 }, 240_000);
 
 afterAll(async () => {

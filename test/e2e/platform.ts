@@ -96,7 +96,7 @@ export class RealPlatform {
 
   /** Everything on the engine that is this installation's, or one agent's of it. */
   async remains(agentId?: string): Promise<Remains> {
-    const label = [`${LABEL.installation}=${this.#installation}`];
+    const label = [`${LABEL.installation}=${this.installation}`];
     if (agentId !== undefined) label.push(`${LABEL.agent}=${agentId}`);
     const filters = { label };
     const [containers, networks, { Volumes: volumes }] = await Promise.all([
@@ -123,7 +123,7 @@ export class RealPlatform {
   }
 
   /** As the product derives it: another encryption key is another installation. */
-  get #installation(): string {
+  get installation(): string {
     const hash = createHash('sha256').update('installation').update(this.#encryptionKey);
     return hash.digest('hex').slice(0, 16);
   }

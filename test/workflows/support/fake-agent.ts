@@ -102,7 +102,7 @@ export class FakeAgent {
    */
   get containerSteps(): string[] {
     const steps = this.steps.filter(
-      (step) => !/#|^(record|begin|finish|watch|look|notify)/.test(step),
+      (step) => !/#|^(record|begin|finish|watch|observe|notify)/.test(step),
     );
     for (let from = 0, to = 0; from < steps.length; from = to + 1) {
       for (to = from; CONCURRENT.includes(steps[to] ?? ''); to++);
