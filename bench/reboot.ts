@@ -87,14 +87,11 @@ await runBenchmark(async (atEnd) => {
 
 /** When the last of the agents was put down as running again, in Unix milliseconds. */
 async function allBack(database: Database, killedAt: number): Promise<number> {
-  const { WatchdogTransition } = database.models;
   const at = await poll(
     async () => {
-      const back = await database.asPlatform().transaction((transaction) =>
-        WatchdogTransition.findAll({
+      const back = await database.asPlatform().transaction((db) =>
+        db.WatchdogTransition.findAll({
           where: { toState: 'running', at: { [Op.gt]: new Date(killedAt) } },
-          raw: true,
-          transaction,
         }),
       );
       const first = new Map(back.map((row) => [row.agentId, row.at.getTime()]));

@@ -87,7 +87,6 @@ async function write(batch: (calls: ReturnType<typeof newCalls>) => Promise<numb
 
 /** As the platform does, with what was held for the calls given back; that is held beforehand. */
 async function settle(database: Database, calls: ReturnType<typeof newCalls>): Promise<number> {
-  const { sequelize } = database;
   const held = calls.map(({ callId, userId }) => ({
     callId,
     userId,
@@ -95,11 +94,11 @@ async function settle(database: Database, calls: ReturnType<typeof newCalls>): P
     extra: 0,
     limit: 1e15,
   }));
-  await sequelize.query('SELECT count(*) FROM hold_tokens(120, $1)', {
-    bind: [JSON.stringify(held)],
-  });
+  await database.call({ text: 'SELECT count(*) FROM hold_tokens(120, $1)' }, [
+    JSON.stringify(held),
+  ]);
   const settling = performance.now();
-  await sequelize.query(`SELECT settle_usage($1, '{}')`, { bind: [JSON.stringify(calls)] });
+  await database.call({ text: `SELECT settle_usage($1, '{}')` }, [JSON.stringify(calls)]);
   return performance.now() - settling;
 }
 

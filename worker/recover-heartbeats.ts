@@ -13,13 +13,11 @@ export async function recoverHeartbeats(
   database: Database,
   scheduler: HeartbeatScheduler,
 ): Promise<void> {
-  const abandoned = await database.asPlatform().transaction((transaction) =>
-    database.models.Heartbeat.findAll({
+  const abandoned = await database.asPlatform().transaction((db) =>
+    db.Heartbeat.findAll({
       where: { scheduled: false, updatedAt: { [Op.lt]: new Date(Date.now() - ABANDONED_MS) } },
       order: [['updatedAt', 'ASC']],
       limit: MAX_AT_ONCE,
-      raw: true,
-      transaction,
     }),
   );
   for (const { userId } of abandoned) {

@@ -36,16 +36,14 @@ export async function recoverRequests({
   supervisors,
   log,
 }: RecoverDependencies): Promise<void> {
-  const abandoned = await database.asPlatform().transaction((transaction) =>
-    database.models.Operation.findAll({
+  const abandoned = await database.asPlatform().transaction((db) =>
+    db.Operation.findAll({
       where: {
         status: 'requested',
         requestedAt: { [Op.lt]: new Date(Date.now() - ABANDONED_MS) },
       },
       order: [['requestedAt', 'ASC']],
       limit: MAX_AT_ONCE,
-      raw: true,
-      transaction,
     }),
   );
   await Promise.all(abandoned.map((operation) => limit(recover, operation)));
@@ -58,9 +56,7 @@ export async function recoverRequests({
 
   async function recover(operation: OperationRow): Promise<void> {
     const tenant = database.asUser(operation.userId);
-    const agent = await tenant.transaction((transaction) =>
-      database.models.Agent.findByPk(operation.agentId, { raw: true, transaction }),
-    );
+    const agent = await tenant.transaction((db) => db.Agent.findByPk(operation.agentId));
     if (!agent) return;
     log.info({ agentId: agent.id, operation: operation.kind }, 'taking up a request');
     if (operation.kind === 'provision') {

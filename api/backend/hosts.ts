@@ -30,7 +30,7 @@ export function hostEndpoints({ database }: Pick<BackendDependencies, 'database'
       responses: { 200: z.array(hostItem) },
       async handler({ caller }) {
         if (caller.user) throw new ForbiddenError('Hosts are shown to the operator alone');
-        const hosts = await database.asPlatform().transaction(hostLoads);
+        const hosts = await hostLoads(database.asPlatform());
         return reply(
           200,
           hosts.map((host) => ({

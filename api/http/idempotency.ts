@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { QueryTypes } from 'sequelize';
 import type { Database } from '../../src/database/database.js';
 import { BadRequestError, ConflictError, UnprocessableError } from '../../src/errors.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
@@ -50,7 +49,7 @@ export function hashRequest(params: unknown, query: unknown, body: unknown): str
 const CLAIM = `
   INSERT INTO idempotency_keys AS held
     (caller, route, key, request_hash, state, locked_until, created_at)
-  VALUES ($1, $2, $3, $4, 'running', now() + make_interval(secs => ${LOCK_SECONDS}), now())
+  VALUES ($caller, $route, $key, $requestHash, 'running', now() + make_interval(secs => ${LOCK_SECONDS}), now())
   ON CONFLICT (caller, route, key) DO UPDATE SET
     request_hash = excluded.request_hash, state = 'running', status = NULL, body = NULL,
     headers = NULL, locked_until = excluded.locked_until, created_at = excluded.created_at
@@ -62,11 +61,11 @@ const CLAIM = `
 const READ = `
   SELECT request_hash, state, status, body, headers,
     greatest(1, ceil(extract(epoch FROM locked_until - now())))::int AS wait
-  FROM idempotency_keys WHERE caller = $1 AND route = $2 AND key = $3`;
+  FROM idempotency_keys WHERE caller = $caller AND route = $route AND key = $key`;
 
 // The lock's end tells this run from one that took the key over after it.
-const OWNED = `caller = $1 AND route = $2 AND key = $3 AND state = 'running'
-  AND locked_until = $4::timestamptz`;
+const OWNED = `caller = $caller AND route = $route AND key = $key AND state = 'running'
+  AND locked_until = $lock::timestamptz`;
 
 const FINISH = `
   WITH purged AS (
@@ -75,7 +74,7 @@ const FINISH = `
       WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
       ORDER BY created_at LIMIT ${PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)))
   UPDATE idempotency_keys
-  SET state = 'done', status = $5, body = $6::jsonb, headers = $7::jsonb
+  SET state = 'done', status = $status, body = $body::jsonb, headers = $headers::jsonb
   WHERE ${OWNED}`;
 
 const RELEASE = `DELETE FROM idempotency_keys WHERE ${OWNED}`;
@@ -96,35 +95,30 @@ interface StoredRow {
  * @param secrets what seals and opens what is secret; without it such requests are refused.
  */
 export function idempotency(database: Database, secrets?: SecretBox): OncePerKey {
-  function query<Row extends object>(sql: string, bind: readonly unknown[]): Promise<Row[]> {
-    return database.asPlatform().transaction((transaction) =>
-      database.sequelize.query<Row>(sql, {
-        bind: [...bind],
-        transaction,
-        type: QueryTypes.SELECT,
-      }),
-    );
-  }
-
+  const platform = database.asPlatform();
   return async (identity, work) => {
     const { caller, route, key } = identity;
+    const named = { caller, route, key };
     const vault = identity.sealed ? vaultOf(identity, secrets) : CLEAR;
     const requestHash = vault.hash(identity.requestHash);
-    const [claim] = await query<{ lock: string }>(CLAIM, [caller, route, key, requestHash]);
+    const [claim] = await platform.query<{ lock: string }>(CLAIM, {
+      ...named,
+      requestHash,
+    });
     if (claim === undefined) {
-      const [stored] = await query<StoredRow>(READ, [caller, route, key]);
+      const [stored] = await platform.query<StoredRow>(READ, named);
       return replay(stored, requestHash, vault);
     }
 
-    const owned = [caller, route, key, claim.lock];
+    const owned = { ...named, lock: claim.lock };
     const answer = await work();
     if (answer.status >= 500 || !isKept(answer)) {
-      await query(RELEASE, owned);
+      await platform.query(RELEASE, owned);
       return answer;
     }
     const body = answer.body === undefined ? null : JSON.stringify(vault.put(answer.body));
     const headers = JSON.stringify(keptHeaders(answer.headers));
-    await query(FINISH, [...owned, answer.status, body, headers]);
+    await platform.query(FINISH, { ...owned, status: answer.status, body, headers });
     return answer;
   };
 }

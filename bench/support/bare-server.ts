@@ -3,7 +3,6 @@
 import Koa from 'koa';
 import { createHash } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
-import { QueryTypes } from 'sequelize';
 import { Database } from '../../src/database/database.js';
 
 const LIST = `
@@ -29,14 +28,13 @@ interface AgentFound {
   readonly updated_at: Date;
 }
 
-const { sequelize, ...database } = openDatabase();
+const database = new Database(process.env.DATABASE_URL ?? '', { maxConnections: 20 });
+const FIND = { name: 'find_session', text: 'SELECT * FROM find_session($1)' };
 const app = new Koa();
 app.use(async (ctx) => {
   const token = /service-session=([\w-]+)/.exec(ctx.get('cookie'))?.[1] ?? '';
-  const [session] = await sequelize.query<SessionFound>('SELECT * FROM find_session($1)', {
-    type: QueryTypes.SELECT,
-    bind: [createHash('sha256').update(token).digest('hex')],
-  });
+  const hash = createHash('sha256').update(token).digest('hex');
+  const [session] = await database.call<SessionFound>(FIND, [hash]);
   if (!session) return ctx.throw(401);
   if (ctx.path === '/api/agents') ctx.body = await agentsOf(session.id);
   else ctx.body = sessionBody(session);
@@ -46,17 +44,8 @@ const server = app.listen(0, '127.0.0.1', () => {
 });
 process.on('disconnect', () => process.exit());
 
-function openDatabase() {
-  const opened = new Database(process.env.DATABASE_URL ?? '', { maxConnections: 20 });
-  return { sequelize: opened.sequelize, asUser: opened.asUser.bind(opened) };
-}
-
 async function agentsOf(userId: string) {
-  const agents = await database
-    .asUser(userId)
-    .transaction((transaction) =>
-      sequelize.query<AgentFound>(LIST, { type: QueryTypes.SELECT, transaction }),
-    );
+  const agents = await database.asUser(userId).query<AgentFound>(LIST);
   return {
     agents: agents.map((agent) => ({
       id: agent.id,

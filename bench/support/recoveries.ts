@@ -32,12 +32,10 @@ async function find(
   agentId: string,
   deedAt: number,
 ): Promise<Recovery | undefined> {
-  const changes = await database.asPlatform().transaction((transaction) =>
-    database.models.WatchdogTransition.findAll({
+  const changes = await database.asPlatform().transaction((db) =>
+    db.WatchdogTransition.findAll({
       where: { agentId, at: { [Op.gte]: new Date(deedAt) } },
       order: [['at', 'ASC']],
-      raw: true,
-      transaction,
     }),
   );
   const degraded = changes.find(({ toState }) => toState === 'degraded')?.at.getTime();

@@ -13,12 +13,11 @@ export async function signInWithAgents(platform: BenchPlatform, agents: number):
   web.close();
 
   const database = new Database(platform.databaseUrl, { maxConnections: 1 });
-  await database.asUser(id).transaction((transaction) =>
-    database.models.Agent.bulkCreate(
-      Array.from({ length: agents }, (_, index) => agentOf(id, index)),
-      { transaction },
-    ),
-  );
+  await database
+    .asUser(id)
+    .transaction((db) =>
+      db.Agent.bulkCreate(Array.from({ length: agents }, (_, index) => agentOf(id, index))),
+    );
   await database.close();
   return headers['set-cookie']?.[0]?.split(';')[0] ?? '';
 }

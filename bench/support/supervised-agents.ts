@@ -46,13 +46,11 @@ export class SupervisedAgents {
 
   /** Writes agents down that have run and should run, one on each port; watching needs no more. */
   async insert(ports: readonly number[]): Promise<QuietAgent[]> {
-    const { Agent } = this.database.models;
     const made: AgentRow[] = [];
     for (let from = 0; from < ports.length; from += 200) {
-      await this.database.asUser(this.userId).transaction(async (transaction) => {
+      await this.database.asUser(this.userId).transaction(async (db) => {
         const values = ports.slice(from, from + 200).map((port) => agentOf(this.userId, port));
-        const rows = await Agent.bulkCreate(values, { transaction });
-        made.push(...rows);
+        for (const value of values) made.push(await db.Agent.create(value));
       });
     }
     this.rows.push(...made);
@@ -118,10 +116,9 @@ export class SupervisedAgents {
 
   /** The first check writes down that the agent was seen. */
   private async countSeen(): Promise<number> {
-    return this.database.asPlatform().transaction((transaction) =>
-      this.database.models.Agent.count({
+    return this.database.asPlatform().transaction((db) =>
+      db.Agent.count({
         where: { observedAt: { [Op.ne]: null } },
-        transaction,
       }),
     );
   }

@@ -1,6 +1,4 @@
-import { QueryTypes } from 'sequelize';
 import type { Database, TenantDatabase } from '../../src/database/database.js';
-import { sequelizeOf } from '../../src/database/transaction-sql.js';
 import { costDashboard } from '../../src/usage/cost-dashboard.js';
 import { lastDays, monthToDate, type Period } from '../../src/usage/period.js';
 import * as sql from '../../src/usage/report-sql.js';
@@ -83,13 +81,11 @@ function bare(
   bind: Readonly<Record<string, string | number>>,
 ): Promise<unknown> {
   const { userId } = tenant;
-  return tenant.transaction(async (transaction) => {
-    const sequelize = sequelizeOf(transaction);
-    await sequelize.query('SET LOCAL statement_timeout = 0', { transaction });
-    return sequelize.query(statement({ usage: CALLS, ofUser: userId !== undefined }), {
-      type: QueryTypes.SELECT,
-      bind: { ...bind, ...(userId !== undefined && { userId }) },
-      transaction,
+  return tenant.transaction(async (db) => {
+    await db.query('SET LOCAL statement_timeout = 0');
+    return db.query(statement({ usage: CALLS, ofUser: userId !== undefined }), {
+      ...bind,
+      ...(userId !== undefined && { userId }),
     });
   });
 }

@@ -1,4 +1,3 @@
-import { QueryTypes } from 'sequelize';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
 import type { ApiKeyHolder } from './api-key-lookup.js';
@@ -12,7 +11,7 @@ const MAX_AT_ONCE = 2;
 /** Other processes note as well: of all of them one writes. */
 const NOTE = `
   UPDATE api_keys SET last_used = now()
-  WHERE id = $1 AND (last_used IS NULL
+  WHERE id = $keyId AND (last_used IS NULL
     OR last_used <= now() - make_interval(secs => ${NOTED_EVERY_MS / 1_000}))`;
 
 /** Writes down when keys were last used, to the minute, and lets nobody wait for it. */
@@ -34,13 +33,7 @@ export class ApiKeyUses {
 
   async #write(keyId: string, userId: string): Promise<void> {
     try {
-      await this.database.asUser(userId).transaction(async (transaction) => {
-        await this.database.sequelize.query(NOTE, {
-          type: QueryTypes.UPDATE,
-          bind: [keyId],
-          transaction,
-        });
-      });
+      await this.database.asUser(userId).query(NOTE, { keyId });
     } catch (error) {
       this.log.warn({ err: error, keyId }, "an API key's use was not noted");
     } finally {

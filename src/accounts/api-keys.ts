@@ -3,7 +3,6 @@ import bcrypt from 'bcryptjs';
 import { recordAudit } from '../audit/audit.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { ApiKeyRow } from '../database/models.js';
-import { lockUntilEnd } from '../database/transaction-sql.js';
 import { ConflictError, NotFoundError } from '../errors.js';
 import { tokenHash } from '../secrets/token-hash.js';
 
@@ -32,7 +31,7 @@ export interface ApiKeyOwner {
   readonly requestId: string;
 }
 
-const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'];
+const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
 
 /**
  * Makes a key: `sk_` and 256 random bits in base64url. Only hashes of it are stored. When an answer
@@ -49,37 +48,33 @@ export async function createApiKey(
   const key = PREFIX + random;
   // Before the transaction: a connection is not held while the processor is busy.
   const keyHash = await bcrypt.hash(key, BCRYPT_COST);
-  const { ApiKey } = tenant.models;
-  return tenant.transaction(async (transaction) => {
+  return tenant.transaction(async (db) => {
     // One creation for a user after the other, so that two at the cap admit one.
-    await lockUntilEnd(transaction, `api-keys-of:${userId}`);
-    const current = await ApiKey.count({ where: { userId }, transaction });
+    await db.lock(`api-keys-of:${userId}`);
+    const current = await db.ApiKey.count({ where: { userId } });
     if (current >= MAX_API_KEYS) {
       const facts = { current, limit: MAX_API_KEYS };
       throw new ConflictError('API key limit reached: delete one first', facts);
     }
-    const row = await ApiKey.create(
-      {
-        id: randomUUID(),
-        userId,
-        name,
-        keyPreview: preview(random),
-        keyHash,
-        lookupHash: tokenHash(key),
-        lastUsed: null,
-      },
-      { transaction },
-    );
+    const row = await db.ApiKey.create({
+      id: randomUUID(),
+      userId,
+      name,
+      keyPreview: preview(random),
+      keyHash,
+      lookupHash: tokenHash(key),
+      lastUsed: null,
+    });
     const audit = { actor: userId, userId, requestId, detail: { name } };
-    await recordAudit(transaction, { ...audit, action: 'api-key.create', subject: row.id });
+    await recordAudit(db, { ...audit, action: 'api-key.create', subject: row.id });
     return { id: row.id, name, key, createdAt: row.createdAt };
   });
 }
 
 /** All of a user's keys, oldest first. */
 export async function listApiKeys(tenant: TenantDatabase, userId: string): Promise<ApiKey[]> {
-  return tenant.transaction((transaction) =>
-    tenant.models.ApiKey.findAll({
+  return tenant.transaction((db) =>
+    db.ApiKey.findAll({
       attributes: SHOWN,
       where: { userId },
       order: [
@@ -87,17 +82,13 @@ export async function listApiKeys(tenant: TenantDatabase, userId: string): Promi
         ['id', 'ASC'],
       ],
       limit: MAX_API_KEYS,
-      raw: true,
-      transaction,
     }),
   );
 }
 
 /** @throws NotFoundError also when it is another user's. */
 export async function getApiKey(tenant: TenantDatabase, id: string): Promise<ApiKey> {
-  const key = await tenant.transaction((transaction) =>
-    tenant.models.ApiKey.findByPk(id, { attributes: SHOWN, raw: true, transaction }),
-  );
+  const key = await tenant.transaction((db) => db.ApiKey.findByPk(id, { attributes: SHOWN }));
   if (!key) throw new NotFoundError('API key not found');
   return key;
 }
@@ -112,11 +103,11 @@ export async function deleteApiKey(
   { userId, requestId }: ApiKeyOwner,
   id: string,
 ): Promise<void> {
-  await tenant.transaction(async (transaction) => {
-    const deleted = await tenant.models.ApiKey.destroy({ where: { id, userId }, transaction });
+  await tenant.transaction(async (db) => {
+    const deleted = await db.ApiKey.destroy({ where: { id, userId } });
     if (deleted === 0) throw new NotFoundError('API key not found');
     const audit = { actor: userId, userId, requestId };
-    await recordAudit(transaction, { ...audit, action: 'api-key.delete', subject: id });
+    await recordAudit(db, { ...audit, action: 'api-key.delete', subject: id });
   });
 }
 

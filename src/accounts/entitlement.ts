@@ -23,10 +23,9 @@ export async function entitlementOf(
   userId: string,
   rules: AdminRules,
 ): Promise<Entitlement> {
-  const { models } = database;
-  const { user, plan } = await database.asUser(userId).transaction(async (transaction) => ({
-    user: await models.User.findByPk(userId, { raw: true, transaction }),
-    plan: await findPlan(models, userId, transaction),
+  const { user, plan } = await database.asUser(userId).transaction(async (db) => ({
+    user: await db.User.findByPk(userId),
+    plan: await findPlan(db, userId),
   }));
   return entitled(userId, user !== null && isAdmin(user, rules), plan);
 }

@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import { Op, QueryTypes, type Transaction } from 'sequelize';
+import { Op } from 'sequelize';
 import { violates } from '../database/constraints.js';
-import type { Database } from '../database/database.js';
+import type { Database, TenantTransaction } from '../database/database.js';
 import { BadRequestError, ConflictError } from '../errors.js';
 import { isAdmin } from './admin.js';
 import type { AccountSettings } from './settings.js';
@@ -18,9 +18,6 @@ export const REFERRAL_CREDITS = 100;
 
 /** The built-in user that owns what programs create for nobody in particular. */
 export const OPERATOR_USER_ID = 'operator';
-
-/** Key of the advisory lock under which the first account is made; the number means nothing. */
-const FIRST_ACCOUNT_LOCK = 4_106_718_313;
 
 /** Without characters that look alike. */
 const REFERRAL_ALPHABET = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789';
@@ -57,31 +54,24 @@ export async function registerAccount(
   // Before the transaction: a connection is not held while the processor is busy.
   const passwordHash = await hashPassword(registration.password);
 
-  const { models } = database;
   try {
-    return await database.asPlatform().transaction(async (transaction) => {
-      const referrerId = await findReferrer(database, registration.referralCode, transaction);
-      const user = await models.User.create(
-        {
-          id: randomUUID(),
-          email,
-          name,
-          passwordHash,
-          isAdmin: settings.firstIsAdmin && (await isFirstAccount(database, transaction)),
-          referralCode: newReferralCode(),
-        },
-        { transaction },
-      );
+    return await database.asPlatform().transaction(async (db) => {
+      const referrerId = await findReferrer(db, registration.referralCode);
+      const user = await db.User.create({
+        id: randomUUID(),
+        email,
+        name,
+        passwordHash,
+        isAdmin: settings.firstIsAdmin && (await isFirstAccount(db)),
+        referralCode: newReferralCode(),
+      });
       if (referrerId !== undefined) {
         // Each is credited once for the other, whatever happens.
         const credit = { amount: REFERRAL_CREDITS, reason: 'referral' } as const;
-        await models.CreditEntry.bulkCreate(
-          [
-            { ...credit, userId: referrerId, reference: user.id },
-            { ...credit, userId: user.id, reference: referrerId },
-          ],
-          { transaction },
-        );
+        await db.CreditEntry.bulkCreate([
+          { ...credit, userId: referrerId, reference: user.id },
+          { ...credit, userId: user.id, reference: referrerId },
+        ]);
       }
       return { id: user.id, email, name, isAdmin: isAdmin(user, settings) };
     });
@@ -101,32 +91,24 @@ function checkPassword(password: string): void {
 }
 
 async function findReferrer(
-  { models }: Database,
+  db: TenantTransaction,
   code: string | undefined,
-  transaction: Transaction,
 ): Promise<string | undefined> {
   if (code === undefined) return undefined;
-  const referrer = await models.User.findOne({
+  const referrer = await db.User.findOne({
     attributes: ['id'],
     where: { referralCode: code.toUpperCase() },
-    transaction,
   });
   if (!referrer) throw new BadRequestError('Unknown referral code');
   return referrer.id;
 }
 
 /** Two first registrations at once: the second waits here, and then sees the first. */
-async function isFirstAccount(
-  { sequelize, models }: Database,
-  transaction: Transaction,
-): Promise<boolean> {
-  const othersThan = { where: { id: { [Op.ne]: OPERATOR_USER_ID } }, limit: 1, transaction };
-  if ((await models.User.findOne(othersThan)) !== null) return false;
-  await sequelize.query(`SELECT pg_advisory_xact_lock(${FIRST_ACCOUNT_LOCK})`, {
-    type: QueryTypes.SELECT,
-    transaction,
-  });
-  return (await models.User.findOne(othersThan)) === null;
+async function isFirstAccount(db: TenantTransaction): Promise<boolean> {
+  const othersThan = { where: { id: { [Op.ne]: OPERATOR_USER_ID } } };
+  if ((await db.User.findOne(othersThan)) !== null) return false;
+  await db.lock('first-account');
+  return (await db.User.findOne(othersThan)) === null;
 }
 
 function newReferralCode(): string {

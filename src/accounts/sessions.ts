@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { QueryTypes } from 'sequelize';
 import type { Database } from '../database/database.js';
 import { tokenHash } from '../secrets/token-hash.js';
 import { isAdmin, type AdminRules } from './admin.js';
@@ -38,19 +37,14 @@ export async function createSession(database: Database, userId: string): Promise
     csrfToken: randomBytes(TOKEN_BYTES).toString('base64url'),
     expiresAt: new Date(Date.now() + SESSION_LIFETIME_MS),
   };
-  const { sequelize, models } = database;
   const { csrfToken, expiresAt } = session;
-  await database.asPlatform().transaction(async (transaction) => {
-    await models.Session.create(
-      { tokenHash: tokenHash(session.token), userId, csrfToken, expiresAt },
-      { transaction },
-    );
+  await database.asPlatform().transaction(async (db) => {
+    await db.Session.create({ tokenHash: tokenHash(session.token), userId, csrfToken, expiresAt });
     // Skipping what another sign-in is clearing: two of them never wait for each other.
-    await sequelize.query(
+    await db.query(
       `DELETE FROM sessions WHERE token_hash IN (
          SELECT token_hash FROM sessions WHERE expires_at <= now()
          ORDER BY expires_at LIMIT ${MAX_PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)`,
-      { type: QueryTypes.BULKDELETE, transaction },
     );
   });
   return session;
@@ -74,7 +68,7 @@ export async function findSession(
   rules: AdminRules,
 ): Promise<Session | undefined> {
   if (!TOKEN_FORM.test(token)) return undefined;
-  const [found] = await database.callFunction<SessionFound>(FIND, [tokenHash(token)]);
+  const [found] = await database.call<SessionFound>(FIND, [tokenHash(token)]);
   if (!found) return undefined;
   const user = { id: found.id, name: found.name, email: found.email };
   return {
@@ -87,10 +81,9 @@ export async function findSession(
 /** Ends a session. Whoever holds its token may; an unknown one is no error. */
 export async function deleteSession(database: Database, token: string): Promise<void> {
   if (!TOKEN_FORM.test(token)) return;
-  await database.asPlatform().transaction(async (transaction) => {
-    await database.models.Session.destroy({
+  await database.asPlatform().transaction(async (db) => {
+    await db.Session.destroy({
       where: { tokenHash: tokenHash(token) },
-      transaction,
     });
   });
 }

@@ -1,4 +1,3 @@
-import { QueryTypes } from 'sequelize';
 import type { Database } from '../database/database.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import { normalizeEmail } from './email.js';
@@ -11,6 +10,8 @@ export interface SignedInUser {
   readonly email: string;
   readonly isAdmin: boolean;
 }
+
+const FIND = { name: 'find_account', text: 'SELECT * FROM find_account($1)' };
 
 interface Account {
   readonly id: string;
@@ -30,10 +31,7 @@ export async function verifyPassword(
   password: string,
   rules: AdminRules,
 ): Promise<SignedInUser | undefined> {
-  const [account] = await database.sequelize.query<Account>('SELECT * FROM find_account($1)', {
-    type: QueryTypes.SELECT,
-    bind: [normalizeEmail(email)],
-  });
+  const [account] = await database.call<Account>(FIND, [normalizeEmail(email)]);
   const matches = await passwordMatches(password, account?.password_hash ?? NOBODYS_HASH);
   if (!account?.password_hash || !matches) return undefined;
   const user = { id: account.id, name: account.name, email: account.email };

@@ -1,6 +1,5 @@
-import { ForeignKeyConstraintError, Op, type Transaction } from 'sequelize';
-import type { Database } from '../database/database.js';
-import type { Models } from '../database/models.js';
+import { ForeignKeyConstraintError, Op } from 'sequelize';
+import type { Database, TenantTransaction } from '../database/database.js';
 import { NotFoundError } from '../errors.js';
 import type { Plan } from './plans.js';
 
@@ -18,11 +17,8 @@ export async function grantPlan(
 ): Promise<void> {
   const subscription = { userId, plan, source, status: 'active', periodEnd: null } as const;
   try {
-    await database.asPlatform().transaction(async (transaction) => {
-      await database.models.Subscription.upsert(
-        { ...subscription, periodStart: new Date() },
-        { transaction },
-      );
+    await database.asPlatform().transaction(async (db) => {
+      await db.Subscription.upsert({ ...subscription, periodStart: new Date() });
     });
   } catch (error) {
     if (error instanceof ForeignKeyConstraintError) throw new NotFoundError('User not found');
@@ -32,25 +28,18 @@ export async function grantPlan(
 
 /** The plan a user is on now, if any. */
 export async function planOf(database: Database, userId: string): Promise<Plan | undefined> {
-  return database
-    .asUser(userId)
-    .transaction((transaction) => findPlan(database.models, userId, transaction));
+  return database.asUser(userId).transaction((db) => findPlan(db, userId));
 }
 
 /** Like `planOf`, within a transaction that may see the user's rows. */
-export async function findPlan(
-  models: Models,
-  userId: string,
-  transaction: Transaction,
-): Promise<Plan | undefined> {
-  const subscription = await models.Subscription.findOne({
+export async function findPlan(db: TenantTransaction, userId: string): Promise<Plan | undefined> {
+  const subscription = await db.Subscription.findOne({
     attributes: ['plan'],
     where: {
       userId,
       status: 'active',
       periodEnd: { [Op.or]: [{ [Op.is]: null }, { [Op.gt]: new Date() }] },
     },
-    transaction,
   });
   return subscription?.plan;
 }

@@ -37,7 +37,7 @@ export class TokenLookup<Row extends Found> {
   }
 
   async #findAll(hashes: readonly string[]): Promise<(Row | undefined)[]> {
-    const rows = await this.database.callFunction<Row>(this.statement, [[...new Set(hashes)]]);
+    const rows = await this.database.call<Row>(this.statement, [[...new Set(hashes)]]);
     const found = new Map(rows.map((row) => [row.hash, row]));
     return hashes.map((hash) => found.get(hash));
   }

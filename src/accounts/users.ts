@@ -3,9 +3,5 @@ import type { UserRow } from '../database/models.js';
 
 /** The user with this id, or none. */
 export async function findUser(database: Database, userId: string): Promise<UserRow | null> {
-  return database
-    .asUser(userId)
-    .transaction((transaction) =>
-      database.models.User.findByPk(userId, { raw: true, transaction }),
-    );
+  return database.asUser(userId).transaction((db) => db.User.findByPk(userId));
 }

@@ -1,7 +1,6 @@
-import { Op, type Transaction } from 'sequelize';
-import type { TenantDatabase } from '../database/database.js';
-import type { AgentCredentialRow, Models } from '../database/models.js';
-import { lockUntilEnd } from '../database/transaction-sql.js';
+import { Op } from 'sequelize';
+import type { TenantDatabase, TenantTransaction } from '../database/database.js';
+import type { AgentCredentialRow } from '../database/models.js';
 import { ConflictError, NotFoundError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { readAgentTokens } from './agent-secrets.js';
@@ -36,21 +35,18 @@ export function sealCredential(
  * @throws NotFoundError when there is nothing to take away
  */
 export async function requestCredential(
-  models: Models,
+  db: TenantTransaction,
   agent: { readonly id: string; readonly userId: string },
   operationId: string,
   { name, sealed }: CredentialChange,
-  transaction: Transaction,
 ): Promise<void> {
-  const { AgentCredential } = models;
+  const { AgentCredential } = db;
   const agentId = agent.id;
   // One request for an agent after the other, so that two at the cap admit one.
-  await lockUntilEnd(transaction, `agent-credentials:${agentId}`);
+  await db.lock(`agent-credentials:${agentId}`);
   const rows = await AgentCredential.findAll({
     attributes: ['operationId', 'name', 'state'],
     where: { agentId, sealed: { [Op.ne]: null } },
-    raw: true,
-    transaction,
   });
   if (rows.some((row) => row.operationId === operationId)) return;
   const names = new Set(rows.map((row) => row.name));
@@ -62,54 +58,45 @@ export async function requestCredential(
   const state = 'requested';
   await AgentCredential.bulkCreate(
     [{ operationId, agentId, userId: agent.userId, name, sealed, state, updatedAt: new Date() }],
-    { ignoreDuplicates: true, transaction },
+    { ignoreDuplicates: true },
   );
 }
 
 /** The operation begins: what it brings is in force, and what was before is kept until it ends. */
-export async function beginCredential(
-  models: Models,
-  operationId: string,
-  transaction: Transaction,
-): Promise<void> {
-  const { AgentCredential } = models;
+export async function beginCredential(db: TenantTransaction, operationId: string): Promise<void> {
+  const { AgentCredential } = db;
   const where = { operationId, state: 'requested' };
-  const requested = await AgentCredential.findOne({ where, transaction });
+  const requested = await AgentCredential.findOne({ where });
   if (!requested) return;
   const { agentId, name } = requested;
   await AgentCredential.update(
     { state: 'previous' },
-    { where: { agentId, name, state: 'present' }, transaction },
+    { where: { agentId, name, state: 'present' } },
   );
-  await requested.update({ state: 'present', updatedAt: new Date() }, { transaction });
+  await AgentCredential.update({ state: 'present', updatedAt: new Date() }, { where });
 }
 
 /** What was before the operation is in force again. */
 export async function rollBackCredential(
-  models: Models,
+  db: TenantTransaction,
   operationId: string,
-  transaction: Transaction,
 ): Promise<void> {
-  const { AgentCredential } = models;
+  const { AgentCredential } = db;
   const where = { operationId, state: 'present' };
-  const failed = await AgentCredential.findOne({ where, transaction });
+  const failed = await AgentCredential.findOne({ where });
   if (!failed) return;
   const { agentId, name } = failed;
-  await failed.destroy({ transaction });
+  await AgentCredential.destroy({ where });
   await AgentCredential.update(
     { state: 'present' },
-    { where: { agentId, name, state: 'previous' }, transaction },
+    { where: { agentId, name, state: 'previous' } },
   );
 }
 
 /** The operation has ended: what nobody goes back to any more is deleted. */
-export async function settleCredentials(
-  models: Models,
-  agentId: string,
-  transaction: Transaction,
-): Promise<void> {
+export async function settleCredentials(db: TenantTransaction, agentId: string): Promise<void> {
   const ended = [{ state: 'previous' }, { state: 'present', sealed: null }];
-  await models.AgentCredential.destroy({ where: { agentId, [Op.or]: ended }, transaction });
+  await db.AgentCredential.destroy({ where: { agentId, [Op.or]: ended } });
 }
 
 /** The names of an agent's credentials in order, and since when each is what it is. */
@@ -142,9 +129,7 @@ export async function secretsToRedact(
 ): Promise<string[]> {
   const tokens = await readAgentTokens(tenant, box, agentId);
   const where = { agentId, sealed: { [Op.ne]: null } };
-  const rows = await tenant.transaction((transaction) =>
-    tenant.models.AgentCredential.findAll({ where, raw: true, transaction }),
-  );
+  const rows = await tenant.transaction((db) => db.AgentCredential.findAll({ where }));
   const lines = rows
     .flatMap((row) => open(box, row).split(/\r?\n/))
     .map((line) => line.trim())
@@ -156,12 +141,10 @@ function presentCredentials(
   tenant: TenantDatabase,
   agentId: string,
 ): Promise<AgentCredentialRow[]> {
-  return tenant.transaction((transaction) =>
-    tenant.models.AgentCredential.findAll({
+  return tenant.transaction((db) =>
+    db.AgentCredential.findAll({
       where: { agentId, state: 'present', sealed: { [Op.ne]: null } },
       order: [['name', 'ASC']],
-      raw: true,
-      transaction,
     }),
   );
 }

@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Transaction } from 'sequelize';
-import type { TenantDatabase } from '../database/database.js';
-import type { Models } from '../database/models.js';
+import type { TenantDatabase, TenantTransaction } from '../database/database.js';
 import { NotFoundError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { tokenHash } from '../secrets/token-hash.js';
@@ -16,10 +14,9 @@ export function secretContext(agentId: string, kind: AgentSecretKind): string {
 
 /** Makes the tokens of a new agent, 256 random bits each, and stores them sealed. */
 export async function createAgentSecrets(
-  models: Models,
+  db: TenantTransaction,
   box: SecretBox,
   agent: { readonly id: string; readonly userId: string },
-  transaction: Transaction,
 ): Promise<void> {
   const secret = (kind: AgentSecretKind) => {
     const token = randomBytes(32).toString('base64url');
@@ -31,9 +28,7 @@ export async function createAgentSecrets(
       lookupHash: kind === 'ai-token' ? tokenHash(token) : null,
     };
   };
-  await models.AgentSecret.bulkCreate([secret('gateway-token'), secret('ai-token')], {
-    transaction,
-  });
+  await db.AgentSecret.bulkCreate([secret('gateway-token'), secret('ai-token')]);
 }
 
 /**
@@ -46,11 +41,9 @@ export async function readGatewayToken(
   box: SecretBox,
   agentId: string,
 ): Promise<string> {
-  const row = await tenant.transaction((transaction) =>
-    tenant.models.AgentSecret.findOne({
+  const row = await tenant.transaction((db) =>
+    db.AgentSecret.findOne({
       where: { agentId, kind: 'gateway-token' },
-      raw: true,
-      transaction,
     }),
   );
   if (!row) throw new NotFoundError('Agent not found');
@@ -63,8 +56,6 @@ export async function readAgentTokens(
   box: SecretBox,
   agentId: string,
 ): Promise<string[]> {
-  const rows = await tenant.transaction((transaction) =>
-    tenant.models.AgentSecret.findAll({ where: { agentId }, raw: true, transaction }),
-  );
+  const rows = await tenant.transaction((db) => db.AgentSecret.findAll({ where: { agentId } }));
   return rows.map(({ kind, sealed }) => box.open(sealed, secretContext(agentId, kind)));
 }

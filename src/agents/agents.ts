@@ -26,15 +26,15 @@ export async function listAgents(
 ): Promise<Page<ListedAgent>> {
   const { limit, after } = page;
   const { userId } = tenant;
-  const rows = await tenant.select<ListedAgent>(
+  const rows = await tenant.query<ListedAgent>(
     `SELECT id, name, model, status, subdomain, port,
             created_at AS "createdAt", updated_at AS "updatedAt"
        FROM agents
       WHERE desired IN ('running', 'stopped')
-        ${userId === undefined ? '' : 'AND user_id = :userId'}
-        ${after === undefined ? '' : 'AND (created_at, id) > (:createdAt, :id)'}
+        ${userId === undefined ? '' : 'AND user_id = $userId'}
+        ${after === undefined ? '' : 'AND (created_at, id) > ($createdAt, $id)'}
       ORDER BY created_at, id
-      LIMIT :most`,
+      LIMIT $most`,
     // One more than asked for tells whether there is a next page.
     { userId, ...(after && position(after)), most: limit + 1 },
   );
@@ -57,7 +57,5 @@ export async function getAgent(tenant: TenantDatabase, id: string): Promise<Agen
 
 /** Also one that is being removed; null when there is none, or none any more. */
 export async function findAgent(tenant: TenantDatabase, id: string): Promise<AgentRow | null> {
-  return tenant.transaction((transaction) =>
-    tenant.models.Agent.findOne({ where: { id, deletedAt: null }, raw: true, transaction }),
-  );
+  return tenant.transaction((db) => db.Agent.findOne({ where: { id, deletedAt: null } }));
 }

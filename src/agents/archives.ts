@@ -1,6 +1,5 @@
-import type { Transaction } from 'sequelize';
-import type { TenantDatabase } from '../database/database.js';
-import type { AgentArchiveRow, Models } from '../database/models.js';
+import type { TenantDatabase, TenantTransaction } from '../database/database.js';
+import type { AgentArchiveRow } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
 
 /** An agent's archived memories, newest first; as many as are kept. */
@@ -8,23 +7,17 @@ export async function listArchives(
   tenant: TenantDatabase,
   agentId: string,
 ): Promise<AgentArchiveRow[]> {
-  return tenant.transaction((transaction) => archivesOf(tenant.models, agentId, transaction));
+  return tenant.transaction((db) => archivesOf(db, agentId));
 }
 
 /** The same in a transaction that is under way. */
-export function archivesOf(
-  { AgentArchive }: Models,
-  agentId: string,
-  transaction: Transaction,
-): Promise<AgentArchiveRow[]> {
-  return AgentArchive.findAll({
+export function archivesOf(db: TenantTransaction, agentId: string): Promise<AgentArchiveRow[]> {
+  return db.AgentArchive.findAll({
     where: { agentId },
     order: [
       ['createdAt', 'DESC'],
       ['id', 'DESC'],
     ],
-    raw: true,
-    transaction,
   });
 }
 

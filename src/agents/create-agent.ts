@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Transaction } from 'sequelize';
 import type { Plan } from '../accounts/plans.js';
 import { violates } from '../database/constraints.js';
-import type { TenantDatabase } from '../database/database.js';
+import type { TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { AgentRow, OperationRow } from '../database/models.js';
-import { lockUntilEnd } from '../database/transaction-sql.js';
 import { ConflictError, PaymentRequiredError } from '../errors.js';
 import { placeAgent } from '../hosts/place-agent.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -36,46 +34,42 @@ export async function createAgent(
   box: SecretBox,
   agent: NewAgent,
 ): Promise<{ agent: AgentRow; operation: OperationRow }> {
-  const { Agent, Operation } = tenant.models;
   try {
-    return await tenant.transaction(async (transaction) => {
+    return await tenant.transaction(async (db) => {
       // One creation for an owner after the other, so that two at the cap admit one.
-      await lockUntilEnd(transaction, `agents-of:${agent.userId}`);
-      const earlier = await Agent.findOne({
+      await db.lock(`agents-of:${agent.userId}`);
+      const earlier = await db.Agent.findOne({
         where: { id: agent.id, userId: agent.userId },
-        transaction,
       });
       if (earlier) {
-        const operation = await Operation.findOne({
+        const operation = await db.Operation.findOne({
           where: { agentId: earlier.id, kind: 'provision' },
           order: [['requestedAt', 'ASC']],
-          rejectOnEmpty: true,
-          transaction,
         });
+        if (!operation) throw new TypeError(`agent ${earlier.id} was made without an operation`);
         return { agent: earlier, operation };
       }
-      await checkLimit(tenant, agent, transaction);
-      const host = await placeAgent(transaction);
+      await checkLimit(db, agent);
+      const host = await placeAgent(db);
       const { limit: _limit, ...values } = agent;
-      const row = await Agent.create(
-        { ...EMPTY, ...values, host, subdomain: subdomainOf(agent) },
-        { transaction },
-      );
-      await createAgentSecrets(tenant.models, box, row, transaction);
-      const operation = await Operation.create(
-        {
-          id: randomUUID(),
-          agentId: row.id,
-          userId: row.userId,
-          kind: 'provision',
-          input: null,
-          error: null,
-          runId: null,
-          requestedAt: new Date(),
-          finishedAt: null,
-        },
-        { transaction },
-      );
+      const row = await db.Agent.create({
+        ...EMPTY,
+        ...values,
+        host,
+        subdomain: subdomainOf(agent),
+      });
+      await createAgentSecrets(db, box, row);
+      const operation = await db.Operation.create({
+        id: randomUUID(),
+        agentId: row.id,
+        userId: row.userId,
+        kind: 'provision',
+        input: null,
+        error: null,
+        runId: null,
+        requestedAt: new Date(),
+        finishedAt: null,
+      });
       return { agent: row, operation };
     });
   } catch (error) {
@@ -86,15 +80,10 @@ export async function createAgent(
   }
 }
 
-async function checkLimit(
-  tenant: TenantDatabase,
-  agent: NewAgent,
-  transaction: Transaction,
-): Promise<void> {
+async function checkLimit(db: TenantTransaction, agent: NewAgent): Promise<void> {
   if (agent.limit === Number.POSITIVE_INFINITY) return;
-  const current = await tenant.models.Agent.count({
+  const current = await db.Agent.count({
     where: { userId: agent.userId, desired: ['running', 'stopped'] },
-    transaction,
   });
   if (current >= agent.limit) {
     throw new PaymentRequiredError('Agent limit reached for this plan', 'AGENT_LIMIT_REACHED', {

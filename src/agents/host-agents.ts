@@ -11,13 +11,11 @@ const PAGE = 200;
  */
 export async function* agentsToRun(database: Database, host: string): AsyncGenerator<AgentRow[]> {
   for (let after = ''; ;) {
-    const agents: AgentRow[] = await database.asPlatform().transaction((transaction) =>
-      database.models.Agent.findAll({
+    const agents: AgentRow[] = await database.asPlatform().transaction((db) =>
+      db.Agent.findAll({
         where: { host, desired: 'running', startedAt: { [Op.ne]: null }, id: { [Op.gt]: after } },
         order: [['id', 'ASC']],
         limit: PAGE,
-        raw: true,
-        transaction,
       }),
     );
     yield agents.filter(({ watchdog }) => watchdog?.state !== 'crash_loop');

@@ -51,9 +51,7 @@ export class LastSeen {
   }
 
   async #write(times: Times): Promise<void> {
-    await this.database.asPlatform().transaction(async (transaction) => {
-      const bind = { ids: [...times.keys()], times: [...times.values()] };
-      await this.database.sequelize.query(WRITE, { bind, transaction });
-    });
+    const values = { ids: [...times.keys()], times: [...times.values()] };
+    await this.database.asPlatform().query(WRITE, values);
   }
 }

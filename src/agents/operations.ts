@@ -11,16 +11,14 @@ export async function listOperations(
   agentId: string,
   limit: number,
 ): Promise<OperationRow[]> {
-  return tenant.transaction((transaction) =>
-    tenant.models.Operation.findAll({
+  return tenant.transaction((db) =>
+    db.Operation.findAll({
       where: { agentId },
       order: [
         ['requestedAt', 'DESC'],
         ['id', 'DESC'],
       ],
       limit,
-      raw: true,
-      transaction,
     }),
   );
 }
@@ -41,9 +39,8 @@ export async function requestOperation(
     readonly credential?: CredentialChange | undefined;
   },
 ): Promise<Date> {
-  const { Agent, Operation } = tenant.models;
-  return tenant.transaction(async (transaction) => {
-    await Operation.bulkCreate(
+  return tenant.transaction(async (db) => {
+    await db.Operation.bulkCreate(
       [
         {
           id: operation.id,
@@ -57,19 +54,19 @@ export async function requestOperation(
           finishedAt: null,
         },
       ],
-      { ignoreDuplicates: true, transaction },
+      { ignoreDuplicates: true },
     );
-    const row = await Operation.findByPk(operation.id, { rejectOnEmpty: true, transaction });
+    const row = await db.Operation.getByPk(operation.id);
     if (row.agentId !== agent.id || row.kind !== operation.kind) {
       throw new BadRequestError('The Idempotency-Key was used for another operation');
     }
     const { credential } = operation;
     if (credential && row.status === 'requested') {
-      await requestCredential(tenant.models, agent, row.id, credential, transaction);
+      await requestCredential(db, agent, row.id, credential);
     }
     // From now on it is gone from lists, and its name is free.
     if (operation.kind === 'delete') {
-      await Agent.update({ desired: 'deleted' }, { where: { id: agent.id }, transaction });
+      await db.Agent.update({ desired: 'deleted' }, { where: { id: agent.id } });
     }
     return row.requestedAt;
   });
@@ -80,17 +77,14 @@ export async function findOperation(
   tenant: TenantDatabase,
   id: string,
 ): Promise<OperationRow | null> {
-  return tenant.transaction((transaction) =>
-    tenant.models.Operation.findByPk(id, { raw: true, transaction }),
-  );
+  return tenant.transaction((db) => db.Operation.findByPk(id));
 }
 
 /** Takes a request back that the supervisor refused, or that joined another one. */
 export async function withdrawOperation(tenant: TenantDatabase, id: string): Promise<void> {
-  const { AgentCredential, Operation } = tenant.models;
-  await tenant.transaction(async (transaction) => {
-    await Operation.destroy({ where: { id, status: 'requested' }, transaction });
-    await AgentCredential.destroy({ where: { operationId: id, state: 'requested' }, transaction });
+  await tenant.transaction(async (db) => {
+    await db.Operation.destroy({ where: { id, status: 'requested' } });
+    await db.AgentCredential.destroy({ where: { operationId: id, state: 'requested' } });
   });
 }
 

@@ -37,11 +37,9 @@ export class Reconciliation {
       yield agents.filter(({ id }) => !running.has(id));
     }
     for (const ids of chunks([...running])) {
-      const stopped = await this.database.asPlatform().transaction((transaction) =>
-        this.database.models.Agent.findAll({
+      const stopped = await this.database.asPlatform().transaction((db) =>
+        db.Agent.findAll({
           where: { id: ids, host, desired: 'stopped' },
-          raw: true,
-          transaction,
         }),
       );
       const busy = await this.withOpenOperation(stopped.map(({ id }) => id));
@@ -77,12 +75,10 @@ export class Reconciliation {
   }
 
   private async stateOf(ids: readonly string[]): Promise<Orphans> {
-    const agents = await this.database.asPlatform().transaction((transaction) =>
-      this.database.models.Agent.findAll({
+    const agents = await this.database.asPlatform().transaction((db) =>
+      db.Agent.findAll({
         where: { id: [...ids] },
         attributes: ['id', 'deletedAt'],
-        raw: true,
-        transaction,
       }),
     );
     const known = new Set(agents.map(({ id }) => id));
@@ -95,12 +91,10 @@ export class Reconciliation {
   }
 
   private async withOpenOperation(agentIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const open = await this.database.asPlatform().transaction((transaction) =>
-      this.database.models.Operation.findAll({
+    const open = await this.database.asPlatform().transaction((db) =>
+      db.Operation.findAll({
         where: { agentId: [...agentIds], finishedAt: null },
         attributes: ['agentId'],
-        raw: true,
-        transaction,
       }),
     );
     return new Set(open.map(({ agentId }) => agentId));

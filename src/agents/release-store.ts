@@ -1,6 +1,5 @@
-import type { Transaction } from 'sequelize';
 import { containerName } from '../containers/container-spec.js';
-import type { Database } from '../database/database.js';
+import type { Database, TenantTransaction } from '../database/database.js';
 import type { AgentArchiveRow, AgentRow, OperationRow } from '../database/models.js';
 import { rollBackCredential } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
@@ -30,86 +29,81 @@ export class ReleaseStore {
 
   /** @throws AgentGoneError when the agent, or what it is to become, is not there any more. */
   async replacementOf(agent: AgentRef, operationId: string): Promise<Replacement> {
-    return this.as(agent, async (transaction) => {
-      const row = await this.find(agent, transaction);
-      const operation = await this.operation(operationId, transaction);
+    return this.as(agent, async (db) => {
+      const row = await this.find(db, agent);
+      const operation = await this.operation(db, operationId);
       if (!row || !operation) throw new AgentGoneError(agent.agentId);
       return {
         image: operation.input?.image,
         volume: newVolume(row, operation),
-        copyOf: await this.copyOf(row, operation, transaction),
+        copyOf: await this.copyOf(db, row, operation),
       };
     });
   }
 
   /** A stopped agent takes note of the image that it is to start with. */
   async recordUpdate(agent: AgentRef, operationId: string): Promise<void> {
-    await this.as(agent, async (transaction) => {
-      const operation = await this.operation(operationId, transaction);
+    await this.as(agent, async (db) => {
+      const operation = await this.operation(db, operationId);
       const image = operation?.input?.image;
-      if (image !== undefined) await this.update(agent, { image }, transaction);
+      if (image !== undefined) await this.update(db, agent, { image });
     });
   }
 
   /** From here on the agent is what the operation makes of it, and can go back. */
   async beginRelease(agent: AgentRef, operationId: string): Promise<void> {
-    await this.as(agent, async (transaction) => {
-      const row = await this.find(agent, transaction);
-      const operation = await this.operation(operationId, transaction);
+    await this.as(agent, async (db) => {
+      const row = await this.find(db, agent);
+      const operation = await this.operation(db, operationId);
       if (!row || !operation || row.previousRelease?.operationId === operationId) return;
-      await this.update(
-        agent,
-        {
-          previousRelease: releaseOf(row, operationId),
-          volume: newVolume(row, operation),
-          image: operation.input?.image ?? row.image,
-        },
-        transaction,
-      );
+      await this.update(db, agent, {
+        previousRelease: releaseOf(row, operationId),
+        volume: newVolume(row, operation),
+        image: operation.input?.image ?? row.image,
+      });
     });
   }
 
   /** The replacement has proved itself, and a memory that it put away is archived. */
   async keepRelease(agent: AgentRef, operationId: string): Promise<void> {
-    await this.as(agent, async (transaction) => {
-      const row = await this.find(agent, transaction);
-      const operation = await this.operation(operationId, transaction);
+    await this.as(agent, async (db) => {
+      const row = await this.find(db, agent);
+      const operation = await this.operation(db, operationId);
       if (!row || !operation || row.previousRelease?.operationId !== operationId) return;
       const { kind } = operation;
       if (kind === 'reset-memory' || kind === 'restore') {
-        await this.archive(row, { ...operation, kind }, transaction);
+        await this.archive(db, row, { ...operation, kind });
       }
       const isMended = row.failedImage === row.image;
-      await this.update(
-        agent,
-        { previousRelease: null, ...(isMended && { failedImage: null }) },
-        transaction,
-      );
+      await this.update(db, agent, {
+        previousRelease: null,
+        ...(isMended && { failedImage: null }),
+      });
     });
   }
 
   /** The agent is again what it was before the operation, which remembers an image that failed. */
   async rollBackRelease(agent: AgentRef, operationId: string): Promise<void> {
-    await this.as(agent, async (transaction) => {
-      const row = await this.find(agent, transaction);
+    await this.as(agent, async (db) => {
+      const row = await this.find(db, agent);
       if (row?.previousRelease?.operationId !== operationId) return;
       const { operationId: _operationId, ...before } = row.previousRelease;
       const hasFailed = row.image !== before.image;
-      await this.update(
-        agent,
-        { ...before, previousRelease: null, ...(hasFailed && { failedImage: row.image }) },
-        transaction,
-      );
-      await rollBackCredential(this.database.models, operationId, transaction);
+      await this.update(db, agent, {
+        ...before,
+        previousRelease: null,
+        ...(hasFailed && { failedImage: row.image }),
+      });
+      await rollBackCredential(db, operationId);
     });
   }
 
   /** The volumes that the agent uses, may go back to, or has archived. @throws AgentGoneError */
   async volumesOf(agent: AgentRef): Promise<string[]> {
-    return this.as(agent, async (transaction) => {
-      const row = await this.find(agent, transaction);
+    return this.as(agent, async (db) => {
+      const row = await this.find(db, agent);
       if (!row) throw new AgentGoneError(agent.agentId);
-      const archives = await archivesOf(this.database.models, agent.agentId, transaction);
+      const archives = await archivesOf(db, agent.agentId);
       return [
         volumeOf(row),
         ...(row.previousRelease ? [volumeOf({ ...row, volume: row.previousRelease.volume })] : []),
@@ -119,61 +113,55 @@ export class ReleaseStore {
   }
 
   private async copyOf(
+    db: TenantTransaction,
     row: AgentRow,
     { kind, input }: OperationRow,
-    transaction: Transaction,
   ): Promise<string | undefined> {
     if (kind !== 'restore') return kind === 'update' ? volumeOf(row) : undefined;
-    const archive = await this.database.models.AgentArchive.findOne({
+    const archive = await db.AgentArchive.findOne({
       where: { id: input?.archiveId ?? '', agentId: row.id },
-      raw: true,
-      transaction,
     });
     if (!archive) throw new AgentGoneError(row.id);
     return archive.volume;
   }
 
   private async archive(
+    db: TenantTransaction,
     row: AgentRow,
     operation: { readonly id: string; readonly kind: AgentArchiveRow['reason'] },
-    transaction: Transaction,
   ): Promise<void> {
-    const { AgentArchive } = this.database.models;
-    await AgentArchive.create(
-      {
-        id: operation.id,
-        agentId: row.id,
-        userId: row.userId,
-        volume: volumeOf({ ...row, volume: row.previousRelease?.volume ?? null }),
-        reason: operation.kind,
-        createdAt: new Date(),
-      },
-      { transaction },
-    );
-    const kept = await archivesOf(this.database.models, row.id, transaction);
+    await db.AgentArchive.create({
+      id: operation.id,
+      agentId: row.id,
+      userId: row.userId,
+      volume: volumeOf({ ...row, volume: row.previousRelease?.volume ?? null }),
+      reason: operation.kind,
+      createdAt: new Date(),
+    });
+    const kept = await archivesOf(db, row.id);
     const tooOld = kept.slice(MAX_ARCHIVES).map(({ id }) => id);
-    await AgentArchive.destroy({ where: { id: tooOld }, transaction });
+    await db.AgentArchive.destroy({ where: { id: tooOld } });
   }
 
-  private find({ agentId }: AgentRef, transaction: Transaction): Promise<AgentRow | null> {
+  private find(db: TenantTransaction, { agentId }: AgentRef): Promise<AgentRow | null> {
     const where = { id: agentId, deletedAt: null };
-    return this.database.models.Agent.findOne({ where, raw: true, transaction });
+    return db.Agent.findOne({ where });
   }
 
-  private operation(id: string, transaction: Transaction): Promise<OperationRow | null> {
-    return this.database.models.Operation.findByPk(id, { raw: true, transaction });
+  private operation(db: TenantTransaction, id: string): Promise<OperationRow | null> {
+    return db.Operation.findByPk(id);
   }
 
   private async update(
+    db: TenantTransaction,
     { agentId }: AgentRef,
     values: Partial<AgentRow>,
-    transaction: Transaction,
   ): Promise<void> {
     const where = { id: agentId, deletedAt: null };
-    await this.database.models.Agent.update(values, { where, transaction });
+    await db.Agent.update(values, { where });
   }
 
-  private as<T>(agent: AgentRef, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  private as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
     return this.database.asUser(agent.userId).transaction(work);
   }
 }

@@ -1,7 +1,6 @@
-import type { Transaction } from 'sequelize';
 import type { AgentContainerSpec } from '../containers/container-spec.js';
 import { CONFIG_FILE, openClawConfig, openClawEnvironment } from '../containers/openclaw-config.js';
-import type { Database } from '../database/database.js';
+import type { Database, TenantTransaction } from '../database/database.js';
 import type { AgentRow, CrashRecord } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { readCredentials, secretsToRedact } from './agent-credentials.js';
@@ -71,8 +70,8 @@ export class RuntimeStore {
 
   /** @throws AgentGoneError */
   async imageOf(agent: AgentRef): Promise<string> {
-    return this.as(agent, async (transaction) => {
-      const row = await this.find(agent, transaction);
+    return this.as(agent, async (db) => {
+      const row = await this.find(db, agent);
       return row.image ?? this.options.image;
     });
   }
@@ -86,7 +85,7 @@ export class RuntimeStore {
 
   /** The loopback port that leads to the agent's gateway. @throws AgentGoneError */
   async portOf(agent: AgentRef): Promise<number> {
-    const { port } = await this.as(agent, (transaction) => this.find(agent, transaction));
+    const { port } = await this.as(agent, (db) => this.find(db, agent));
     if (port === null) throw new AgentGoneError(agent.agentId);
     return port;
   }
@@ -115,11 +114,10 @@ export class RuntimeStore {
   }
 
   private async read(agent: AgentRef) {
-    return this.as(agent, async (transaction) => {
-      const row = await this.find(agent, transaction);
-      const sealed = await this.options.database.models.AgentSecret.findAll({
+    return this.as(agent, async (db) => {
+      const row = await this.find(db, agent);
+      const sealed = await db.AgentSecret.findAll({
         where: { agentId: agent.agentId },
-        transaction,
       });
       const open = (kind: AgentSecretKind): string => {
         const secret = sealed.find((candidate) => candidate.kind === kind);
@@ -130,23 +128,22 @@ export class RuntimeStore {
     });
   }
 
-  private async find(agent: AgentRef, transaction: Transaction): Promise<AgentRow> {
-    const row = await this.options.database.models.Agent.findOne({
+  private async find(db: TenantTransaction, agent: AgentRef): Promise<AgentRow> {
+    const row = await db.Agent.findOne({
       where: { id: agent.agentId, deletedAt: null },
-      transaction,
     });
     if (!row) throw new AgentGoneError(agent.agentId);
     return row;
   }
 
   private async update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
-    await this.as(agent, async (transaction) => {
+    await this.as(agent, async (db) => {
       const where = { id: agent.agentId, deletedAt: null };
-      await this.options.database.models.Agent.update(values, { where, transaction });
+      await db.Agent.update(values, { where });
     });
   }
 
-  private as<T>(agent: AgentRef, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  private as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
     return this.options.database.asUser(agent.userId).transaction(work);
   }
 }

@@ -1,7 +1,6 @@
-import { Op, QueryTypes, type Transaction } from 'sequelize';
-import type { Database } from '../database/database.js';
+import { Op } from 'sequelize';
+import type { Database, TenantTransaction } from '../database/database.js';
 import type { AgentRow, AgentStatus, OperationInput } from '../database/models.js';
-import { lockUntilEnd } from '../database/transaction-sql.js';
 import { NotFoundError } from '../errors.js';
 import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
@@ -77,27 +76,22 @@ export class SupervisorStore {
    */
   async reservePort(agent: AgentRef, above: number): Promise<number> {
     // Other tenants' ports count too, so this looks across tenants.
-    return this.database.asPlatform().transaction(async (transaction) => {
-      const { Agent, Host } = this.database.models;
-      await lockUntilEnd(transaction, `agent-ports:${agent.host}`);
-      const row = await Agent.findByPk(agent.agentId, { transaction });
+    return this.database.asPlatform().transaction(async (db) => {
+      await db.lock(`agent-ports:${agent.host}`);
+      const row = await db.Agent.findByPk(agent.agentId);
       if (!row) throw new NotFoundError();
       if (row.port !== null && row.port > above) return row.port;
-      const host = await Host.findByPk(agent.host, { transaction });
+      const host = await db.Host.findByPk(agent.host);
       if (!host) throw new NotFoundError(`No worker of host ${agent.host} has come up yet`);
-      const [free] = await this.database.sequelize.query<{ port: number }>(
+      const [free] = await db.query<{ port: number }>(
         `SELECT port FROM generate_series($first::int, $last::int) AS candidate(port)
          WHERE port > $above AND NOT EXISTS
            (SELECT FROM agents WHERE agents.host = $host AND agents.port = candidate.port)
          ORDER BY port LIMIT 1`,
-        {
-          bind: { first: host.firstPort, last: host.lastPort, above, host: agent.host },
-          type: QueryTypes.SELECT,
-          transaction,
-        },
+        { first: host.firstPort, last: host.lastPort, above, host: agent.host },
       );
       if (!free) throw new NoPortFreeError(agent.host);
-      await row.update({ port: free.port }, { transaction });
+      await db.Agent.update({ port: free.port }, { where: { id: row.id } });
       return free.port;
     });
   }
@@ -111,18 +105,17 @@ export class SupervisorStore {
    * agent is up can ask for the next operation.
    */
   async recordRunning(agent: AgentRef): Promise<void> {
-    await this.database.asUser(agent.userId).transaction(async (transaction) => {
-      const { Agent, Operation } = this.database.models;
+    await this.database.asUser(agent.userId).transaction(async (db) => {
       const { agentId } = agent;
-      const running = await Operation.count({ where: { agentId, status: 'running' }, transaction });
+      const running = await db.Operation.count({ where: { agentId, status: 'running' } });
       const now = new Date();
-      await Agent.update(
+      await db.Agent.update(
         {
           ...(running === 0 && { status: 'active' as const, statusReason: null }),
           observedAt: now,
           startedAt: now,
         },
-        { where: { id: agentId, deletedAt: null }, transaction },
+        { where: { id: agentId, deletedAt: null } },
       );
     });
   }
@@ -136,65 +129,63 @@ export class SupervisorStore {
     agent: AgentRef,
     operation: OperationBegin,
   ): Promise<'begun' | 'withdrawn' | 'gone'> {
-    return this.database.asUser(agent.userId).transaction(async (transaction) => {
-      const { Agent, Operation } = this.database.models;
+    return this.database.asUser(agent.userId).transaction(async (db) => {
       const where = { id: agent.agentId, deletedAt: null };
-      const found = await Agent.findOne({ where, raw: true, transaction });
+      const found = await db.Agent.findOne({ where });
       if (!found) return 'gone';
       // Its removal was asked for meanwhile, and must not be taken back by what is older.
       if (found.desired === 'deleted' && operation.kind !== 'delete') return 'withdrawn';
-      const row = await Operation.findByPk(operation.id, { transaction, lock: true });
+      const row = await db.Operation.findByPk(operation.id, { lock: true });
       if (!row || row.finishedAt !== null) return 'withdrawn';
       if (row.status === 'requested') {
-        await row.update({ status: 'running', runId: operation.runId }, { transaction });
+        await db.Operation.update(
+          { status: 'running', runId: operation.runId },
+          { where: { id: row.id } },
+        );
         const desired = DESIRED[operation.kind];
         const configured = operation.kind === 'configure' && {
           ...configurationIn(row.input, found.config),
           previousRelease: releaseOf(found, operation.id),
         };
-        await Agent.update({ ...(desired && { desired }), ...configured }, { where, transaction });
-        if (row.input?.credential) await beginCredential(this.database.models, row.id, transaction);
+        await db.Agent.update({ ...(desired && { desired }), ...configured }, { where });
+        if (row.input?.credential) await beginCredential(db, row.id);
       }
-      await this.transition(agent, operation.transition, transaction);
+      await this.transition(db, agent, operation.transition);
       return 'begun';
     });
   }
 
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
-    await this.database.asUser(agent.userId).transaction(async (transaction) => {
-      const { models } = this.database;
-      const { Agent, AgentArchive, AgentCredential, AgentSecret, Message, Operation } = models;
+    await this.database.asUser(agent.userId).transaction(async (db) => {
+      const { Agent, AgentArchive, AgentCredential, AgentSecret, Message, Operation } = db;
       const finishedAt = new Date();
       await Operation.update(
         { status: operation.status, error: operation.error, finishedAt },
-        { where: { id: operation.id, status: ['requested', 'running'] }, transaction },
+        { where: { id: operation.id, status: ['requested', 'running'] } },
       );
-      await this.transition(agent, operation.transition, transaction);
+      await this.transition(db, agent, operation.transition);
       const where = { id: agent.agentId, deletedAt: null };
       // An agent that does not run has nothing to go back to.
       if (operation.kind === 'configure') {
-        await Agent.update({ previousRelease: null }, { where, transaction });
-        await settleCredentials(models, agent.agentId, transaction);
+        await Agent.update({ previousRelease: null }, { where });
+        await settleCredentials(db, agent.agentId);
       }
       if (operation.status === 'failed') {
         if (operation.unharmed) return;
-        await Agent.update(
-          { status: 'error', statusReason: operation.error },
-          { where, transaction },
-        );
+        await Agent.update({ status: 'error', statusReason: operation.error }, { where });
       } else if (operation.status === 'succeeded' && operation.kind === 'stop') {
         await Agent.update(
           { status: 'stopped', statusReason: null, observedAt: finishedAt },
-          { where, transaction },
+          { where },
         );
       } else if (operation.status === 'succeeded' && operation.kind !== 'delete') {
         // An agent that is stopped, or never came up, only takes note of a configuration.
         await Agent.update(
           { status: 'active', statusReason: null },
-          { where: { ...where, desired: 'running', startedAt: { [Op.ne]: null } }, transaction },
+          { where: { ...where, desired: 'running', startedAt: { [Op.ne]: null } } },
         );
       } else if (operation.status === 'succeeded') {
-        const ofAgent = { where: { agentId: agent.agentId }, transaction };
+        const ofAgent = { where: { agentId: agent.agentId } };
         await AgentSecret.destroy(ofAgent);
         await AgentCredential.destroy(ofAgent);
         await AgentArchive.destroy(ofAgent);
@@ -203,7 +194,6 @@ export class SupervisorStore {
           { status: 'cancelled', finishedAt },
           {
             where: { agentId: agent.agentId, finishedAt: null, id: { [Op.ne]: operation.id } },
-            transaction,
           },
         );
         await Agent.update(
@@ -214,7 +204,7 @@ export class SupervisorStore {
             previousRelease: null,
             deletedAt: finishedAt,
           },
-          { where, transaction },
+          { where },
         );
       }
     });
@@ -222,13 +212,13 @@ export class SupervisorStore {
 
   /** Puts down a change that the watchdog made, and what it means for the status. */
   async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
-    await this.database.asUser(agent.userId).transaction(async (transaction) => {
-      await this.transition(agent, made, transaction);
+    await this.database.asUser(agent.userId).transaction(async (db) => {
+      await this.transition(db, agent, made);
       const status = STATUS[made.memory.state];
       if (!status) return;
-      await this.database.models.Agent.update(
+      await db.Agent.update(
         { status, statusReason: made.reason, observedAt: new Date(made.memory.since) },
-        { where: { id: agent.agentId, deletedAt: null, desired: 'running' }, transaction },
+        { where: { id: agent.agentId, deletedAt: null, desired: 'running' } },
       );
     });
   }
@@ -239,18 +229,17 @@ export class SupervisorStore {
   }
 
   private async transition(
+    db: TenantTransaction,
     agent: AgentRef,
     made: WatchdogTransition | undefined,
-    transaction: Transaction,
   ): Promise<void> {
-    if (made) await recordTransition(this.database.models, agent, made, transaction);
+    if (made) await recordTransition(db, agent, made);
   }
 
-  private async update(agent: AgentRef, values: Record<string, unknown>): Promise<void> {
-    await this.database.asUser(agent.userId).transaction(async (transaction) => {
-      await this.database.models.Agent.update(values, {
+  private async update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
+    await this.database.asUser(agent.userId).transaction(async (db) => {
+      await db.Agent.update(values, {
         where: { id: agent.agentId, deletedAt: null },
-        transaction,
       });
     });
   }

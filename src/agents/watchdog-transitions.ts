@@ -1,6 +1,5 @@
-import type { Transaction } from 'sequelize';
-import type { TenantDatabase } from '../database/database.js';
-import type { CrashRecord, Models, WatchdogTransitionRow } from '../database/models.js';
+import type { TenantDatabase, TenantTransaction } from '../database/database.js';
+import type { CrashRecord, WatchdogTransitionRow } from '../database/models.js';
 import type { AgentRef } from './agent-ref.js';
 import type { WatchdogTransition } from './watchdog.js';
 
@@ -9,18 +8,14 @@ const MAX_KEPT = 500;
 
 /** Writes down a change and what is remembered after it. The same one again changes nothing. */
 export async function recordTransition(
-  models: Models,
+  db: TenantTransaction,
   { agentId, userId }: AgentRef,
   made: WatchdogTransition,
-  transaction: Transaction,
 ): Promise<void> {
-  const { Agent, WatchdogTransition: Transitions } = models;
+  const { Agent, WatchdogTransition: Transitions } = db;
   const { id, from, cause, reason, memory } = made;
   const at = new Date(memory.since);
-  await Agent.update(
-    { watchdog: memory },
-    { where: { id: agentId, deletedAt: null }, transaction },
-  );
+  await Agent.update({ watchdog: memory }, { where: { id: agentId, deletedAt: null } });
   await Transitions.bulkCreate(
     [
       {
@@ -35,7 +30,7 @@ export async function recordTransition(
         at,
       },
     ],
-    { ignoreDuplicates: true, transaction },
+    { ignoreDuplicates: true },
   );
   const old = await Transitions.findAll({
     where: { agentId },
@@ -43,11 +38,9 @@ export async function recordTransition(
     order: [['at', 'DESC']],
     offset: MAX_KEPT,
     limit: MAX_KEPT,
-    raw: true,
-    transaction,
   });
   if (old.length > 0) {
-    await Transitions.destroy({ where: { id: old.map((row) => row.id) }, transaction });
+    await Transitions.destroy({ where: { id: old.map((row) => row.id) } });
   }
 }
 
@@ -57,11 +50,8 @@ export async function recordCrash(
   transitionId: string,
   crash: CrashRecord,
 ): Promise<void> {
-  await tenant.transaction(async (transaction) => {
-    await tenant.models.WatchdogTransition.update(
-      { crash },
-      { where: { id: transitionId }, transaction },
-    );
+  await tenant.transaction(async (db) => {
+    await db.WatchdogTransition.update({ crash }, { where: { id: transitionId } });
   });
 }
 
@@ -71,16 +61,14 @@ export async function listTransitions(
   agentId: string,
   limit: number,
 ): Promise<WatchdogTransitionRow[]> {
-  return tenant.transaction((transaction) =>
-    tenant.models.WatchdogTransition.findAll({
+  return tenant.transaction((db) =>
+    db.WatchdogTransition.findAll({
       where: { agentId },
       order: [
         ['at', 'DESC'],
         ['id', 'DESC'],
       ],
       limit,
-      raw: true,
-      transaction,
     }),
   );
 }

@@ -1,6 +1,4 @@
-import { QueryTypes, Transaction } from 'sequelize';
-import type { TenantDatabase } from '../database/database.js';
-import { sequelizeOf } from '../database/transaction-sql.js';
+import type { Statements } from '../database/database.js';
 
 /** One thing that somebody did. Never holds a secret. */
 export interface AuditRecord {
@@ -20,29 +18,17 @@ export interface AuditRecord {
  * Adds a record to the audit log: in the transaction given, so that it holds exactly when what it
  * tells of does, or in one of its own. A user's transaction may only record about that user.
  */
-export async function recordAudit(
-  where: Transaction | TenantDatabase,
-  record: AuditRecord,
-): Promise<void> {
-  if (where instanceof Transaction) await insert(where, record);
-  else await where.transaction((transaction) => insert(transaction, record));
-}
-
-async function insert(transaction: Transaction, record: AuditRecord): Promise<void> {
-  await sequelizeOf(transaction).query(
+export async function recordAudit(db: Statements, record: AuditRecord): Promise<void> {
+  await db.query(
     `INSERT INTO audit_log (actor, user_id, action, subject, detail, request_id)
-     VALUES ($1, $2, $3, $4, $5, $6)`,
+     VALUES ($actor, $userId, $action, $subject, $detail, $requestId)`,
     {
-      type: QueryTypes.INSERT,
-      transaction,
-      bind: [
-        record.actor,
-        record.userId ?? null,
-        record.action,
-        record.subject,
-        JSON.stringify(record.detail ?? {}),
-        record.requestId ?? null,
-      ],
+      actor: record.actor,
+      userId: record.userId ?? null,
+      action: record.action,
+      subject: record.subject,
+      detail: JSON.stringify(record.detail ?? {}),
+      requestId: record.requestId ?? null,
     },
   );
 }

@@ -16,13 +16,12 @@ export async function listMessages(
   agentId: string,
   page: MessagePage,
 ): Promise<MessageRow[]> {
-  const { Message } = tenant.models;
-  const newestFirst = await tenant.transaction(async (transaction) => {
+  const newestFirst = await tenant.transaction(async (db) => {
     const before =
       page.before === undefined
         ? undefined
-        : await Message.findOne({ where: { id: page.before, agentId }, raw: true, transaction });
-    return Message.findAll({
+        : await db.Message.findOne({ where: { id: page.before, agentId } });
+    return db.Message.findAll({
       where: {
         agentId,
         ...(page.conversation !== undefined && { conversation: page.conversation }),
@@ -30,8 +29,6 @@ export async function listMessages(
       },
       order: [['position', 'DESC']],
       limit: page.limit,
-      raw: true,
-      transaction,
     });
   });
   return newestFirst.reverse();
@@ -51,9 +48,7 @@ export async function storeMessage(
   tenant: TenantDatabase,
   message: NewMessage,
 ): Promise<MessageRow> {
-  return tenant.transaction((transaction) =>
-    tenant.models.Message.create({ id: randomUUID(), ...message }, { transaction }),
-  );
+  return tenant.transaction((db) => db.Message.create({ id: randomUUID(), ...message }));
 }
 
 /** Forgets all but the newest messages of a conversation. */
@@ -63,17 +58,14 @@ export async function trimConversation(
   conversation: string,
   keep: number,
 ): Promise<void> {
-  const { Message } = tenant.models;
-  await tenant.transaction(async (transaction) => {
-    const newestToGo = await Message.findOne({
+  await tenant.transaction(async (db) => {
+    const newestToGo = await db.Message.findOne({
       where: { agentId, conversation },
       order: [['position', 'DESC']],
       offset: keep,
-      raw: true,
-      transaction,
     });
     if (!newestToGo) return;
     const position = { [Op.lte]: literal(String(BigInt(newestToGo.position))) };
-    await Message.destroy({ where: { agentId, conversation, position }, transaction });
+    await db.Message.destroy({ where: { agentId, conversation, position } });
   });
 }

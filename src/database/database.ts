@@ -1,8 +1,9 @@
 import pg from 'pg';
-import { QueryTypes, Sequelize, type Transaction, type TransactionOptions } from 'sequelize';
-import { defineModels, type Models } from './models.js';
+import { ConnectionError, DatabaseError, QueryTypes, Sequelize, type Transaction } from 'sequelize';
+import { defineModels, type Models, type Tables } from './models.js';
+import { TenantTable } from './tenant-table.js';
 
-/** Connections of one process unless it asks for another number. */
+/** Connections of each pool of one process unless it asks for another number. */
 const DEFAULT_MAX_CONNECTIONS = 10;
 
 /** Bounds in milliseconds: nothing that talks to the database waits for ever. */
@@ -15,151 +16,205 @@ const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
 const LOCK_TIMEOUT_MS = 5_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** The database as one tenant, or the platform, sees it. */
-export interface TenantDatabase {
-  readonly models: Models;
+/** By their names in a statement, where they stand as `$name`. */
+export type Values = Readonly<Record<string, unknown>>;
+
+/** What runs SQL as a tenant. */
+export interface Statements {
   /** Whose rows; undefined for the platform. To be named in lists: the policy alone uses no index. */
   readonly userId: string | undefined;
-  /**
-   * Runs `work` in one transaction whose rows are the tenant's; commits what it returns, rolls
-   * back when it throws. Queries must be given the transaction: without it they see no rows.
-   */
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /**
-   * What one SELECT finds of the tenant's rows, in one round trip where a transaction takes three.
-   *
-   * @param values by their names in it, where they stand as `:name`.
-   */
-  select<Row extends object>(
-    sql: string,
-    values: Readonly<Record<string, unknown>>,
-  ): Promise<Row[]>;
+  /** Runs one statement; answers the rows that it returns. */
+  query<Row extends object>(sql: string, values?: Values): Promise<Row[]>;
 }
 
-/** The connection pool of the serving role, and the models on it. */
+/** One transaction, and the tables within it: all that it does is the tenant's. */
+export type TenantTransaction = Statements & {
+  readonly [Name in keyof Tables]: TenantTable<Tables[Name]>;
+} & {
+  /** Waits for the lock of that name, and holds it until the transaction ends. */
+  lock(name: string): Promise<void>;
+};
+
+/** The database as one tenant, or the platform, sees it. A `query` of it is one round trip. */
+export interface TenantDatabase extends Statements {
+  /**
+   * Runs `work` in one transaction whose rows are the tenant's; commits what it returns, rolls
+   * back when it throws.
+   */
+  transaction<T>(work: (db: TenantTransaction) => Promise<T>): Promise<T>;
+}
+
+/** A statement outside of all tenants. */
+export interface FunctionCall {
+  /** Prepared under it, once for each connection. */
+  readonly name?: string;
+  readonly text: string;
+}
+
+/** The serving role's connections: Sequelize's, for transactions, and a pool for single statements. */
 export class Database {
-  readonly sequelize: Sequelize;
-  readonly models: Models;
+  readonly #sequelize: Sequelize;
+  readonly #models: Models;
+  readonly #pool: pg.Pool;
 
   /**
    * @param options `answerTimeoutMs`: 0 where statements may take longer than the server lets them
    *   by itself.
    */
   constructor(url: string, options: { maxConnections?: number; answerTimeoutMs?: number } = {}) {
-    this.sequelize = new Sequelize(url, {
+    const max = options.maxConnections ?? DEFAULT_MAX_CONNECTIONS;
+    const connection = {
+      application_name: 'agent-platform-service',
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      query_timeout: options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS,
+      lock_timeout: LOCK_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+      keepAlive: true,
+    };
+    this.#sequelize = new Sequelize(url, {
       dialect: 'postgres',
       logging: false,
       define: { underscored: true },
-      pool: {
-        max: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
-        min: 0,
-        acquire: ACQUIRE_TIMEOUT_MS,
-        idle: IDLE_CONNECTION_MS,
-      },
-      dialectOptions: {
-        application_name: 'agent-platform-service',
-        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-        statement_timeout: STATEMENT_TIMEOUT_MS,
-        query_timeout: options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS,
-        lock_timeout: LOCK_TIMEOUT_MS,
-        idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-        keepAlive: true,
-      },
+      pool: { max, min: 0, acquire: ACQUIRE_TIMEOUT_MS, idle: IDLE_CONNECTION_MS },
+      dialectOptions: connection,
     });
-    beginTransactionsWithTenant(this.sequelize);
-    this.models = defineModels(this.sequelize);
+    this.#models = defineModels(this.#sequelize);
+    this.#pool = new pg.Pool({
+      ...connection,
+      connectionString: url,
+      max,
+      idleTimeoutMillis: IDLE_CONNECTION_MS,
+      options: '-c TimeZone=UTC',
+      // Statements that are sent without waiting for each other's answers take one round trip.
+      pipeline: true,
+    });
+    // An idle connection that breaks is replaced by the pool; a busy one fails its statement.
+    this.#pool.on('error', () => undefined);
   }
 
   /** The rows of one user. An id that no user has is no error: it owns no rows. */
   asUser(userId: string): TenantDatabase {
-    return this.asTenant(userId);
+    return this.#asTenant(userId);
   }
 
   /** All rows: for the platform's own work across tenants, never on behalf of a user. */
   asPlatform(): TenantDatabase {
-    return this.asTenant(undefined);
+    return this.#asTenant(undefined);
   }
 
   /**
-   * Runs one statement by itself, on a connection of the pool but past Sequelize's own layers, which
-   * cost three times what the driver does: for what every request or AI call waits for. It sees no
-   * tenant's rows, and so is for functions that look behind the policies.
-   *
-   * @param statement prepared under its name, once for each connection.
+   * Calls a function that looks behind the policies: no other statement sees any row here. For what
+   * every request or AI call waits for, since it takes one statement and nothing around it.
    */
-  async callFunction<Row extends object>(
-    statement: { readonly name: string; readonly text: string },
+  async call<Row extends object>(
+    statement: FunctionCall,
     values: readonly unknown[],
   ): Promise<Row[]> {
-    const { connectionManager } = this.sequelize;
-    // A connection of this dialect is the driver's client.
-    const client = (await connectionManager.getConnection({ type: 'write' })) as pg.ClientBase;
     try {
-      const { rows } = await client.query<Row>({ ...statement, values: [...values] });
-      connectionManager.releaseConnection(client);
-      return rows;
+      return (await this.#pool.query<Row>({ ...statement, values: [...values] })).rows;
     } catch (error) {
-      // Only what the server itself has refused leaves a connection that can be used again.
-      if (error instanceof pg.DatabaseError) connectionManager.releaseConnection(client);
-      else await connectionManager.destroyConnection(client);
-      throw error;
+      throw named(error);
     }
   }
 
   /** Asks the server one trivial question; rejects when it does not answer in time. */
   async ping(): Promise<void> {
-    await this.sequelize.query('SELECT 1', { type: QueryTypes.SELECT });
+    await this.#pool.query('SELECT 1');
   }
 
   async close(): Promise<void> {
-    await this.sequelize.close();
+    await Promise.all([this.#sequelize.close(), this.#pool.end()]);
   }
 
-  private asTenant(userId: string | undefined): TenantDatabase {
-    const { sequelize, models } = this;
-    const options: TenantTransactionOptions = {
-      tenantSql: tenantSql(sequelize.escape(userId ?? ''), userId),
-    };
-    const named = tenantSql(':tenantId', userId);
+  #asTenant(userId: string | undefined): TenantDatabase {
     return {
-      models,
       userId,
-      transaction: (work) => sequelize.transaction(options, work),
-      async select<Row extends object>(sql: string, values: Readonly<Record<string, unknown>>) {
-        // Statements that are sent together are one transaction. The first one finds one row.
-        const [, ...rows] = await sequelize.query<Row>(named + sql, {
-          type: QueryTypes.SELECT,
-          replacements: { ...values, tenantId: userId ?? '' },
-        });
-        return rows;
+      transaction: (work) =>
+        this.#sequelize.transaction(async (transaction) => {
+          const [text, bind] = [SET_TENANT.text, settingsOf(userId)];
+          await this.#sequelize.query(text, { bind, transaction });
+          return work(this.#within(transaction, userId));
+        }),
+      query: (sql, values = {}) => this.#query(userId, sql, values),
+    };
+  }
+
+  /**
+   * A transaction of four statements, sent together: whatever the server refuses, it answers all of
+   * them, and the last one ends the transaction. So the connection is as it was when it goes back.
+   */
+  async #query<Row extends object>(
+    userId: string | undefined,
+    sql: string,
+    values: Values,
+  ): Promise<Row[]> {
+    const statement = positional(sql, values);
+    const client = await this.#pool.connect().catch((error: unknown) => {
+      throw named(error);
+    });
+    const answers = await Promise.allSettled([
+      client.query('BEGIN'),
+      client.query(SET_TENANT, settingsOf(userId)),
+      client.query<Row>(statement),
+      client.query('COMMIT'),
+    ]);
+    const [error] = answers.flatMap((answer) =>
+      answer.status === 'rejected' ? [answer.reason as unknown] : [],
+    );
+    // Only what the server itself has refused leaves a connection that can be used again.
+    client.release(error !== undefined && !(error instanceof pg.DatabaseError));
+    const [, , answer] = answers;
+    if (error !== undefined || answer.status === 'rejected') throw named(error);
+    return answer.value.rows;
+  }
+
+  #within(transaction: Transaction, userId: string | undefined): TenantTransaction {
+    const sequelize = this.#sequelize;
+    const query = <Row extends object>(sql: string, values: Values = {}): Promise<Row[]> =>
+      sequelize.query<Row>(sql, { type: QueryTypes.SELECT, bind: values, transaction });
+    const tables = Object.entries(this.#models).map(([name, model]) => [
+      name,
+      new TenantTable(model, transaction),
+    ]);
+    return {
+      ...(Object.fromEntries(tables) as { [Name in keyof Tables]: TenantTable<Tables[Name]> }),
+      userId,
+      query,
+      async lock(name) {
+        await query('SELECT pg_advisory_xact_lock(hashtext($name))', { name });
       },
     };
   }
 }
 
-interface TenantTransactionOptions extends TransactionOptions {
-  /** Sets the tenant for the transaction that it is sent with. */
-  readonly tenantSql: string;
+/** Sequelize's name for a failure of the driver: callers know one kind, however a statement is sent. */
+function named(error: unknown): unknown {
+  if (error instanceof pg.DatabaseError)
+    return new DatabaseError(Object.assign(error, { sql: '' }));
+  return error instanceof Error ? new ConnectionError(error) : error;
 }
 
-/** @param idSql stands for the user's id; without a user the platform is meant. */
-function tenantSql(idSql: string, userId: string | undefined): string {
-  return (
-    `SELECT set_config('app.user_id', ${idSql}, true),` +
-    ` set_config('app.platform', '${userId === undefined ? 'on' : 'off'}', true);`
-  );
-}
+/** Settings of the transaction alone, by which the policies know whose rows it may see. */
+const SET_TENANT = {
+  name: 'set_tenant',
+  text: `SELECT set_config('app.user_id', $1, true), set_config('app.platform', $2, true)`,
+};
 
-/**
- * Makes a transaction take its tenant in the round trip that begins it: one less in every request.
- * The two statements travel as one simple query.
- */
-function beginTransactionsWithTenant(sequelize: Sequelize): void {
-  // Sequelize leaves its generator untyped; this is the part of it that begins a transaction.
-  const generator = sequelize.getQueryInterface().queryGenerator as {
-    startTransactionQuery(tx: { parent?: Transaction; options: { tenantSql?: string } }): string;
-  };
-  const begin = generator.startTransactionQuery.bind(generator);
-  generator.startTransactionQuery = (tx) =>
-    tx.parent ? begin(tx) : begin(tx) + (tx.options.tenantSql ?? '');
+const settingsOf = (userId: string | undefined) =>
+  [userId ?? '', userId === undefined ? 'on' : 'off'].map(withoutNul);
+
+/** PostgreSQL's text has no NUL; Sequelize writes it in the same way. */
+const withoutNul = (value: unknown) =>
+  typeof value === 'string' ? value.replaceAll('\0', '\\0') : value;
+
+/** The statement as the driver takes it. */
+function positional(sql: string, values: Values): { text: string; values: unknown[] } {
+  const names: string[] = [];
+  const text = sql.replace(/(?<!\$)\$([a-zA-Z]\w*)/g, (_, name: string) => {
+    if (!(name in values)) throw new TypeError(`$${name} is given no value`);
+    if (!names.includes(name)) names.push(name);
+    return `$${names.indexOf(name) + 1}`;
+  });
+  return { text, values: names.map((name) => withoutNul(values[name])) };
 }

@@ -1,5 +1,5 @@
 import type { Sequelize } from 'sequelize';
-import { defineTable, type ModelOf, type RowOf } from './table.js';
+import { defineTable, type ModelOf, type RowOf, type Table } from './table.js';
 import * as accounts from './tables/accounts.js';
 import * as agents from './tables/agents.js';
 import * as heartbeats from './tables/heartbeats.js';
@@ -52,14 +52,15 @@ export type MessageRow = RowOf<typeof agents.messages>;
 export type HeartbeatRow = RowOf<typeof heartbeats.heartbeats>;
 export type NotificationRow = RowOf<typeof notifications.notifications>;
 
+export type Tables = typeof TABLES;
+
 /** The models of one database, by name. */
-export type Models = { readonly [Name in keyof typeof TABLES]: ModelOf<(typeof TABLES)[Name]> };
+export type Models = Readonly<Record<string, ModelOf<Table>>>;
 
 /** Defines every model on one Sequelize instance: a process may hold several databases. */
 export function defineModels(sequelize: Sequelize): Models {
-  const models = Object.entries(TABLES).map(([name, table]) => [
-    name,
-    defineTable(sequelize, name, table),
-  ]);
-  return Object.fromEntries(models) as Models;
+  const tables: [string, Table][] = Object.entries(TABLES);
+  return Object.fromEntries(
+    tables.map(([name, table]) => [name, defineTable(sequelize, name, table)]),
+  );
 }

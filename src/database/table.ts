@@ -117,7 +117,7 @@ export function table<Of extends Columns>(
   return { name, columns, indexes, policy };
 }
 
-export type ModelOf<T extends Table> = ModelStatic<Model<RowOf<T>, NewRowOf<T>> & RowOf<T>>;
+export type ModelOf<T extends Table> = ModelStatic<Model<RowOf<T>, NewRowOf<T>>>;
 
 /** The model of a table on one Sequelize instance. */
 export function defineTable<T extends Table>(
@@ -130,9 +130,9 @@ export function defineTable<T extends Table>(
   const stampedBy = (stamp: Column<unknown>['stamped']) =>
     columns.find(([, { stamped }]) => stamped === stamp)?.[0] ?? false;
   const [createdAt, updatedAt] = [stampedBy('created'), stampedBy('updated')];
-  return sequelize.define<Model<RowOf<T>, NewRowOf<T>> & RowOf<T>>(
+  return sequelize.define<Model<RowOf<T>, NewRowOf<T>>>(
     name,
-    attributes as ModelAttributes<Model<RowOf<T>, NewRowOf<T>> & RowOf<T>>,
+    attributes as ModelAttributes<Model<RowOf<T>, NewRowOf<T>>>,
     {
       tableName: table.name,
       indexes: table.indexes,
@@ -142,3 +142,12 @@ export function defineTable<T extends Table>(
     },
   );
 }
+
+/** `SELECT ... FROM` a table: its rows with all columns, named as they are here. */
+export function selectFrom({ name, columns }: Table): string {
+  const listed = Object.keys(columns).map((column) => `${inSnakeCase(column)} AS "${column}"`);
+  return `SELECT ${listed.join(', ')} FROM ${name}`;
+}
+
+const inSnakeCase = (name: string) =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -38,27 +38,22 @@ export class HeartbeatSender {
 
   /** Notes that the user's agents are asked now; false when the user does not want them to be. */
   async begin(userId: string): Promise<boolean> {
-    const [begun] = await this.database
+    const begun = await this.database
       .asUser(userId)
-      .transaction((transaction) =>
-        this.database.models.Heartbeat.update(
-          { lastHeartbeatAt: new Date() },
-          { where: { userId, enabled: true }, transaction },
-        ),
+      .transaction((db) =>
+        db.Heartbeat.update({ lastHeartbeatAt: new Date() }, { where: { userId, enabled: true } }),
       );
     return begun === 1;
   }
 
   /** The user's agents that run. */
   async runningAgents(userId: string, after: string): Promise<AgentPage> {
-    const rows = await this.database.asUser(userId).transaction((transaction) =>
-      this.database.models.Agent.findAll({
+    const rows = await this.database.asUser(userId).transaction((db) =>
+      db.Agent.findAll({
         attributes: ['id', 'host'],
         where: { userId, id: { [Op.gt]: after }, desired: 'running', status: 'active' },
         order: [['id', 'ASC']],
         limit: PAGE,
-        raw: true,
-        transaction,
       }),
     );
     const agents = rows.map(({ id, host }) => ({ agentId: id, userId, host }));

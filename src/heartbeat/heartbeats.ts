@@ -26,9 +26,7 @@ export interface HeartbeatScheduler {
 
 /** The user's setting, or the default. */
 export async function readHeartbeat(tenant: TenantDatabase, userId: string): Promise<Heartbeat> {
-  const row = await tenant.transaction((transaction) =>
-    tenant.models.Heartbeat.findByPk(userId, { raw: true, transaction }),
-  );
+  const row = await tenant.transaction((db) => db.Heartbeat.findByPk(userId));
   return row ?? { ...DEFAULT_HEARTBEAT, lastHeartbeatAt: null, updatedAt: null };
 }
 
@@ -65,11 +63,11 @@ export async function scheduleHeartbeat(
   scheduler: HeartbeatScheduler,
   userId: string,
 ): Promise<void> {
-  await tenant.transaction(async (transaction) => {
-    const row = await tenant.models.Heartbeat.findByPk(userId, { transaction, lock: true });
+  await tenant.transaction(async (db) => {
+    const row = await db.Heartbeat.findByPk(userId, { lock: true });
     if (!row || row.scheduled) return;
     await scheduler.apply(row);
-    await row.update({ scheduled: true }, { transaction });
+    await db.Heartbeat.update({ scheduled: true }, { where: { userId } });
   });
 }
 
@@ -88,22 +86,18 @@ export function nextHeartbeat(heartbeat: Heartbeat, now = Date.now()): Date | nu
 }
 
 async function writeSetting(tenant: TenantDatabase, userId: string, change: HeartbeatChange) {
-  const { Heartbeat } = tenant.models;
-  return tenant.transaction(async (transaction) => {
+  return tenant.transaction(async (db) => {
     const made = { userId, ...DEFAULT_HEARTBEAT, scheduled: true, updatedAt: new Date() };
-    await Heartbeat.bulkCreate([made], { ignoreDuplicates: true, transaction });
-    const row = await Heartbeat.findByPk(userId, { transaction, lock: true, rejectOnEmpty: true });
-    const before = { ...row.get() };
-    await row.update(
-      {
-        frequency: change.frequency ?? before.frequency,
-        enabled: change.enabled ?? before.enabled,
-        scheduled: false,
-        updatedAt: new Date(),
-      },
-      { transaction },
-    );
-    return { before, after: row.get() };
+    await db.Heartbeat.bulkCreate([made], { ignoreDuplicates: true });
+    const before = await db.Heartbeat.getByPk(userId, { lock: true });
+    const changed = {
+      frequency: change.frequency ?? before.frequency,
+      enabled: change.enabled ?? before.enabled,
+      scheduled: false,
+      updatedAt: new Date(),
+    };
+    await db.Heartbeat.update(changed, { where: { userId } });
+    return { before, after: { ...before, ...changed } };
   });
 }
 
@@ -114,10 +108,10 @@ async function revertSetting(
   after: SetHeartbeat,
 ): Promise<void> {
   const { frequency, enabled, updatedAt } = before;
-  await tenant.transaction((transaction) =>
-    tenant.models.Heartbeat.update(
+  await tenant.transaction((db) =>
+    db.Heartbeat.update(
       { frequency, enabled, updatedAt },
-      { where: { userId: after.userId, updatedAt: after.updatedAt }, transaction },
+      { where: { userId: after.userId, updatedAt: after.updatedAt } },
     ),
   );
 }

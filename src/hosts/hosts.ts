@@ -1,6 +1,4 @@
-import { QueryTypes, type Transaction } from 'sequelize';
-import type { Database } from '../database/database.js';
-import { sequelizeOf } from '../database/transaction-sql.js';
+import type { Database, Statements } from '../database/database.js';
 import type { HostLoad } from './host-status.js';
 
 /** What a worker says of the host that it stands beside. */
@@ -26,18 +24,13 @@ const REPORT = `
 /** Puts down that the host is there, and how it is. */
 export async function reportHost(database: Database, report: HostReport): Promise<void> {
   const { ports, ...values } = report;
-  await database
-    .asPlatform()
-    .transaction((transaction) =>
-      database.sequelize.query(REPORT, { bind: { ...values, ...ports }, transaction }),
-    );
+  await database.asPlatform().query(REPORT, { ...values, ...ports });
 }
 
-/** Every host with what is on it, by id; in any tenant's transaction. */
-export function hostLoads(transaction: Transaction): Promise<HostLoad[]> {
-  return sequelizeOf(transaction).query<HostLoad>(
+/** Every host with what is on it, by id; for any tenant. */
+export function hostLoads(db: Statements): Promise<HostLoad[]> {
+  return db.query<HostLoad>(
     `SELECT id, capacity, agents, engine_available AS "engineAvailable", seen_at AS "seenAt",
             unseen_seconds AS "unseenSeconds" FROM host_loads()`,
-    { type: QueryTypes.SELECT, transaction },
   );
 }

@@ -1,5 +1,4 @@
-import type { Transaction } from 'sequelize';
-import { lockUntilEnd } from '../database/transaction-sql.js';
+import type { TenantTransaction } from '../database/database.js';
 import { UnavailableError } from '../errors.js';
 import { leastLoaded, type HostLoad } from './host-status.js';
 import { hostLoads } from './hosts.js';
@@ -11,9 +10,9 @@ import { hostLoads } from './hosts.js';
  * @returns the host's id.
  * @throws UnavailableError when no host can take an agent.
  */
-export async function placeAgent(transaction: Transaction): Promise<string> {
-  await lockUntilEnd(transaction, 'hosts');
-  const hosts = await hostLoads(transaction);
+export async function placeAgent(db: TenantTransaction): Promise<string> {
+  await db.lock('hosts');
+  const hosts = await hostLoads(db);
   const host = leastLoaded(hosts);
   if (!host) throw new UnavailableError(refusalOf(hosts));
   return host.id;

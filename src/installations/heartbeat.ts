@@ -5,10 +5,7 @@ import type { Database } from '../database/database.js';
  * and is not told apart: the caller is not authenticated.
  */
 export async function recordHeartbeat(database: Database, userId: string): Promise<void> {
-  await database.asUser(userId).transaction(async (transaction) => {
-    await database.models.Installation.update(
-      { lastSeen: new Date(), status: 'active' },
-      { where: { userId }, transaction },
-    );
+  await database.asUser(userId).transaction(async (db) => {
+    await db.Installation.update({ lastSeen: new Date(), status: 'active' }, { where: { userId } });
   });
 }

@@ -1,7 +1,6 @@
-import { Op, type Transaction } from 'sequelize';
-import type { Database } from '../database/database.js';
+import { Op } from 'sequelize';
+import type { Database, TenantTransaction } from '../database/database.js';
 import type { NotificationChannelName, NotificationRow } from '../database/models.js';
-import { lockUntilEnd } from '../database/transaction-sql.js';
 import type { Notification } from './notification.js';
 
 /** Messages of one channel within a minute, over all workers. */
@@ -30,40 +29,32 @@ export class NotificationLog {
 
   /** Takes the notification's turn in the channel, or tells when it comes. */
   async claim(notification: Notification, channel: NotificationChannelName): Promise<Claim> {
-    return this.locked(channel, async (transaction) => {
+    return this.locked(channel, async (db) => {
       const now = new Date();
-      await this.purge(channel, now, transaction);
-      const { Notification: Row } = this.database.models;
+      await purge(db, channel, now);
       const { id } = notification;
-      const found = await Row.findOne({ where: { id, channel }, transaction });
+      const found = await db.Notification.findOne({ where: { id, channel } });
       if (found && isSettled(found.status)) return { kind: 'settled', status: found.status };
-      const row =
-        found ??
-        Row.build({
-          id,
-          channel,
-          agentId: notification.agent.agentId,
-          event: eventOf(notification),
-          status: 'waiting',
-          createdAt: now,
-          dueAt: now,
-        });
-      if (!found && (await this.isRepeated(row, transaction))) {
-        await row.set({ status: 'repeated', settledAt: now }).save({ transaction });
+      const row = found ?? {
+        ...{ id, channel, agentId: notification.agent.agentId, event: eventOf(notification) },
+        ...{ status: 'waiting' as const, createdAt: now, dueAt: now },
+        ...{ attemptedAt: null, settledAt: null },
+      };
+      if (!found && (await isRepeated(db, row))) {
+        await db.Notification.upsert({ ...row, status: 'repeated', settledAt: now });
         return { kind: 'settled', status: 'repeated' };
       }
-      const dueAt = await this.dueAtOf(row, found !== null, now, transaction);
+      const dueAt = await dueAtOf(db, row, found !== null, now);
       if (dueAt.getTime() - row.createdAt.getTime() > MAX_WAIT_MS) {
-        await row.set({ status: 'dropped', settledAt: now }).save({ transaction });
+        await db.Notification.upsert({ ...row, status: 'dropped', settledAt: now });
         return { kind: 'settled', status: 'dropped' };
       }
-      const isNow = dueAt <= now;
-      if (!isNow) {
-        await row.set({ status: 'waiting', dueAt }).save({ transaction });
+      if (dueAt > now) {
+        await db.Notification.upsert({ ...row, status: 'waiting', dueAt });
         return { kind: 'wait', delayMs: dueAt.getTime() - now.getTime() };
       }
-      await row.set({ status: 'sending', dueAt, attemptedAt: now }).save({ transaction });
-      return { kind: 'send', missed: await this.missed(channel, transaction) };
+      await db.Notification.upsert({ ...row, status: 'sending', dueAt, attemptedAt: now });
+      return { kind: 'send', missed: await missed(db, channel) };
     });
   }
 
@@ -71,11 +62,8 @@ export class NotificationLog {
   async settle(id: string, channel: NotificationChannelName, status: 'sent' | 'dropped') {
     await this.database
       .asPlatform()
-      .transaction((transaction) =>
-        this.database.models.Notification.update(
-          { status, settledAt: new Date() },
-          { where: { id, channel }, transaction },
-        ),
+      .transaction((db) =>
+        db.Notification.update({ status, settledAt: new Date() }, { where: { id, channel } }),
       );
   }
 
@@ -85,15 +73,16 @@ export class NotificationLog {
     channel: NotificationChannelName,
     delayMs: number,
   ): Promise<'waiting' | 'dropped'> {
-    return this.database.asPlatform().transaction(async (transaction) => {
+    return this.database.asPlatform().transaction(async (db) => {
       const where = { id, channel };
-      const row = await this.database.models.Notification.findOne({ where, transaction });
+      const row = await db.Notification.findOne({ where });
       const now = Date.now();
       if (!row || now + delayMs - row.createdAt.getTime() > MAX_WAIT_MS) {
-        await row?.update({ status: 'dropped', settledAt: new Date(now) }, { transaction });
+        await db.Notification.update({ status: 'dropped', settledAt: new Date(now) }, { where });
         return 'dropped';
       }
-      await row.update({ status: 'waiting', dueAt: new Date(now + delayMs) }, { transaction });
+      const dueAt = new Date(now + delayMs);
+      await db.Notification.update({ status: 'waiting', dueAt }, { where });
       return 'waiting';
     });
   }
@@ -101,85 +90,77 @@ export class NotificationLog {
   /** One claim of a channel at a time, so that two never take the same turn. */
   private locked<T>(
     channel: NotificationChannelName,
-    work: (transaction: Transaction) => Promise<T>,
+    work: (db: TenantTransaction) => Promise<T>,
   ): Promise<T> {
     // Operators hear of all tenants' agents through the same channel.
-    return this.database.asPlatform().transaction(async (transaction) => {
-      await lockUntilEnd(transaction, `notifications:${channel}`);
-      return work(transaction);
+    return this.database.asPlatform().transaction(async (db) => {
+      await db.lock(`notifications:${channel}`);
+      return work(db);
     });
   }
+}
 
-  /** Now, if the channel has room; else a minute after the one that is as many places ahead. */
-  private async dueAtOf(
-    row: NotificationRow,
-    isQueued: boolean,
-    now: Date,
-    transaction: Transaction,
-  ): Promise<Date> {
-    if (isQueued && row.dueAt > now) return row.dueAt;
-    const { Notification: Row } = this.database.models;
-    const others = { channel: row.channel, id: { [Op.ne]: row.id } };
-    if (isQueued) {
-      // Its turn has come, or is long past: what counts is what was really tried since.
-      const attemptedAt = { [Op.gt]: new Date(now.getTime() - MINUTE_MS) };
-      const tried = await Row.count({ where: { ...others, attemptedAt }, transaction });
-      if (tried < MAX_PER_MINUTE) return now;
-    }
-    const ahead = await Row.findOne({
-      where: { ...others, status: ['waiting', 'sending', 'sent'] },
-      order: [['dueAt', 'DESC']],
-      offset: MAX_PER_MINUTE - 1,
-      transaction,
-    });
-    return new Date(Math.max(now.getTime(), (ahead?.dueAt.getTime() ?? 0) + MINUTE_MS));
+/** Now, if the channel has room; else a minute after the one that is as many places ahead. */
+async function dueAtOf(
+  db: TenantTransaction,
+  row: NotificationRow,
+  isQueued: boolean,
+  now: Date,
+): Promise<Date> {
+  if (isQueued && row.dueAt > now) return row.dueAt;
+  const others = { channel: row.channel, id: { [Op.ne]: row.id } };
+  if (isQueued) {
+    // Its turn has come, or is long past: what counts is what was really tried since.
+    const attemptedAt = { [Op.gt]: new Date(now.getTime() - MINUTE_MS) };
+    const tried = await db.Notification.count({ where: { ...others, attemptedAt } });
+    if (tried < MAX_PER_MINUTE) return now;
   }
+  const ahead = await db.Notification.findOne({
+    where: { ...others, status: ['waiting', 'sending', 'sent'] },
+    order: [['dueAt', 'DESC']],
+    offset: MAX_PER_MINUTE - 1,
+  });
+  return new Date(Math.max(now.getTime(), (ahead?.dueAt.getTime() ?? 0) + MINUTE_MS));
+}
 
-  /** An agent that comes and goes is told of once a minute. That it stays down is told always. */
-  private async isRepeated(row: NotificationRow, transaction: Transaction): Promise<boolean> {
-    if (row.event === 'crash_loop') return false;
-    const told = await this.database.models.Notification.count({
-      where: {
-        id: { [Op.ne]: row.id },
-        channel: row.channel,
-        agentId: row.agentId,
-        event: row.event,
-        status: ['waiting', 'sending', 'sent'],
-        createdAt: { [Op.gt]: new Date(row.createdAt.getTime() - REPEAT_MS) },
-      },
-      transaction,
-    });
-    return told > 0;
-  }
+/** An agent that comes and goes is told of once a minute. That it stays down is told always. */
+async function isRepeated(db: TenantTransaction, row: NotificationRow): Promise<boolean> {
+  if (row.event === 'crash_loop') return false;
+  const told = await db.Notification.count({
+    where: {
+      id: { [Op.ne]: row.id },
+      channel: row.channel,
+      agentId: row.agentId,
+      event: row.event,
+      status: ['waiting', 'sending', 'sent'],
+      createdAt: { [Op.gt]: new Date(row.createdAt.getTime() - REPEAT_MS) },
+    },
+  });
+  return told > 0;
+}
 
-  private async missed(
-    channel: NotificationChannelName,
-    transaction: Transaction,
-  ): Promise<number> {
-    const { Notification: Row } = this.database.models;
-    const lastSent = await Row.max<Date | null, InstanceType<typeof Row>>('settledAt', {
-      where: { channel, status: 'sent' },
-      transaction,
-    });
-    return Row.count({
-      where: {
-        channel,
-        status: 'dropped',
-        ...(lastSent && { settledAt: { [Op.gt]: lastSent } }),
-      },
-      transaction,
-    });
-  }
+async function missed(db: TenantTransaction, channel: NotificationChannelName): Promise<number> {
+  const lastSent = await db.Notification.findOne({
+    attributes: ['settledAt'],
+    where: { channel, status: 'sent' },
+    order: [['settledAt', 'DESC']],
+  });
+  return db.Notification.count({
+    where: {
+      channel,
+      status: 'dropped',
+      ...(lastSent?.settledAt && { settledAt: { [Op.gt]: lastSent.settledAt } }),
+    },
+  });
+}
 
-  private async purge(
-    channel: NotificationChannelName,
-    now: Date,
-    transaction: Transaction,
-  ): Promise<void> {
-    const dueAt = { [Op.lt]: new Date(now.getTime() - KEPT_MS) };
-    const { Notification: Row } = this.database.models;
-    await Row.destroy({ where: { channel, dueAt }, limit: PURGED_AT_ONCE, transaction });
-  }
+async function purge(
+  db: TenantTransaction,
+  channel: NotificationChannelName,
+  now: Date,
+): Promise<void> {
+  const dueAt = { [Op.lt]: new Date(now.getTime() - KEPT_MS) };
+  await db.Notification.destroy({ where: { channel, dueAt }, limit: PURGED_AT_ONCE });
 }
 
 function isSettled(status: NotificationRow['status']): status is 'sent' | 'repeated' | 'dropped' {

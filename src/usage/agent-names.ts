@@ -18,12 +18,10 @@ export async function agentNames(
   const names = new Map([['', WITHOUT_AGENT]]);
   const wanted = ids.filter((id) => id !== '').slice(0, AT_ONCE);
   if (wanted.length > 0) {
-    const agents = await tenant.transaction((transaction) =>
-      tenant.models.Agent.findAll({
+    const agents = await tenant.transaction((db) =>
+      db.Agent.findAll({
         attributes: ['id', 'name', 'desired'],
         where: { id: wanted },
-        raw: true,
-        transaction,
       }),
     );
     for (const { id, name, desired } of agents) {

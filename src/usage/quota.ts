@@ -31,6 +31,8 @@ const HOLD = {
   text: 'SELECT call, admitted, taken, extra FROM hold_tokens($1, $2)',
 };
 
+const KEEP = { name: 'keep_reservations', text: 'SELECT keep_reservations($1, $2)' };
+
 /** What one call may use at most, and whose it is. */
 export interface TokenClaim {
   readonly callId: string;
@@ -152,9 +154,7 @@ export class Quota {
 
   /** Says that the calls under way are alive, and so what is held for them. */
   async keep(): Promise<void> {
-    await this.database.sequelize.query('SELECT keep_reservations($1, $2)', {
-      bind: [[...this.#living].map(({ terms }) => terms.id), HOLD_SECONDS],
-    });
+    await this.database.call(KEEP, [[...this.#living].map(({ terms }) => terms.id), HOLD_SECONDS]);
   }
 
   /** Before what is held ahead is used up, so that no call waits for the database. */
@@ -225,7 +225,7 @@ export class Quota {
       const callsAhead = lastOf.get(userId) === claim ? this.#callsAhead(userId) : 0;
       return { callId, userId, tokens, limit, callsAhead, extra: tokens * callsAhead };
     });
-    const rows = await this.database.callFunction<Verdict & { readonly call: string }>(HOLD, [
+    const rows = await this.database.call<Verdict & { readonly call: string }>(HOLD, [
       HOLD_SECONDS,
       JSON.stringify(asked),
     ]);

@@ -1,6 +1,4 @@
-import { QueryTypes } from 'sequelize';
 import type { TenantDatabase } from '../database/database.js';
-import { sequelizeOf } from '../database/transaction-sql.js';
 import type { Period } from './period.js';
 import { byModelSql, dailySql, ROLLED_UP, summarySql, type Scope } from './report-sql.js';
 
@@ -85,11 +83,5 @@ export function report<Row extends object>(
   bind: Readonly<Record<string, string | number>>,
 ): Promise<Row[]> {
   const { userId } = tenant;
-  return tenant.transaction((transaction) =>
-    sequelizeOf(transaction).query<Row>(sql, {
-      type: QueryTypes.SELECT,
-      bind: { ...bind, ...(userId !== undefined && { userId }) },
-      transaction,
-    }),
-  );
+  return tenant.query(sql, { ...bind, ...(userId !== undefined && { userId }) });
 }

@@ -1,5 +1,4 @@
-import { QueryTypes } from 'sequelize';
-import type { Database } from '../database/database.js';
+import type { Database, FunctionCall } from '../database/database.js';
 import { inBatches } from './in-batches.js';
 
 /** Pending sums of one transaction. */
@@ -13,7 +12,7 @@ const BATCH = 5_000;
  * @returns how many were added.
  */
 export function rollUpUsage(database: Database): Promise<number> {
-  return inBatches(BATCH, (most) => count(database, 'SELECT roll_up_usage($most) AS done', most));
+  return inBatches(BATCH, (most) => count(database, ROLL_UP, most));
 }
 
 /** Reservations of one transaction. */
@@ -25,16 +24,13 @@ const SETTLED_AT_ONCE = 500;
  * @returns how many reservations there were.
  */
 export function settleAbandoned(database: Database): Promise<number> {
-  return inBatches(SETTLED_AT_ONCE, (most) =>
-    count(database, 'SELECT settle_abandoned($most) AS done', most),
-  );
+  return inBatches(SETTLED_AT_ONCE, (most) => count(database, SETTLE_ABANDONED, most));
 }
 
-/** Both look behind the policies, and at everybody's: neither needs a tenant. */
-async function count({ sequelize }: Database, sql: string, most: number): Promise<number> {
-  const [row] = await sequelize.query<{ done: number }>(sql, {
-    type: QueryTypes.SELECT,
-    bind: { most },
-  });
+const ROLL_UP = { name: 'roll_up_usage', text: 'SELECT roll_up_usage($1) AS done' };
+const SETTLE_ABANDONED = { name: 'settle_abandoned', text: 'SELECT settle_abandoned($1) AS done' };
+
+async function count(database: Database, statement: FunctionCall, most: number): Promise<number> {
+  const [row] = await database.call<{ done: number }>(statement, [most]);
   return row?.done ?? 0;
 }

@@ -2,6 +2,8 @@ import type { Database } from '../database/database.js';
 import { refusesData } from '../database/constraints.js';
 import type { UsageRecord } from './usage-record.js';
 
+const SETTLE = { name: 'settle_usage', text: 'SELECT settle_usage($1, $2)' };
+
 /** What the database will not take, and why. */
 export interface RefusedRecord {
   readonly record: UsageRecord;
@@ -21,9 +23,7 @@ export async function settleUsage(
   over: readonly string[],
 ): Promise<RefusedRecord[]> {
   try {
-    await database.sequelize.query('SELECT settle_usage($1, $2)', {
-      bind: [JSON.stringify(records), [...over]],
-    });
+    await database.call(SETTLE, [JSON.stringify(records), [...over]]);
     return [];
   } catch (error) {
     const [record] = records;

@@ -1,5 +1,5 @@
+import { TABLES } from '../../src/database/models.js';
 import { randomUUID } from 'node:crypto';
-import { QueryTypes } from 'sequelize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { actionsOn, agentWithActions } from '../support/agent-actions.js';
 import {
@@ -33,23 +33,17 @@ async function environment(id = agentId): Promise<Record<string, string>> {
 }
 
 async function wholeDatabase(): Promise<string> {
-  const tables = Object.values(platform.db.models).map(({ tableName }) => tableName);
-  return platform.db.asPlatform().transaction(async (transaction) => {
-    const all: unknown[] = [];
-    for (const table of tables) {
-      const sql = `SELECT to_jsonb(t) FROM ${table} t`;
-      all.push(await platform.db.sequelize.query(sql, { type: QueryTypes.SELECT, transaction }));
-    }
-    return JSON.stringify(all);
-  });
+  const all: unknown[] = [];
+  for (const { name } of Object.values(TABLES)) {
+    all.push(await platform.db.asPlatform().query(`SELECT to_jsonb(t) FROM ${name} t`));
+  }
+  return JSON.stringify(all);
 }
 
 const credentialsOf = (id: string) =>
-  platform.db.asPlatform().transaction((transaction) =>
-    platform.db.models.AgentCredential.findAll({
+  platform.db.asPlatform().transaction((db) =>
+    db.AgentCredential.findAll({
       where: { agentId: id },
-      raw: true,
-      transaction,
     }),
   );
 
@@ -109,7 +103,6 @@ describe('a credential', () => {
   });
 
   test('that was replaced in vain is what it was before', async () => {
-    const { models } = platform.db;
     const agent = { id: agentId, userId: ada.id };
     const change = (value: string | null) =>
       sealCredential(platform.secrets, agentId, { name: 'SHOP_TOKEN', value });
@@ -119,16 +112,16 @@ describe('a credential', () => {
     const version = (await credentialsOf(agentId))[0]?.operationId;
     for (const value of ['in vain', null]) {
       const operationId = randomUUID();
-      await platform.db.asUser(ada.id).transaction(async (transaction) => {
-        await requestCredential(models, agent, operationId, change(value), transaction);
-        await beginCredential(models, operationId, transaction);
+      await platform.db.asUser(ada.id).transaction(async (db) => {
+        await requestCredential(db, agent, operationId, change(value));
+        await beginCredential(db, operationId);
       });
       expect(await environmentNow()).toEqual(value === null ? {} : { SHOP_TOKEN: value });
       // Each may be told of twice.
-      await platform.db.asUser(ada.id).transaction(async (transaction) => {
-        await beginCredential(models, operationId, transaction);
-        await rollBackCredential(models, operationId, transaction);
-        await rollBackCredential(models, operationId, transaction);
+      await platform.db.asUser(ada.id).transaction(async (db) => {
+        await beginCredential(db, operationId);
+        await rollBackCredential(db, operationId);
+        await rollBackCredential(db, operationId);
       });
       expect(await environmentNow()).toEqual(before);
       expect(await credentialsOf(agentId)).toMatchObject([{ operationId: version }]);
@@ -188,8 +181,8 @@ describe('a credential', () => {
       state: 'present' as const,
       updatedAt: new Date(),
     }));
-    await platform.db.asUser(userId).transaction(async (transaction) => {
-      await platform.db.models.AgentCredential.bulkCreate(rows, { transaction });
+    await platform.db.asUser(userId).transaction(async (db) => {
+      await db.AgentCredential.bulkCreate(rows);
     });
     expect((await setCredential('LAST', 'the last', { agentId: id })).status).toBe(202);
     const refused = await setCredential('TOO_MANY', 'one too many', { agentId: id });

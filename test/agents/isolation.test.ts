@@ -219,25 +219,18 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
 
 /** All that is Ada's, but for when it was last looked at. */
 async function stateOfAda(): Promise<unknown> {
-  const { models } = platform.db;
-  const rows = await platform.db.asUser(ada.id).transaction(async (transaction) => {
-    const all = { raw: true, transaction } as const;
-    return {
-      agents: await models.Agent.findAll({
-        ...all,
-        attributes: { exclude: ['observedAt', 'updatedAt'] },
-      }),
-      operations: await models.Operation.findAll(all),
-      archives: await models.AgentArchive.findAll(all),
-      messages: await models.Message.findAll(all),
-      heartbeats: await models.Heartbeat.findAll(all),
-      apiKeys: await models.ApiKey.findAll(all),
-      secrets: await models.AgentSecret.findAll(all),
-      credentials: await models.AgentCredential.findAll(all),
-      subscriptions: await models.Subscription.findAll(all),
-      users: await models.User.findAll(all),
-    };
-  });
+  const rows = await platform.db.asUser(ada.id).transaction(async (db) => ({
+    agents: (await db.Agent.findAll()).map(({ observedAt, updatedAt, ...agent }) => agent),
+    operations: await db.Operation.findAll(),
+    archives: await db.AgentArchive.findAll(),
+    messages: await db.Message.findAll(),
+    heartbeats: await db.Heartbeat.findAll(),
+    apiKeys: await db.ApiKey.findAll(),
+    secrets: await db.AgentSecret.findAll(),
+    credentials: await db.AgentCredential.findAll(),
+    subscriptions: await db.Subscription.findAll(),
+    users: await db.User.findAll(),
+  }));
   const container = await platform.containers.inspect(agentId);
   const sessions = await platform.web(ada, 'GET', '/api/auth/session');
   return {

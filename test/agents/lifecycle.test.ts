@@ -33,11 +33,7 @@ async function deleteWholly(id: string): Promise<void> {
   const shown = await platform.backend(ada, 'GET', `/api/agents/${id}`);
   expect(shown.status).toBe(404);
   const row = await until(async () => {
-    const found = await platform.db
-      .asPlatform()
-      .transaction((transaction) =>
-        platform.db.models.Agent.findByPk(id, { raw: true, transaction }),
-      );
+    const found = await platform.db.asPlatform().transaction((db) => db.Agent.findByPk(id));
     return found?.deletedAt ? found : undefined;
   }, 60_000);
   expect(row.port).toBeNull();

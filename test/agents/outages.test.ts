@@ -42,10 +42,10 @@ async function agentOf(on: TestPlatform, userId: string): Promise<string> {
 async function recover(on: TestPlatform): Promise<void> {
   await on.db
     .asPlatform()
-    .transaction((transaction) =>
-      on.db.models.Operation.update(
+    .transaction((db) =>
+      db.Operation.update(
         { requestedAt: new Date(Date.now() - 60_000) },
-        { where: { status: 'requested' }, transaction },
+        { where: { status: 'requested' } },
       ),
     );
   await recoverRequests({ database: on.db, supervisors: on.supervisors, log: on.log });
@@ -135,11 +135,8 @@ describe('without a worker', () => {
     const before = new Date(Date.now() - 60_000);
     for (const operationId of [given, other]) {
       await requestOperation(tenant, agent, { id: operationId, ...stop });
-      await tenant.transaction((transaction) =>
-        on.db.models.Operation.update(
-          { requestedAt: before },
-          { where: { id: operationId }, transaction },
-        ),
+      await tenant.transaction((db) =>
+        db.Operation.update({ requestedAt: before }, { where: { id: operationId } }),
       );
     }
     await expect(
@@ -190,9 +187,7 @@ describe('without Temporal', () => {
         () =>
           on.db
             .asPlatform()
-            .transaction((transaction) =>
-              on.db.models.Agent.count({ where: { id, deletedAt: null }, transaction }),
-            ),
+            .transaction((db) => db.Agent.count({ where: { id, deletedAt: null } })),
         { timeout: 60_000 },
       )
       .toBe(0);

@@ -36,9 +36,7 @@ async function removedAgent(): Promise<string> {
     () =>
       on.db
         .asPlatform()
-        .transaction(async (transaction) =>
-          Boolean((await on.db.models.Agent.findByPk(id, { raw: true, transaction }))?.deletedAt),
-        ),
+        .transaction(async (db) => Boolean((await db.Agent.findByPk(id))?.deletedAt)),
     60_000,
   );
   return id;

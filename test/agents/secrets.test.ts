@@ -1,4 +1,4 @@
-import { QueryTypes } from 'sequelize';
+import { TABLES } from '../../src/database/models.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
 import { until } from '../support/docker.js';
@@ -52,9 +52,7 @@ beforeAll(async () => {
   await platform.web(ada, 'DELETE', at);
   await until(async () => (await platform.resourcesOf(agentId)).length === 0, 60_000);
   await until(async () => {
-    const rows = await platform.db
-      .asPlatform()
-      .transaction((transaction) => platform.db.models.AgentSecret.count({ transaction }));
+    const rows = await platform.db.asPlatform().transaction((db) => db.AgentSecret.count());
     return rows === 0;
   }, 60_000);
   const answers = await Promise.all(
@@ -98,11 +96,8 @@ test('no secret is in the log of a listener or a worker', () => {
 test('no secret is in the audit log, which names what was done', async () => {
   const entries = await platform.db
     .asPlatform()
-    .transaction((transaction) =>
-      platform.db.sequelize.query<{ action: string; subject: string; actor: string }>(
-        'SELECT * FROM audit_log ORDER BY id',
-        { type: QueryTypes.SELECT, transaction },
-      ),
+    .query<{ action: string; subject: string; actor: string }>(
+      'SELECT * FROM audit_log ORDER BY id',
     );
   expect(leakedIn(JSON.stringify(entries))).toEqual([]);
   expect(entries.map(({ action }) => action)).toEqual([
@@ -120,19 +115,12 @@ test('no secret is in the audit log, which names what was done', async () => {
 });
 
 test('no secret is in the database in the clear', async () => {
-  const stored = await platform.db.asPlatform().transaction(async (transaction) => {
-    const tables = Object.values(platform.db.models).map((model) => model.tableName);
-    const rows = [];
-    for (const table of tables.filter((name) => name !== 'audit_log')) {
-      rows.push(
-        await platform.db.sequelize.query(`SELECT to_jsonb(t) FROM ${table} t`, {
-          type: QueryTypes.SELECT,
-          transaction,
-        }),
-      );
-    }
-    return JSON.stringify(rows);
-  });
+  const rows: unknown[] = [];
+  for (const { name } of Object.values(TABLES)) {
+    if (name === 'audit_log') continue;
+    rows.push(await platform.db.asPlatform().query(`SELECT to_jsonb(t) FROM ${name} t`));
+  }
+  const stored = JSON.stringify(rows);
   expect(stored).toContain(ada.email);
   expect(leakedIn(stored)).toEqual([]);
 });

@@ -165,11 +165,9 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
     await on.backend(user, 'POST', `/api/agents/${id}/start?wait=60`);
     await on.backend(user, 'DELETE', `/api/agents/${id}`);
     await until(async () => (await on.resourcesOf(id)).length === 0, 60_000);
-    const changes = await on.db.asPlatform().transaction((transaction) =>
-      on.db.models.WatchdogTransition.findAll({
+    const changes = await on.db.asPlatform().transaction((db) =>
+      db.WatchdogTransition.findAll({
         where: { agentId: id },
-        raw: true,
-        transaction,
       }),
     );
     expect(changes.map(({ cause }) => cause).filter((cause) => !INTENDED.has(cause))).toEqual([]);
@@ -237,10 +235,6 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
 const INTENDED: ReadonlySet<string> = new Set(['operation', 'healthy']);
 
 async function supervised(agentId: string) {
-  const agent = await on.db
-    .asPlatform()
-    .transaction((transaction) =>
-      on.db.models.Agent.findByPk(agentId, { raw: true, rejectOnEmpty: true, transaction }),
-    );
+  const agent = await on.db.asPlatform().transaction((db) => db.Agent.getByPk(agentId));
   return supervisedOf(agent);
 }

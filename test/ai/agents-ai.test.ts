@@ -66,18 +66,18 @@ describe("the agents' AI listener", () => {
 
   test('asks the database once for whose call it is', async () => {
     const agent = await newAgent({ model: 'gpt-4' });
-    const functions = vi.spyOn(platform.db, 'callFunction');
-    const transactions = vi.spyOn(platform.db.sequelize, 'transaction');
+    const functions = vi.spyOn(platform.db, 'call');
+    const tenants = [vi.spyOn(platform.db, 'asUser'), vi.spyOn(platform.db, 'asPlatform')];
     try {
       for (let n = 0; n < 3; n++) await ask('/v1/chat/completions', agent.token, HELLO);
       // `network` has no quota.
       expect(functions.mock.calls.map(([{ name }]) => name)).toEqual(
         Array(3).fill('find_agent_callers'),
       );
-      expect(transactions).not.toHaveBeenCalled();
+      for (const tenant of tenants) expect(tenant).not.toHaveBeenCalled();
     } finally {
       functions.mockRestore();
-      transactions.mockRestore();
+      for (const tenant of tenants) tenant.mockRestore();
     }
   });
 

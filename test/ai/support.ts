@@ -1,3 +1,5 @@
+import { selectFrom, type RowOf } from '../../src/database/table.js';
+import { tokenQuotas, usageLogs } from '../../src/database/tables/usage.js';
 import { createBackend } from '../../api/backend/backend.js';
 import { Completions } from '../../src/ai/completions.js';
 import { ProviderHealthCheck } from '../../src/ai/provider-health.js';
@@ -56,23 +58,22 @@ export async function apiKeyOf(platform: TestPlatform, user: TestUser): Promise<
 /** What is recorded of a user's calls, once all of it is. */
 export async function usageOf(platform: TestPlatform, userId: string) {
   await platform.meter.flushed();
-  const { models } = platform.db;
   return platform.db
     .asPlatform()
-    .transaction((transaction) =>
-      models.UsageLog.findAll({ where: { userId }, order: ['id'], raw: true, transaction }),
+    .query<RowOf<typeof usageLogs>>(
+      `${selectFrom(usageLogs)} WHERE user_id = $userId ORDER BY id`,
+      { userId },
     );
 }
 
 /** A user's tokens of this month: used, and held for calls that are under way. */
 export async function quotaOf(platform: TestPlatform, userId: string) {
   await platform.meter.flushed();
-  const { models } = platform.db;
-  const row = await platform.db
+  const [row] = await platform.db
     .asPlatform()
-    .transaction((transaction) =>
-      models.TokenQuota.findOne({ where: { userId }, raw: true, transaction }),
-    );
+    .query<RowOf<typeof tokenQuotas>>(`${selectFrom(tokenQuotas)} WHERE user_id = $userId`, {
+      userId,
+    });
   return { used: Number(row?.used ?? 0), held: Number(row?.held ?? 0) };
 }
 

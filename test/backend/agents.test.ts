@@ -264,7 +264,6 @@ describe('health of the backend', () => {
 
   test('takes heartbeats from anybody, and marks the installation it knows as active', async () => {
     const user = await platform.signUp();
-    const { Installation } = platform.db.models;
     await platform.asOwner(
       `INSERT INTO installations (user_id, mode, status, registered_at, last_seen)
        VALUES ('${user.id}', 'home', 'inactive', 'epoch', 'epoch')`,
@@ -278,9 +277,7 @@ describe('health of the backend', () => {
       ]);
     }
     expect((await beat({ userId: 7 })).status).toBe(400);
-    const seen = await platform.db
-      .asPlatform()
-      .transaction((transaction) => Installation.findAll({ raw: true, transaction }));
+    const seen = await platform.db.asPlatform().transaction((db) => db.Installation.findAll());
     expect(seen).toHaveLength(1);
     expect(seen[0]).toMatchObject({ userId: user.id, status: 'active' });
     expect(seen[0]?.lastSeen.getTime()).toBeGreaterThan(0);

@@ -141,9 +141,7 @@ describe('refused with 401', () => {
 
   test("is what is stored in a key's place", async () => {
     const { id, key } = await keyOf(await platform.signUp('solo'));
-    const row = await platform.db
-      .asPlatform()
-      .transaction((transaction) => platform.db.models.ApiKey.findByPk(id, { transaction }));
+    const row = await platform.db.asPlatform().transaction((db) => db.ApiKey.findByPk(id));
     expect(row?.lookupHash).toBe(tokenHash(key));
     for (const stored of [row?.lookupHash, row?.keyHash, row?.keyPreview, id]) {
       unauthorized(await validate(stored ?? ''));

@@ -15,11 +15,10 @@ export async function remainsOf(
   const containers = await engine.docker.listContainers({ all: true, filters });
   const networks = await engine.docker.listNetworks({ filters });
   const { Volumes: volumes } = await engine.docker.listVolumes({ filters });
-  const open = await database.asPlatform().transaction(async (transaction) => {
-    const { Agent, Operation } = database.models;
+  const open = await database.asPlatform().transaction(async (db) => {
     return {
-      agents: await Agent.count({ where: { deletedAt: null }, transaction }),
-      operations: await Operation.count({ where: { finishedAt: null }, transaction }),
+      agents: await db.Agent.count({ where: { deletedAt: null } }),
+      operations: await db.Operation.count({ where: { finishedAt: null } }),
     };
   });
   const query = `WorkflowType = "superviseAgent" AND ExecutionStatus = "Running"`;

@@ -115,17 +115,12 @@ class Round {
   async told(): Promise<string[]> {
     const { database } = this.site;
     const agentId = this.expected.flatMap((each) => (each ? [each.agentId] : []));
-    const { Agent, Operation } = database.models;
-    return database.asPlatform().transaction(async (transaction) => {
-      const inError = await Agent.findAll({
+    return database.asPlatform().transaction(async (db) => {
+      const inError = await db.Agent.findAll({
         where: { id: agentId, status: 'error' },
-        raw: true,
-        transaction,
       });
-      const failed = await Operation.findAll({
+      const failed = await db.Operation.findAll({
         where: { agentId, status: 'failed' },
-        raw: true,
-        transaction,
       });
       return [
         ...inError.map(({ statusReason }) => `in error: ${statusReason}`),

@@ -58,13 +58,12 @@ export async function problemsOf(site: Site, expected: Expected): Promise<string
 }
 
 async function recordsOf({ database }: Site, agentId: string) {
-  const { Agent, AgentArchive, Operation } = database.models;
-  return database.asPlatform().transaction(async (transaction) => {
+  return database.asPlatform().transaction(async (db) => {
     const where = { agentId };
-    const archives = await AgentArchive.findAll({ where, raw: true, transaction });
+    const archives = await db.AgentArchive.findAll({ where });
     return {
-      agent: await Agent.findByPk(agentId, { raw: true, transaction }),
-      operations: await Operation.findAll({ where, raw: true, transaction }),
+      agent: await db.Agent.findByPk(agentId),
+      operations: await db.Operation.findAll({ where }),
       archived: archives.map(({ volume }) => volume),
     };
   });

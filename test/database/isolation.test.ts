@@ -1,6 +1,10 @@
-import { DatabaseError, QueryTypes, type Transaction } from 'sequelize';
+import { DatabaseError } from 'sequelize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Database, type TenantDatabase } from '../../src/database/database.js';
+import {
+  Database,
+  type TenantDatabase,
+  type TenantTransaction,
+} from '../../src/database/database.js';
 import { roleOf } from '../../src/database/roles.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { queryRows } from './catalog.js';
@@ -27,11 +31,10 @@ afterAll(async () => {
 const asOwner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
 /** Runs one statement as the tenant; answers what it returns. */
-const runAs = (tenant: TenantDatabase, sql: string) =>
-  tenant.transaction((transaction) => rows(sql, transaction));
+const runAs = (tenant: TenantDatabase, sql: string) => tenant.query<Record<string, unknown>>(sql);
 
-const rows = (sql: string, transaction?: Transaction) =>
-  db.sequelize.query<Record<string, unknown>>(sql, { type: QueryTypes.SELECT, transaction });
+/** The same where no tenant is set. */
+const rows = (sql: string) => db.call<Record<string, unknown>>({ text: sql }, []);
 
 /** 42501, insufficient_privilege: PostgreSQL's for a missing GRANT and for a policy alike. */
 async function refused(work: Promise<unknown>): Promise<void> {
@@ -140,72 +143,82 @@ describe('the tenant', () => {
 
   test('does not outlive its transaction on a pooled connection', async () => {
     const single = new Database(database.url, { maxConnections: 1 });
-    const seen = (transaction?: Transaction) =>
-      single.sequelize.query<{ id: string }>(ids, { type: QueryTypes.SELECT, transaction });
+    const unset = () => single.call({ text: ids }, []);
     try {
       for (const tenant of [single.asUser('alice'), single.asPlatform()]) {
-        expect(await tenant.transaction(seen)).not.toEqual([]);
-        expect(await seen()).toEqual([]);
-        const fails = tenant.transaction(async (transaction) => {
-          await seen(transaction);
+        const within = (work: (db: TenantTransaction) => Promise<unknown>) =>
+          tenant.transaction(work);
+        expect(await within((db) => db.query(ids))).not.toEqual([]);
+        const fails = within(async (db) => {
+          await db.query(ids);
           throw new RangeError('on purpose');
         });
         await expect(fails).rejects.toThrow(RangeError);
-        expect(await seen()).toEqual([]);
-        expect(await single.asUser('bob').transaction(seen)).toEqual([{ id: 'bob' }]);
+        expect(await single.asUser('').transaction((db) => db.query(ids))).toEqual([]);
+        expect(await single.asUser('bob').transaction((db) => db.query(ids))).toEqual([
+          { id: 'bob' },
+        ]);
 
-        expect(await tenant.select(ids, {})).not.toEqual([]);
-        expect(await seen()).toEqual([]);
-        const refusedSelect = tenant.select('SELECT 1 / count(*) FROM users WHERE id IS NULL', {});
-        await expect(refusedSelect).rejects.toThrow('division by zero');
-        expect(await seen()).toEqual([]);
-        expect(await single.asUser('bob').select(ids, {})).toEqual([{ id: 'bob' }]);
+        expect(await tenant.query(ids)).not.toEqual([]);
+        expect(await unset()).toEqual([]);
+        const refusedQuery = tenant.query('SELECT 1 / count(*) FROM users WHERE id IS NULL');
+        await expect(refusedQuery).rejects.toThrow('division by zero');
+        expect(await unset()).toEqual([]);
+        expect(await single.asUser('bob').query(ids)).toEqual([{ id: 'bob' }]);
       }
     } finally {
       await single.close();
     }
   });
 
-  test('cannot be widened by what a user id says', async () => {
-    for (const id of [
-      "x', true), set_config('app.platform', 'on', true) --",
-      "x\\', true), set_config('app.platform', 'on', true) --",
-      "alice'; SELECT set_config('app.platform', 'on', false); --",
-      'nobody\0',
-    ]) {
-      expect(await runAs(db.asUser(id), ids)).toEqual([]);
-      expect(await db.asUser(id).select(ids, {})).toEqual([]);
-      const own = 'SELECT id FROM users WHERE id <> :id';
-      expect(await db.asUser('alice').select(own, { id })).toEqual([{ id: 'alice' }]);
-    }
-  });
+  test.each(['by itself', 'in a transaction'])(
+    'cannot be widened by what a user id says, %s',
+    async (how) => {
+      const as = (id: string, sql: string, values = {}) =>
+        how === 'by itself'
+          ? db.asUser(id).query(sql, values)
+          : db.asUser(id).transaction((open) => open.query(sql, values));
+      for (const id of [
+        "x', true), set_config('app.platform', 'on', true) --",
+        "x\\', true), set_config('app.platform', 'on', true) --",
+        "alice'; SELECT set_config('app.platform', 'on', false); --",
+        'nobody\0',
+      ]) {
+        expect(await as(id, ids)).toEqual([]);
+        expect(await as('alice', 'SELECT id FROM users WHERE id <> $id', { id })).toEqual([
+          { id: 'alice' },
+        ]);
+      }
+    },
+  );
 
   test('is no value of what is read for it', async () => {
-    const values = { id: ':tenantId', tenantId: 'bob' };
-    const read = `SELECT :id AS "said", :tenantId AS "named", id FROM users`;
-    expect(await db.asUser('alice').select(read, values)).toEqual([
-      { said: ':tenantId', named: 'alice', id: 'alice' },
+    const values = { id: '$userId', userId: 'bob' };
+    const read = `SELECT $id::text AS "said", $userId::text AS "named", id FROM users`;
+    expect(await db.asUser('alice').query(read, values)).toEqual([
+      { said: '$userId', named: 'bob', id: 'alice' },
     ]);
   });
 
   test('takes what was done back when the work fails', async () => {
     const before = await asOwner('SELECT count(*) FROM messages');
-    const work = db.asUser('alice').transaction(async (transaction) => {
-      const row = ROWS.messages?.('alice', 3) ?? {};
-      await db.sequelize.query(insertSql('messages', row), { transaction });
+    const work = db.asUser('alice').transaction(async (open) => {
+      await open.query(insertSql('messages', ROWS.messages?.('alice', 3) ?? {}));
       throw new RangeError('on purpose');
     });
     await expect(work).rejects.toThrow(RangeError);
     expect(await asOwner('SELECT count(*) FROM messages')).toEqual(before);
   });
 
-  test('holds in a transaction within a transaction', async () => {
-    const seen = await db
-      .asUser('alice')
-      .transaction((outer) =>
-        db.sequelize.transaction({ transaction: outer }, (inner) => rows(ids, inner)),
-      );
-    expect(seen).toEqual([{ id: 'alice' }]);
+  test('holds for whatever a transaction does with its tables', async () => {
+    const done = db.asUser('alice').transaction(async (open) => ({
+      all: (await open.User.findAll()).map(({ id }) => id),
+      found: await open.User.findByPk('bob'),
+      counted: await open.User.count(),
+      changed: await open.Subscription.update({ source: 'x' }, { where: { userId: 'bob' } }),
+      deleted: await open.Session.destroy({ where: { userId: 'bob' } }),
+    }));
+    expect(await done).toEqual({ all: ['alice'], found: null, counted: 1, changed: 0, deleted: 0 });
   });
 });
 

@@ -25,20 +25,15 @@ async function agentOf(userId: string, deletedAt: Date | null = null): Promise<s
   const { db } = database;
   await db
     .asUser(userId)
-    .transaction((transaction) =>
-      db.models.Agent.create(
-        { id, userId, name: id, subdomain: id, desired, deletedAt, ...kind },
-        { transaction },
-      ),
+    .transaction((db) =>
+      db.Agent.create({ id, userId, name: id, subdomain: id, desired, deletedAt, ...kind }),
     );
   return id;
 }
 
 async function seenAt(id: string): Promise<string | undefined> {
   const { db } = database;
-  const row = await db
-    .asPlatform()
-    .transaction((transaction) => db.models.Agent.findByPk(id, { transaction }));
+  const row = await db.asPlatform().transaction((db) => db.Agent.findByPk(id));
   return row?.observedAt?.toISOString();
 }
 
@@ -63,10 +58,9 @@ test('one that was removed stays as it was, and one that is being changed waits 
     await agentOf('alice'),
     await agentOf('bob'),
   ];
-  const { db } = database;
-  await db.asUser('alice').transaction(async (transaction) => {
-    await db.models.Agent.findByPk(locked, { transaction, lock: true });
-    const lastSeen = new LastSeen(db);
+  await database.db.asUser('alice').transaction(async (db) => {
+    await db.Agent.findByPk(locked, { lock: true });
+    const lastSeen = new LastSeen(database.db);
     await Promise.all([removed, locked, other].map((id) => lastSeen.record(id, LATER)));
   });
   expect(await Promise.all([removed, locked, other].map(seenAt))).toEqual([

@@ -37,12 +37,7 @@ async function newAgent(): Promise<AgentRef> {
   const place = { name: agentId, subdomain: agentId, startedAt: new Date() };
   await database.db
     .asUser('alice')
-    .transaction((transaction) =>
-      database.db.models.Agent.create(
-        { id: agentId, userId: 'alice', ...BEFORE, ...place },
-        { transaction },
-      ),
-    );
+    .transaction((db) => db.Agent.create({ id: agentId, userId: 'alice', ...BEFORE, ...place }));
   return agent;
 }
 
@@ -53,34 +48,25 @@ async function begin(
 ): Promise<string> {
   const id = randomUUID();
   const { agentId, userId } = agent;
-  await database.db.asUser('alice').transaction((transaction) =>
-    database.db.models.Operation.create(
-      {
-        id,
-        agentId,
-        userId,
-        kind,
-        input,
-        error: null,
-        runId: null,
-        requestedAt: new Date(),
-        finishedAt: null,
-      },
-      { transaction },
-    ),
+  await database.db.asUser('alice').transaction((db) =>
+    db.Operation.create({
+      id,
+      agentId,
+      userId,
+      kind,
+      input,
+      error: null,
+      runId: null,
+      requestedAt: new Date(),
+      finishedAt: null,
+    }),
   );
   expect(await records.beginOperation(agent, { id, kind, runId: 'run' })).toBe('begun');
   return id;
 }
 
 const rowOf = ({ agentId }: AgentRef): Promise<AgentRow> =>
-  database.db.asUser('alice').transaction((transaction) =>
-    database.db.models.Agent.findByPk(agentId, {
-      raw: true,
-      rejectOnEmpty: true,
-      transaction,
-    }),
-  );
+  database.db.asUser('alice').transaction((db) => db.Agent.getByPk(agentId));
 
 const twice = async (work: () => Promise<unknown>) => {
   await work();

@@ -30,14 +30,11 @@ interface Reservation {
 
 /** Makes an agent that differs from all others but in what is given. */
 const reserve = ({ user = 'alice', ...given }: Reservation) =>
-  database.db.asUser(user).transaction((transaction) => {
+  database.db.asUser(user).transaction((db) => {
     const id = randomUUID();
     const place = { name: id, subdomain: id, ...given };
     const kind = { plan: 'solo', model: 'provider/model', aiProvider: 'provider' } as const;
-    return database.db.models.Agent.create(
-      { id, userId: user, ...kind, ...place },
-      { transaction },
-    );
+    return db.Agent.create({ id, userId: user, ...kind, ...place });
   });
 
 /** Who of two that ask at the same time gets it, and which index refused the other. */

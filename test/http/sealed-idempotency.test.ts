@@ -1,3 +1,5 @@
+import { selectFrom, type RowOf } from '../../src/database/table.js';
+import { idempotencyKeys } from '../../src/database/tables/records.js';
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -34,16 +36,9 @@ const make = (name: string, key: string) =>
   listener.call('/secrets', postJson({ name }, { 'idempotency-key': key }));
 
 const kept = () =>
-  database.db
-    .asPlatform()
-    .transaction((transaction) =>
-      database.db.models.IdempotencyKey.findAll({ raw: true, transaction }),
-    );
+  database.db.asPlatform().query<RowOf<typeof idempotencyKeys>>(selectFrom(idempotencyKeys));
 
-const statement = (sql: string) =>
-  database.db.asPlatform().transaction(async (transaction) => {
-    await database.db.sequelize.query(sql, { transaction });
-  });
+const statement = (sql: string) => database.db.asPlatform().query(sql);
 
 beforeAll(async () => {
   database = await testDatabase();

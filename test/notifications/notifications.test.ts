@@ -3,7 +3,6 @@ import { inspect } from 'node:util';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { ApplicationFailure } from '@temporalio/common';
 import { DefaultLogger, type LogEntry } from '@temporalio/worker';
-import { QueryTypes } from 'sequelize';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createNotificationActivities, type Notified } from '../../activities/notifications.js';
 import { loadSettings } from '../../src/settings.js';
@@ -45,12 +44,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-const sql = (statement: string) =>
-  database.db
-    .asPlatform()
-    .transaction((transaction) =>
-      database.db.sequelize.query(statement, { transaction, type: QueryTypes.SELECT }),
-    );
+const sql = (statement: string) => database.db.asPlatform().query(statement);
 
 /** As if all that was written down had been so earlier. */
 const timePasses = (seconds: number) =>
@@ -63,19 +57,16 @@ const timePasses = (seconds: number) =>
 
 async function newAgent(name = `agent ${randomUUID()}`): Promise<Notification['agent']> {
   const id = randomUUID();
-  await database.db.asUser(OPERATOR).transaction((transaction) =>
-    database.db.models.Agent.create(
-      {
-        id,
-        userId: OPERATOR,
-        name,
-        subdomain: id,
-        plan: 'network',
-        model: 'gpt-4',
-        aiProvider: 'openai',
-      },
-      { transaction },
-    ),
+  await database.db.asUser(OPERATOR).transaction((db) =>
+    db.Agent.create({
+      id,
+      userId: OPERATOR,
+      name,
+      subdomain: id,
+      plan: 'network',
+      model: 'gpt-4',
+      aiProvider: 'openai',
+    }),
   );
   return { agentId: id, userId: OPERATOR, host: 'local' };
 }

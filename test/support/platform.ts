@@ -1,3 +1,4 @@
+import { queryRows } from '../database/catalog.js';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -272,14 +273,7 @@ async function build(
     settings,
     db,
     async asOwner(sql) {
-      const owner = new Database(database.ownerUrl, { maxConnections: 1 });
-      try {
-        await owner.asPlatform().transaction(async (transaction) => {
-          await owner.sequelize.query(sql, { transaction });
-        });
-      } finally {
-        await owner.close();
-      }
+      await queryRows(database.ownerUrl, sql);
     },
     docker: test.docker,
     containers,

@@ -1,6 +1,6 @@
+import { queryRows } from '../database/catalog.js';
 import { randomUUID } from 'node:crypto';
-import { QueryTypes } from 'sequelize';
-import { Database } from '../../src/database/database.js';
+import type { Database } from '../../src/database/database.js';
 import type { UsageRecord } from '../../src/usage/usage-record.js';
 
 /** What a call used, by default 5 tokens of somebody's. */
@@ -22,22 +22,11 @@ export function usageOf(given: Partial<UsageRecord> = {}): UsageRecord {
 
 /** Reads as the platform, for whom no row is hidden. */
 export const rowsOf = <Row extends object>(db: Database, sql: string): Promise<Row[]> =>
-  db
-    .asPlatform()
-    .transaction((transaction) =>
-      db.sequelize.query<Row>(sql, { type: QueryTypes.SELECT, transaction }),
-    );
+  db.asPlatform().query<Row>(sql);
 
 /** Changes what the serving role may not. */
 export async function asOwner(ownerUrl: string, sql: string): Promise<void> {
-  const owner = new Database(ownerUrl, { maxConnections: 1 });
-  try {
-    await owner.asPlatform().transaction(async (transaction) => {
-      await owner.sequelize.query(sql, { transaction });
-    });
-  } finally {
-    await owner.close();
-  }
+  await queryRows(ownerUrl, sql);
 }
 
 export interface Balance {
@@ -47,12 +36,10 @@ export interface Balance {
 
 /** A user's quota of a month, `YYYY-MM-01` or this one. */
 export async function balanceOf(db: Database, userId: string, month?: string): Promise<Balance> {
-  const quoted = db.sequelize.escape(userId);
-  const when = month === undefined ? THIS_MONTH : db.sequelize.escape(month);
-  const [row] = await rowsOf<Balance>(
-    db,
+  const [row] = await db.asPlatform().query<Balance>(
     `SELECT used::float8 AS used, held::float8 AS held FROM token_quotas
-      WHERE user_id = ${quoted} AND month = ${when}`,
+      WHERE user_id = $userId AND month = coalesce($month, ${THIS_MONTH})`,
+    { userId, month: month ?? null },
   );
   return row ?? { used: 0, held: 0 };
 }

@@ -363,24 +363,22 @@ describe('what a process left that was killed', () => {
 
   test('counts once, though two processes take it over at a time', async () => {
     const records = many(1_500);
-    await db.sequelize.query('SELECT hold_tokens(60, $1)', {
-      bind: [
-        JSON.stringify(
-          records.map(({ callId, userId }) => ({
-            callId,
-            userId,
-            tokens: 100,
-            extra: 0,
-            limit: 1e9,
-          })),
-        ),
-      ],
-    });
+    await db.call({ text: 'SELECT hold_tokens(60, $1)' }, [
+      JSON.stringify(
+        records.map(({ callId, userId }) => ({
+          callId,
+          userId,
+          tokens: 100,
+          extra: 0,
+          limit: 1e9,
+        })),
+      ),
+    ]);
     await leave(linesOf(records));
     // Some of it had come into the database before.
-    await db.sequelize.query(`SELECT settle_usage($1, '{}')`, {
-      bind: [JSON.stringify(records.slice(0, 700))],
-    });
+    await db.call({ text: `SELECT settle_usage($1, '{}')` }, [
+      JSON.stringify(records.slice(0, 700)),
+    ]);
     await takeOver(3);
     expect(new Set(await rows())).toEqual(new Set(ids(records)));
     expect(await balanceOf(db, 'ada')).toEqual({ used: 1_500 * 5, held: 0 });

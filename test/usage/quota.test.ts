@@ -252,7 +252,7 @@ describe('what is held ahead', () => {
 
   test('lets calls in without the database', async () => {
     await callOften(10);
-    const ask = vi.spyOn(db, 'callFunction');
+    const ask = vi.spyOn(db, 'call');
     for (let n = 0; n < 100; n++) await reserve(10);
     expect(ask.mock.calls.length).toBeLessThan(100 / 8);
   });
@@ -262,10 +262,10 @@ describe('what is held ahead', () => {
     await reserve(150); // a new one, of its size
     let answer = () => {};
     const slow = new Promise<void>((resolve) => (answer = resolve));
-    const callFunction = db.callFunction.bind(db);
-    const ask = vi.spyOn(db, 'callFunction').mockImplementation(async (statement, values) => {
+    const call = db.call.bind(db);
+    const ask = vi.spyOn(db, 'call').mockImplementation(async (statement, values) => {
       await slow;
-      return callFunction(statement, values);
+      return call(statement, values);
     });
     const asked = () => ask.mock.calls.length;
     let calls = 0;
@@ -281,7 +281,7 @@ describe('what is held ahead', () => {
   test('and cannot be had is no failure of the call that was let in', async () => {
     await callOften(10);
     await reserve(150); // and 15 more are held ahead
-    const ask = vi.spyOn(db, 'callFunction').mockRejectedValue(new RangeError('out'));
+    const ask = vi.spyOn(db, 'call').mockRejectedValue(new RangeError('out'));
     for (let n = 0; n < 15; n++) await reserve(150);
     expect(ask).toHaveBeenCalled();
     await expect(reserve(150)).rejects.toThrow('out');
@@ -295,11 +295,11 @@ describe('what is held ahead', () => {
     await callOften(10);
     let answer = () => {};
     const slow = new Promise<void>((resolve) => (answer = resolve));
-    const callFunction = db.callFunction.bind(db);
-    const ask = vi.spyOn(db, 'callFunction');
+    const call = db.call.bind(db);
+    const ask = vi.spyOn(db, 'call');
     ask.mockImplementationOnce(async (statement, values) => {
       await slow;
-      return callFunction(statement, values);
+      return call(statement, values);
     });
     ask.mockRejectedValueOnce(new RangeError('out'));
     const label = { plan: 'label' } as const;
@@ -371,7 +371,7 @@ describe('what is held ahead', () => {
 
   test('is nothing to a call of another plan', async () => {
     await callOften(10);
-    const ask = vi.spyOn(db, 'callFunction');
+    const ask = vi.spyOn(db, 'call');
     await reserve(10, { plan: 'label' });
     expect(ask).toHaveBeenCalledOnce();
   });
@@ -383,7 +383,7 @@ describe('what is held ahead', () => {
     vi.useFakeTimers({ toFake: ['Date'], now: new Date(made) });
     await callOften(10);
     await reserve(150); // makes the next one now
-    const ask = vi.spyOn(db, 'callFunction');
+    const ask = vi.spyOn(db, 'call');
     vi.setSystemTime(new Date(before));
     await reserve(10);
     expect(ask).not.toHaveBeenCalled();
@@ -452,7 +452,7 @@ describe('calls of a process', () => {
     const calls = JSON.stringify([
       { callId: randomUUID(), userId: 'ada', tokens: 5, extra: 0, limit: 9 },
     ]);
-    await db.sequelize.query('SELECT hold_tokens(-1, $1)', { bind: [calls] });
+    await db.call({ text: 'SELECT hold_tokens(-1, $1)' }, [calls]);
     await quota.keep();
     expect(await settleAbandoned(db)).toBe(1);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 0, held: 0 });

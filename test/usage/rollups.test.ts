@@ -1,4 +1,3 @@
-import { QueryTypes } from 'sequelize';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Database } from '../../src/database/database.js';
 import { inBatches } from '../../src/usage/in-batches.js';
@@ -25,12 +24,7 @@ const USERS = ['ada', 'bob'];
 const some = (count: number, seed: number) =>
   randomCalls(count, seed, { users: USERS, days: DAYS });
 
-const query = <Row extends object>(sql: string) =>
-  db
-    .asPlatform()
-    .transaction((transaction) =>
-      db.sequelize.query<Row>(sql, { type: QueryTypes.SELECT, transaction }),
-    );
+const query = <Row extends object>(sql: string) => db.asPlatform().query<Row>(sql);
 
 const pending = async () => (await query('SELECT id FROM usage_pending')).length;
 
@@ -84,7 +78,7 @@ test('a call that is settled twice is counted once', async () => {
     { callId: '00000000-0000-4000-8000-000000000001', endpoint: '/test', ...call },
   ]);
   for (let time = 0; time < 2; time++) {
-    await db.sequelize.query(`SELECT settle_usage($1, '{}')`, { bind: [twice] });
+    await db.call({ text: `SELECT settle_usage($1, '{}')` }, [twice]);
     await rollUpUsage(db);
   }
   expect(await daily()).toEqual(sums([call]));
@@ -94,7 +88,7 @@ test('passes that overlap, with each other and with calls that are settled, coun
   const batches = Array.from({ length: 30 }, (_, n) => some(40, 100 + n));
   const passes = async () => {
     for (let n = 0; n < 20; n++) {
-      await db.sequelize.query('SELECT roll_up_usage(17)');
+      await db.call({ text: 'SELECT roll_up_usage(17)' }, []);
     }
   };
   const settling = Promise.all(batches.map((calls) => settle(db, calls)));
@@ -106,7 +100,7 @@ test('passes that overlap, with each other and with calls that are settled, coun
 
 test('a call whose transaction ends after later ones is not missed', async () => {
   const [early, later] = [some(20, 5), some(20, 6)];
-  await db.sequelize.transaction(async (open) => {
+  await db.asPlatform().transaction(async (open) => {
     await settle(
       db,
       early.filter(({ userId }) => userId === 'ada'),
@@ -131,10 +125,10 @@ test('a pass that dies half way leaves everything to the next', async () => {
   const calls = some(60, 7);
   await settle(db, calls);
   const before = await pending();
-  const dies = db.sequelize.transaction(async (transaction) => {
-    await db.sequelize.query('SELECT roll_up_usage(10)', { transaction });
+  const dies = db.asPlatform().transaction(async (open) => {
+    await open.query('SELECT roll_up_usage(10)');
     // What another holds is not waited for, and not taken twice.
-    await db.sequelize.query('SELECT roll_up_usage(5)');
+    await db.call({ text: 'SELECT roll_up_usage(5)' }, []);
     throw new RangeError('on purpose');
   });
   await expect(dies).rejects.toThrow(RangeError);
@@ -146,21 +140,17 @@ test('a pass that dies half way leaves everything to the next', async () => {
 test('nobody changes the sums but the pass', async () => {
   await settle(db, some(10, 8));
   for (const sql of ['DELETE FROM usage_pending', 'UPDATE usage_daily SET calls = 0']) {
-    const refused = db
-      .asPlatform()
-      .transaction((transaction) => db.sequelize.query(sql, { transaction }));
+    const refused = db.asPlatform().query(sql);
     await expect(refused).rejects.toMatchObject({ parent: { code: '42501' } });
   }
 });
 
 test('abandoned reservations are given back, and those of living processes stay', async () => {
   const reserve = (seconds: number, callId: string) =>
-    db.sequelize.query(`SELECT hold_tokens($1, $2)`, {
-      bind: [
-        seconds,
-        JSON.stringify([{ callId, userId: 'ada', tokens: 10, extra: 0, limit: 100 }]),
-      ],
-    });
+    db.call({ text: 'SELECT hold_tokens($1, $2)' }, [
+      seconds,
+      JSON.stringify([{ callId, userId: 'ada', tokens: 10, extra: 0, limit: 100 }]),
+    ]);
   await reserve(-1, '00000000-0000-4000-8000-000000000001');
   await reserve(-1, '00000000-0000-4000-8000-000000000002');
   await reserve(120, '00000000-0000-4000-8000-000000000003');

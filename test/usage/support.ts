@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Transaction } from 'sequelize';
-import type { Database } from '../../src/database/database.js';
+import type { Database, Statements } from '../../src/database/database.js';
 
 /** A call as it is settled, but for its id and path. */
 export interface Call {
@@ -19,13 +18,10 @@ export interface Call {
 export async function settle(
   database: Database,
   calls: readonly Call[],
-  transaction?: Transaction,
+  db: Statements = database.asPlatform(),
 ): Promise<void> {
   const rows = calls.map((call) => ({ callId: randomUUID(), endpoint: '/test', ...call }));
-  await database.sequelize.query('SELECT settle_usage($rows, $none::uuid[])', {
-    bind: { rows: JSON.stringify(rows), none: '{}' },
-    ...(transaction && { transaction }),
-  });
+  await db.query(`SELECT settle_usage($rows, '{}')`, { rows: JSON.stringify(rows) });
 }
 
 /** Numbers that are the same in every run. */

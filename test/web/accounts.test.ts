@@ -79,18 +79,15 @@ describe('registration', () => {
 
   test('with a referral code, in any case, gives both sides the same credit once', async () => {
     const referrer = await platform.signUp();
-    const code = await platform.db.asPlatform().transaction(async (transaction) => {
-      const { User } = platform.db.models;
-      return (await User.findByPk(referrer.id, { transaction }))?.referralCode ?? '';
+    const code = await platform.db.asPlatform().transaction(async (db) => {
+      return (await db.User.findByPk(referrer.id))?.referralCode ?? '';
     });
     const body = { email: newEmail(), password: 'long enough', referralCode: code.toLowerCase() };
     const made = await register(body);
     expect(made.status).toBe(200);
-    const credits = await platform.db.asPlatform().transaction((transaction) =>
-      platform.db.models.CreditEntry.findAll({
+    const credits = await platform.db.asPlatform().transaction((db) =>
+      db.CreditEntry.findAll({
         where: { userId: [referrer.id, made.body.id] },
-        raw: true,
-        transaction,
       }),
     );
     expect(credits.map(({ userId }) => userId).sort()).toEqual([referrer.id, made.body.id].sort());

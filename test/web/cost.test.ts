@@ -29,21 +29,18 @@ const call = (user: TestUser, given: Partial<Call> = {}): Call => ({
 
 const agentOf = async (user: TestUser, name: string, desired: 'running' | 'deleted') => {
   const id = randomUUID();
-  await platform.db.asUser(user.id).transaction((transaction) =>
-    platform.db.models.Agent.create(
-      {
-        id,
-        userId: user.id,
-        name,
-        subdomain: id,
-        plan: 'solo',
-        model: 'openai/gpt-4',
-        aiProvider: 'openai',
-        desired,
-        deletedAt: desired === 'deleted' ? new Date() : null,
-      },
-      { transaction },
-    ),
+  await platform.db.asUser(user.id).transaction((db) =>
+    db.Agent.create({
+      id,
+      userId: user.id,
+      name,
+      subdomain: id,
+      plan: 'solo',
+      model: 'openai/gpt-4',
+      aiProvider: 'openai',
+      desired,
+      deletedAt: desired === 'deleted' ? new Date() : null,
+    }),
   );
   return id;
 };

@@ -1,3 +1,5 @@
+import { selectFrom } from '../../src/database/table.js';
+import { usageLogs } from '../../src/database/tables/usage.js';
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { testPlatform, type TestPlatform } from '../support/platform.js';
@@ -66,13 +68,9 @@ describe('the demo chat', () => {
   test('is on the account of the demo', async () => {
     const { body } = await ask({ message: 'count me' });
     await platform.meter.flushed();
-    const row = await platform.db.asPlatform().transaction((transaction) =>
-      platform.db.models.UsageLog.findOne({
-        where: { callId: body.id },
-        raw: true,
-        transaction,
-      }),
-    );
+    const [row] = await platform.db
+      .asPlatform()
+      .query(`${selectFrom(usageLogs)} WHERE call_id = $id`, { id: body.id });
     expect(row).toMatchObject({ userId: 'demo', agentId: 'demo-chat', endpoint: '/api/demo/chat' });
   });
 

@@ -191,12 +191,7 @@ describe('a heartbeat', () => {
     await set({ enabled: true });
     await platform.db
       .asUser(ada.id)
-      .transaction((transaction) =>
-        platform.db.models.Heartbeat.update(
-          { enabled: false },
-          { where: { userId: ada.id }, transaction },
-        ),
-      );
+      .transaction((db) => db.Heartbeat.update({ enabled: false }, { where: { userId: ada.id } }));
     await scheduleOf().trigger();
     expect(await beatEnds(1)).toEqual({ answered: 0, skipped: 0, failed: 0 });
     expect(await messages(agentId)).toEqual([]);

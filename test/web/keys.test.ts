@@ -1,3 +1,6 @@
+import { TABLES } from '../../src/database/models.js';
+import { selectFrom, type RowOf } from '../../src/database/table.js';
+import { auditLog } from '../../src/database/tables/records.js';
 import { randomUUID } from 'node:crypto';
 import bcrypt from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -27,15 +30,11 @@ const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
 /** Every row of every table, as text. */
 async function wholeDatabase(): Promise<string> {
-  const { models } = platform.db;
-  const tables = Object.values(models).map(({ tableName }) => tableName);
-  return platform.db.asPlatform().transaction(async (transaction) => {
-    const all: unknown[] = [];
-    for (const table of tables) {
-      all.push(await platform.db.sequelize.query(`SELECT * FROM ${table}`, { transaction }));
-    }
-    return JSON.stringify(all);
-  });
+  const all: unknown[] = [];
+  for (const { name } of Object.values(TABLES)) {
+    all.push(await platform.db.asPlatform().query(`SELECT * FROM ${name}`));
+  }
+  return JSON.stringify(all);
 }
 
 describe('a new key', () => {
@@ -65,9 +64,7 @@ describe('a new key', () => {
   test('is stored as a bcrypt hash, and is nowhere in the database or the log', async () => {
     const options = { headers: { 'idempotency-key': randomUUID() } };
     const { id, key } = (await create(ada, { name: 'hidden' }, options)).body;
-    const row = await platform.db
-      .asUser(ada.id)
-      .transaction((transaction) => platform.db.models.ApiKey.findByPk(id, { transaction }));
+    const row = await platform.db.asUser(ada.id).transaction((db) => db.ApiKey.findByPk(id));
     expect(await bcrypt.compare(key, row?.keyHash ?? '')).toBe(true);
     expect(bcrypt.getRounds(row?.keyHash ?? '')).toBe(10);
     expect(bcrypt.truncates(key)).toBe(false);
@@ -177,14 +174,11 @@ test('the audit log tells of what is made and deleted', async () => {
   const { id } = (await create(ada, { name: 'audited' })).body;
   await remove(ada, id);
   await remove(ada, id);
-  const entries = await platform.db.asUser(ada.id).transaction((transaction) =>
-    platform.db.models.AuditEntry.findAll({
-      where: { subject: id },
-      order: ['id'],
-      raw: true,
-      transaction,
-    }),
-  );
+  const entries = await platform.db
+    .asUser(ada.id)
+    .query<RowOf<typeof auditLog>>(`${selectFrom(auditLog)} WHERE subject = $id ORDER BY id`, {
+      id,
+    });
   expect(entries.map(({ actor, action, detail }) => [actor, action, detail])).toEqual([
     [ada.id, 'api-key.create', { name: 'audited' }],
     [ada.id, 'api-key.delete', {}],

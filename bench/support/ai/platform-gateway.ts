@@ -49,10 +49,11 @@ export async function platformGateway(platform: BenchPlatform): Promise<Gateway>
  */
 export async function requireUsageOf(platform: BenchPlatform, answered: number): Promise<void> {
   const database = new Database(platform.databaseUrl, { maxConnections: 1 });
-  const count = () =>
-    database
-      .asPlatform()
-      .transaction((transaction) => database.models.UsageLog.count({ transaction }));
+  const count = async () => {
+    const sql = 'SELECT count(*)::integer AS calls FROM usage_logs';
+    const [row] = await database.asPlatform().query<{ calls: number }>(sql);
+    return row?.calls ?? 0;
+  };
   try {
     const all = async () => ((await count()) >= answered ? true : undefined);
     await poll(all, { timeoutMs: WRITTEN_TIMEOUT_MS, everyMs: 250 });
