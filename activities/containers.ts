@@ -7,7 +7,7 @@ import {
   DockerRefusedError,
   PortTakenError,
 } from '../src/containers/container-errors.js';
-import type { DockerContainers } from '../src/containers/docker-containers.js';
+import type { DockerHost } from '../src/containers/docker-host.js';
 import { dockerActivity } from './docker-activity.js';
 
 /** How long an agent is given to end by itself before it is killed. */
@@ -24,7 +24,7 @@ const isStuck = (error: unknown): boolean =>
   error instanceof DockerRefusedError && error.statusCode >= 500;
 
 export interface ContainerActivityDependencies {
-  readonly containers: DockerContainers;
+  readonly docker: DockerHost;
   readonly specs: RuntimeStore;
 }
 
@@ -33,42 +33,42 @@ export interface ContainerActivityDependencies {
  * happened and nobody heard: it adopts what is there.
  */
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
-  const { containers, specs } = dependencies;
+  const { docker, specs } = dependencies;
 
   return {
     ensureImage: (agent: AgentRef) =>
       dockerActivity(async () => {
         const { cancellationSignal } = Context.current();
         const image = await specs.imageOf(agent);
-        const { version } = await containers.ensureImage(image, { signal: cancellationSignal });
+        const { version } = await docker.images.ensure(image, { signal: cancellationSignal });
         await specs.recordImage(agent, image, version);
       }),
     createNetwork: (agent: AgentRef) =>
-      dockerActivity(async () => containers.ensureNetwork(await specs.specOf(agent))),
+      dockerActivity(async () => docker.networks.ensure(await specs.specOf(agent))),
     createVolume: (agent: AgentRef) =>
-      dockerActivity(async () => containers.ensureVolume(await specs.specOf(agent))),
+      dockerActivity(async () => docker.volumes.ensure(await specs.specOf(agent))),
     createContainer: (agent: AgentRef) =>
       dockerActivity(async () => {
-        const { id } = await containers.ensureContainer(await specs.specOf(agent));
+        const { id } = await docker.containers.ensure(await specs.specOf(agent));
         await specs.recordContainer(agent, id);
       }),
     startContainer: (agent: AgentRef) =>
       dockerActivity(async () => {
         try {
-          await containers.start(agent.agentId);
+          await docker.containers.start(agent.agentId);
         } catch (error) {
           if (!isStuck(error)) throw error;
-          await containers.removeContainer(agent.agentId);
-          const { id } = await containers.ensureContainer(await specs.specOf(agent));
+          await docker.containers.remove(agent.agentId);
+          const { id } = await docker.containers.ensure(await specs.specOf(agent));
           await specs.recordContainer(agent, id);
-          await containers.start(agent.agentId);
+          await docker.containers.start(agent.agentId);
         }
       }),
     /** Starts the container that is there. False when something of it has to be made first. */
     startExisting: (agent: AgentRef) =>
       dockerActivity(async () => {
         try {
-          await containers.start(agent.agentId);
+          await docker.containers.start(agent.agentId);
           return true;
         } catch (error) {
           if (MAKE_ANEW.some((type) => error instanceof type)) return false;
@@ -79,20 +79,18 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       dockerActivity(async () => {
         const { port, gatewayToken } = await specs.gatewayOf(agent);
         const { cancellationSignal } = Context.current();
-        await awaitReady(containers, agent.agentId, {
+        await awaitReady(docker.containers, agent.agentId, {
           port,
           gatewayToken,
           signal: cancellationSignal,
         });
       }),
     stopContainer: (agent: AgentRef) =>
-      dockerActivity(() => containers.stop(agent.agentId, STOP_GRACE_SECONDS)),
+      dockerActivity(() => docker.containers.stop(agent.agentId, STOP_GRACE_SECONDS)),
     removeContainer: (agent: AgentRef) =>
-      dockerActivity(() => containers.removeContainer(agent.agentId)),
-    removeNetwork: (agent: AgentRef) =>
-      dockerActivity(() => containers.removeNetwork(agent.agentId)),
-    removeVolume: (agent: AgentRef) =>
-      dockerActivity(() => containers.removeVolumes(agent.agentId)),
+      dockerActivity(() => docker.containers.remove(agent.agentId)),
+    removeNetwork: (agent: AgentRef) => dockerActivity(() => docker.networks.remove(agent.agentId)),
+    removeVolume: (agent: AgentRef) => dockerActivity(() => docker.volumes.remove(agent.agentId)),
   };
 }
 

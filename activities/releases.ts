@@ -10,7 +10,7 @@ export interface ReleaseActivityDependencies extends ContainerActivityDependenci
 
 /** What replacing an agent's container or memory does on its Docker. All of it may run again. */
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
-  const { containers, releases, specs } = dependencies;
+  const { docker, releases, specs } = dependencies;
 
   return {
     /** Finds or pulls the image that the agent is to be updated to; false for the one it has. */
@@ -18,31 +18,31 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       dockerActivity(async () => {
         const { image } = await releases.replacementOf(agent, operationId);
         if (image === undefined || image === (await specs.imageOf(agent))) return false;
-        await containers.ensureImage(image, { signal: Context.current().cancellationSignal });
+        await docker.images.ensure(image, { signal: Context.current().cancellationSignal });
         return true;
       }),
 
     /** Keeps the stopped container, so that the agent can go back to it. */
     retainContainer: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => containers.retainContainer(agent.agentId)),
+      dockerActivity(() => docker.containers.retain(agent.agentId)),
 
     /** Makes the volume that the operation gives the agent: empty, or a copy. */
     makeVolume: (agent: AgentRef, operationId: string): Promise<void> =>
       dockerActivity(async () => {
         const { volume, copyOf } = await releases.replacementOf(agent, operationId);
         const spec = { ...(await specs.specOf(agent)), volume };
-        if (copyOf === undefined) return containers.renewVolume(spec);
-        return containers.copyVolume(spec, copyOf, Context.current().cancellationSignal);
+        if (copyOf === undefined) return docker.volumes.renew(spec);
+        return docker.volumes.copy(spec, copyOf, Context.current().cancellationSignal);
       }),
 
     /** Goes back to the container that was set aside. */
     restoreContainer: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => containers.restoreContainer(agent.agentId)),
+      dockerActivity(() => docker.containers.restore(agent.agentId)),
 
     /** Removes what the agent neither uses, nor may go back to, nor has archived. */
     removeLeftovers: (agent: AgentRef): Promise<void> =>
       dockerActivity(async () =>
-        containers.removeVolumes(agent.agentId, await releases.volumesOf(agent)),
+        docker.volumes.remove(agent.agentId, await releases.volumesOf(agent)),
       ),
   };
 }

@@ -32,7 +32,7 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 
 /** How the watchdog sees an agent, and what it does to one that is not well. */
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
-  const { containers, specs, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
+  const { docker, specs, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
   const limit = observationLimit();
   const ports = new PortCache(specs);
 
@@ -71,9 +71,9 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     /** Keeps with a crash how the container ended and what it wrote last. */
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
       asApplicationFailure(async () => {
-        const container = await containers.inspect(agent.agentId);
+        const container = await docker.containers.inspect(agent.agentId);
         const redact = await specs.secretsToRedact(agent);
-        const { lines } = await logHistory(containers, agent.agentId, {
+        const { lines } = await logHistory(docker.containers, agent.agentId, {
           limit: LAST_LINES,
           cursor: undefined,
           redact,
@@ -87,13 +87,13 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
     /** Kills the gateway, which is what the container runs. Missing or ended is well. */
     killGateway: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => containers.kill(agent.agentId)),
+      dockerActivity(() => docker.containers.kill(agent.agentId)),
   };
 
   async function observe(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
     return observing(async () => {
       const port = await specs.portOf(agent);
-      return observeAgent(containers, agent.agentId, port, timeoutMs);
+      return observeAgent(docker.containers, agent.agentId, port, timeoutMs);
     });
   }
 
@@ -103,7 +103,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     const watch = `${workflowExecution?.runId}/${activityId}`;
     return observing(async () => {
       const port = await ports.of(agent, watch);
-      return observeHealthyAgent(containers, agent.agentId, port);
+      return observeHealthyAgent(docker.containers, agent.agentId, port);
     });
   }
 

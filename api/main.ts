@@ -1,5 +1,5 @@
 import { Client, Connection } from '@temporalio/client';
-import { connectContainers } from '../src/containers/connect-containers.js';
+import { configuredDocker } from '../src/containers/docker-host.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/metrics.js';
@@ -32,7 +32,7 @@ async function main(): Promise<void> {
   // Lazy: an API without Temporal still answers what it can.
   const connection = Connection.lazy(connectionOptions);
   const database = new Database(settings.database.url, { maxConnections: 20 });
-  const containers = connectContainers(settings);
+  const docker = configuredDocker(settings);
   const temporal = new Client({ connection, namespace });
   const supervisors = new Supervisors(temporal, settings.temporal.uiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(temporal);
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   const services = createServices({
     settings,
     database,
-    containers,
+    docker,
     supervisors,
     heartbeatSchedules,
     log,
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   const { ai } = services;
   const open: Pick<Listening, 'close'>[] = [];
   try {
-    const parts = { ...services, settings, database, heartbeatSchedules, containers, log };
+    const parts = { ...services, settings, database, heartbeatSchedules, docker, log };
     const backend = createBackend(parts);
     open.push(await backend.listen(settings.http.host, settings.http.backendPort));
     const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);

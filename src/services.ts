@@ -4,7 +4,7 @@ import { Deployments } from './agents/deployments.js';
 import type { AgentSupervisors } from './agents/supervisors.js';
 import { createAi, type Ai } from './ai/ai.js';
 import type { AttemptResult } from './ai/no-answer-error.js';
-import type { DockerContainers } from './containers/docker-containers.js';
+import type { DockerHost } from './containers/docker-host.js';
 import { runtimeImage } from './containers/image-name.js';
 import type { Database } from './database/database.js';
 import type { HeartbeatScheduler } from './heartbeat/heartbeats.js';
@@ -15,7 +15,7 @@ import type { Settings } from './settings.js';
 export interface Foundation {
   readonly settings: Settings;
   readonly database: Database;
-  readonly containers: DockerContainers;
+  readonly docker: DockerHost;
   readonly supervisors: AgentSupervisors;
   readonly heartbeatSchedules: HeartbeatScheduler;
   readonly log: Logger;
@@ -33,7 +33,7 @@ export interface Services {
 
 /** Puts the product together: the one place that does. To be closed by way of `ai.meter`. */
 export function createServices(foundation: Foundation): Services {
-  const { containers, database, log, settings, supervisors } = foundation;
+  const { docker, database, log, settings, supervisors } = foundation;
   const secrets = new SecretBox(settings.secrets.encryptionKey);
   const { provider: aiProvider } = settings.ai;
   return {
@@ -42,7 +42,7 @@ export function createServices(foundation: Foundation): Services {
       database,
       secrets,
       supervisors,
-      containers,
+      docker,
       enabled: settings.agents.provisioningEnabled,
       aiProvider,
       accounts: settings.accounts,
@@ -50,7 +50,7 @@ export function createServices(foundation: Foundation): Services {
     }),
     operations: new AgentOperations({
       supervisors,
-      containers,
+      docker,
       secrets,
       runtimeImage: runtimeImage(settings.agents),
       aiProvider,

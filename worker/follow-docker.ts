@@ -6,7 +6,7 @@ import { supervisedOf } from '../src/agents/supervisors.js';
 import { findAgent } from '../src/agents/agents.js';
 import { agentsToRun } from '../src/agents/host-agents.js';
 import type { ContainerDeath } from '../src/containers/death-cause.js';
-import type { DockerContainers } from '../src/containers/docker-containers.js';
+import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
 
 /**
@@ -32,7 +32,7 @@ const limit = pLimit(20);
 export interface FollowDependencies {
   readonly database: Database;
   readonly supervisors: Pick<Supervisors, 'containerEnded' | 'dockerReturned'>;
-  readonly containers: Pick<DockerContainers, 'events' | 'running'>;
+  readonly docker: Pick<DockerHost, 'containers' | 'events'>;
   readonly log: Logger;
   /** The Docker host that this worker stands beside. */
   readonly host: string;
@@ -57,7 +57,7 @@ export async function followDocker(
 }
 
 async function follow(dependencies: FollowDependencies, signal: AbortSignal): Promise<void> {
-  const { containers, log } = dependencies;
+  const { docker, log } = dependencies;
   const underWay = new Set<Promise<void>>();
   const run = (what: string, work: () => Promise<void>, until: AbortSignal) => {
     const running = retrying(work, until)
@@ -71,7 +71,7 @@ async function follow(dependencies: FollowDependencies, signal: AbortSignal): Pr
   let returning = new AbortController();
   let awayFrom = Number.POSITIVE_INFINITY;
   try {
-    for await (const event of containers.events(signal)) {
+    for await (const event of docker.events(signal)) {
       switch (event.kind) {
         case 'lost':
           log.warn({ reason: event.reason }, 'Docker cannot be heard');
@@ -120,10 +120,10 @@ async function signalContainerEnded(
 }
 
 async function signalDockerReturned(
-  { containers, database, supervisors, host }: FollowDependencies,
+  { database, docker, supervisors, host }: FollowDependencies,
   awayFrom: number,
 ): Promise<void> {
-  const running = await containers.running();
+  const running = await docker.containers.running();
   for await (const agents of agentsToRun(database, host)) {
     const ended = agents.filter(({ id }) => !running.has(id));
     const back = { awayFrom };

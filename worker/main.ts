@@ -10,7 +10,7 @@ import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { putSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
-import { connectContainers } from '../src/containers/connect-containers.js';
+import { configuredDocker } from '../src/containers/docker-host.js';
 import { runtimeImage } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
@@ -45,13 +45,13 @@ async function main(): Promise<void> {
   const client = new Client({ connection, namespace });
   const supervisors = new Supervisors(client, settings.temporal.uiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(client);
-  const containers = connectContainers(settings);
+  const docker = configuredDocker(settings);
   const workers = await createWorkers({
     connection,
     namespace,
     settings,
     database,
-    containers,
+    docker,
     code: builtWorkflows(),
     host: settings.agents.host,
     image: runtimeImage(settings.agents),
@@ -61,7 +61,7 @@ async function main(): Promise<void> {
   const running = Promise.all(workers.map((worker) => worker.run()));
   recoverPeriodically({ database, supervisors, heartbeatSchedules, log }, recovering.signal);
   const following = followDocker(
-    { database, supervisors, containers, log, host: settings.agents.host },
+    { database, supervisors, docker, log, host: settings.agents.host },
     recovering.signal,
   );
   const host = {
@@ -69,7 +69,7 @@ async function main(): Promise<void> {
     capacity: settings.agents.hostCapacity,
     ports: settings.agents.portRange,
   };
-  await reportPeriodically({ database, containers, host, log }, recovering.signal);
+  await reportPeriodically({ database, docker, host, log }, recovering.signal);
   await putSchedules(client, settings.agents.host);
   reportReady();
   void ended.then(() => {

@@ -20,7 +20,7 @@ import { RuntimeStore } from '../src/agents/runtime-store.js';
 import { Reconciliation } from '../src/agents/reconcile.js';
 import { ReleaseStore } from '../src/agents/release-store.js';
 import type { Settings } from '../src/settings.js';
-import type { DockerContainers } from '../src/containers/docker-containers.js';
+import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
 import { HeartbeatSender } from '../src/heartbeat/heartbeat-sender.js';
 import { configuredChannels } from '../src/notifications/configured-channels.js';
@@ -60,7 +60,7 @@ export interface WorkerDependencies {
   readonly namespace: string;
   readonly settings: Settings;
   readonly database: Database;
-  readonly containers: DockerContainers;
+  readonly docker: DockerHost;
   readonly code: WorkflowCode;
   /** The Docker host that this worker stands beside. */
   readonly host: string;
@@ -73,7 +73,7 @@ export interface WorkerDependencies {
  * one that asks the host's agents.
  */
 export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { code, settings, connection, containers, database, host, image, namespace } = dependencies;
+  const { code, settings, connection, database, docker, host, image, namespace } = dependencies;
   const common: Pick<
     WorkerOptions,
     'connection' | 'namespace' | 'shutdownGraceTime' | 'shutdownForceTime'
@@ -115,10 +115,10 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
       ...common,
       taskQueue: containersTaskQueue(host),
       activities: {
-        ...createContainerActivities({ containers, specs }),
-        ...createReleaseActivities({ containers, specs, releases }),
+        ...createContainerActivities({ docker, specs }),
+        ...createReleaseActivities({ docker, specs, releases }),
         ...createReconcileActivities({
-          reconciliation: new Reconciliation(database, containers),
+          reconciliation: new Reconciliation(database, docker),
           host,
           wake: async (agents) => {
             await Promise.all(
@@ -127,7 +127,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
           },
         }),
         ...createWatchdogActivities({
-          containers,
+          docker,
           specs,
           checkIntervalMs: settings.agents.watchdog.checkIntervalMs,
           degradedCheckIntervalMs: settings.agents.watchdog.degradedCheckIntervalMs,

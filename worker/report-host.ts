@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { DockerContainers } from '../src/containers/docker-containers.js';
+import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
 import { reportHost, type HostReport } from '../src/hosts/hosts.js';
 
@@ -9,7 +9,7 @@ const DOCKER_AWAY_INTERVAL_MS = 2_000;
 
 export interface HostReporting {
   readonly database: Database;
-  readonly containers: Pick<DockerContainers, 'available'>;
+  readonly docker: Pick<DockerHost, 'available'>;
   readonly host: Omit<HostReport, 'engineAvailable'>;
   readonly log: Logger;
 }
@@ -21,7 +21,7 @@ export interface HostReporting {
  * @returns after the first one was tried.
  */
 export async function reportPeriodically(
-  { database, containers, host, log }: HostReporting,
+  { database, docker, host, log }: HostReporting,
   signal: AbortSignal,
 ): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
@@ -30,7 +30,7 @@ export async function reportPeriodically(
   const report = async (): Promise<void> => {
     let intervalMs = INTERVAL_MS;
     try {
-      const engineAvailable = await containers.available();
+      const engineAvailable = await docker.available();
       if (!engineAvailable) intervalMs = DOCKER_AWAY_INTERVAL_MS;
       await reportHost(database, { ...host, engineAvailable });
     } catch (error) {

@@ -14,12 +14,7 @@ import type { BackendDependencies } from './dependencies.js';
 import { requestedBy } from './requested-by.js';
 
 /** `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
-export function agentViewEndpoints({
-  settings,
-  containers,
-  operations,
-  secrets,
-}: BackendDependencies) {
+export function agentViewEndpoints({ settings, docker, operations, secrets }: BackendDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -54,7 +49,7 @@ export function agentViewEndpoints({
       errors: [404],
       async handler({ params, tenant }) {
         const agent = await operations.operable(tenant, params.id);
-        const container = await statsOf(containers, agent.id);
+        const container = await statsOf(docker.containers, agent.id);
         return reply(200, { id: agent.id, status: agent.status, container });
       },
     }),

@@ -3,7 +3,7 @@ import type { AgentOperations } from '../../src/agents/agent-operations.js';
 import type { Deployments } from '../../src/agents/deployments.js';
 import type { Ai } from '../../src/ai/ai.js';
 import type { Settings } from '../../src/settings.js';
-import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import type { DockerHost } from '../../src/containers/docker-host.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
 import type { HeartbeatScheduler } from '../../src/heartbeat/heartbeats.js';
@@ -17,6 +17,6 @@ export interface BackendDependencies {
   readonly operations: AgentOperations;
   readonly deployments: Deployments;
   readonly heartbeatSchedules: HeartbeatScheduler;
-  readonly containers: DockerContainers;
+  readonly docker: DockerHost;
   readonly log: Logger;
 }

@@ -6,7 +6,7 @@ import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
 
 /** `GET /health`, and the registration heartbeat (spec 4.11). */
-export function healthEndpoints({ settings, containers, database }: BackendDependencies) {
+export function healthEndpoints({ settings, database, docker }: BackendDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -23,7 +23,7 @@ export function healthEndpoints({ settings, containers, database }: BackendDepen
         }),
       },
       async handler() {
-        const available = await containers.available();
+        const available = await docker.available();
         const enabled = available && settings.agents.provisioningEnabled;
         return reply(200, {
           status: 'ok' as const,

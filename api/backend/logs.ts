@@ -21,8 +21,8 @@ const logLine = z.strictObject({
 
 /** `/api/logs/:agentId/*` (decision 21). */
 export function logEndpoints(dependencies: BackendDependencies) {
-  const { containers, operations, secrets } = dependencies;
-  const live = new LiveLogs(containers);
+  const { docker, operations, secrets } = dependencies;
+  const live = new LiveLogs(docker.containers);
   return [
     endpoint({
       method: 'GET',
@@ -65,7 +65,11 @@ export function logEndpoints(dependencies: BackendDependencies) {
         const agent = await operations.operable(tenant, agentId);
         const redact = await secretsToRedact(tenant, secrets, agent.id);
         const page = await refusingCursor(() =>
-          logHistory(containers, agent.id, { limit: query.limit, cursor: query.cursor, redact }),
+          logHistory(docker.containers, agent.id, {
+            limit: query.limit,
+            cursor: query.cursor,
+            redact,
+          }),
         );
         const lines = page.lines.map(({ timestamp, stream, line }) => ({
           timestamp,
@@ -120,12 +124,14 @@ export function logEndpoints(dependencies: BackendDependencies) {
 
 /** Refuses a cursor while it still can be a 400: a stream that has begun has its status. */
 async function checkCursor(
-  { containers }: BackendDependencies,
+  { docker }: BackendDependencies,
   agentId: string,
   cursor: string | undefined,
 ): Promise<void> {
   if (cursor === undefined) return;
-  await refusingCursor(() => logHistory(containers, agentId, { limit: 1, cursor, redact: [] }));
+  await refusingCursor(() =>
+    logHistory(docker.containers, agentId, { limit: 1, cursor, redact: [] }),
+  );
 }
 
 async function refusingCursor<T>(work: () => Promise<T>): Promise<T> {

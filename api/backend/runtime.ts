@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { requireDocker } from '../../src/agents/require-docker.js';
-import type { ContainerStats } from '../../src/containers/container-spec.js';
+import type { ContainerStats } from '../../src/containers/container-view.js';
 import { internalKey } from '../auth/internal-key.js';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';
@@ -13,7 +13,7 @@ import type { BackendDependencies } from './dependencies.js';
 const MAX_MEASURED = 100;
 
 /** `/api/runtime/*`: the runtime's version, and the containers that run it. */
-export function runtimeEndpoints({ settings, containers, operations }: BackendDependencies) {
+export function runtimeEndpoints({ docker, operations, settings }: BackendDependencies) {
   return [
     endpoint({
       method: 'GET',
@@ -50,8 +50,8 @@ export function runtimeEndpoints({ settings, containers, operations }: BackendDe
         }),
       },
       async handler({ caller, query }) {
-        await requireDocker(containers);
-        const all = (await containers.list()).filter(
+        await requireDocker(docker);
+        const all = (await docker.containers.list()).filter(
           ({ userId }) => !caller.user || userId === caller.user.id,
         );
         const measured = new Map<string, ContainerStats | null>();
@@ -59,7 +59,7 @@ export function runtimeEndpoints({ settings, containers, operations }: BackendDe
           const running = all.filter(({ status }) => status === 'running').slice(0, MAX_MEASURED);
           await Promise.all(
             running.map(async ({ agentId }) => {
-              measured.set(agentId, await statsOf(containers, agentId));
+              measured.set(agentId, await statsOf(docker.containers, agentId));
             }),
           );
         }
@@ -92,7 +92,7 @@ export function runtimeEndpoints({ settings, containers, operations }: BackendDe
       errors: [404],
       async handler({ params, tenant }) {
         const agent = await operations.operable(tenant, params.id);
-        const stats = await statsOf(containers, agent.id);
+        const stats = await statsOf(docker.containers, agent.id);
         return reply(200, { id: agent.id, running: stats !== null, stats });
       },
     }),

@@ -1,5 +1,5 @@
 import { ContainerError, DockerUnavailableError } from '../../src/containers/container-errors.js';
-import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import type { DockerHost } from '../../src/containers/docker-host.js';
 import { ListenError, type Listening } from '../http/server.js';
 import { createContainersListener, type ContainersDependencies } from './containers.js';
 
@@ -23,16 +23,16 @@ export class AgentsNotServedError extends Error {
  * @throws AgentsNotServedError when the address is taken.
  */
 export async function serveAgents(
-  dependencies: ContainersDependencies & { readonly containers: DockerContainers },
+  dependencies: ContainersDependencies & { readonly docker: DockerHost },
 ): Promise<Pick<Listening, 'close'>> {
-  const { settings, containers, log } = dependencies;
+  const { settings, docker, log } = dependencies;
   let listening: Listening | undefined;
   let timer: NodeJS.Timeout | undefined;
   let attempting = Promise.resolve();
   let closed = false;
 
   const attempt = async () => {
-    const host = settings.agents.aiHost ?? (await bridgeAddress(containers));
+    const host = settings.agents.aiHost ?? (await bridgeAddress(docker));
     listening = await createContainersListener(dependencies).listen(host, settings.agents.aiPort);
     log.info({ url: listening.url }, 'agents are served');
   };
@@ -64,7 +64,7 @@ export async function serveAgents(
 }
 
 /** Without a wait for a Docker daemon that does not answer at all. */
-async function bridgeAddress(containers: DockerContainers): Promise<string> {
-  if (await containers.available()) return containers.hostAddress();
+async function bridgeAddress(docker: DockerHost): Promise<string> {
+  if (await docker.available()) return docker.bridgeAddress();
   throw new DockerUnavailableError('The container engine does not answer');
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { ContainerStats } from '../../src/containers/container-spec.js';
+import type { ContainerStats } from '../../src/containers/container-view.js';
 import { ContainerMissingError } from '../../src/containers/container-errors.js';
-import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import type { AgentContainers } from '../../src/containers/agent-containers.js';
 
 export const containerStats = z.strictObject({
   cpuPercent: z.number().describe('100 is one core fully used'),
@@ -15,7 +15,7 @@ export const containerStats = z.strictObject({
 
 /** What the agent's container uses now; null when it does not run. */
 export async function statsOf(
-  containers: DockerContainers,
+  containers: AgentContainers,
   agentId: string,
 ): Promise<ContainerStats | null> {
   const state = await containers.inspect(agentId);

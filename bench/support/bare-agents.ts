@@ -48,7 +48,7 @@ export class BareAgents {
   /** The same container as the platform's: profile, network, volume and configuration. */
   async likeOurs(): Promise<{ id: string; run: BareRun }> {
     const spec = await this.nextSpec();
-    const options = containerOptions(spec, 'bench');
+    const options = containerOptions(spec, { installation: 'bench', labels: {} });
     const archive = await stateArchive(spec.files);
     this.made.set(spec.agentId, spec.port);
     const clock = new Clock();

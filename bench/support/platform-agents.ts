@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { containerName } from '../../src/containers/container-spec.js';
-import { connectContainers } from '../../src/containers/connect-containers.js';
-import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import { configuredDocker } from '../../src/containers/docker-host.js';
+import type { DockerHost } from '../../src/containers/docker-host.js';
 import { Client } from './client.js';
 import type { BenchEngine } from './engine.js';
 import type { BenchPlatform } from './platform.js';
@@ -31,7 +31,7 @@ export interface Provisioned {
 /** Makes agents through the backend API, as a program would. */
 export class PlatformAgents {
   private readonly client: Client;
-  private readonly containers: DockerContainers;
+  private readonly docker: DockerHost;
   private readonly made = new Set<string>();
 
   constructor(
@@ -41,7 +41,7 @@ export class PlatformAgents {
     this.client = new Client(platform.backendUrl, {
       authorization: `Bearer ${platform.internalApiKey}`,
     });
-    this.containers = connectContainers({
+    this.docker = configuredDocker({
       containers: { dockerHost: engine.host },
       secrets: { encryptionKey: platform.encryptionKey },
     });
@@ -97,9 +97,9 @@ export class PlatformAgents {
   async removeRest(): Promise<void> {
     this.client.close();
     for (const id of this.made) {
-      await this.containers.removeContainer(id);
-      await this.containers.removeNetwork(id);
-      await this.containers.removeVolumes(id);
+      await this.docker.containers.remove(id);
+      await this.docker.networks.remove(id);
+      await this.docker.volumes.remove(id);
     }
   }
 

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type Docker from 'dockerode';
 import { ImageUnavailableError } from '../../src/containers/container-errors.js';
 import { OFFICIAL_RUNTIME_IMAGE } from '../../src/containers/image-name.js';
-import { pullImage } from '../../src/containers/runtime-image.js';
+import { pullImage } from '../../src/containers/runtime-images.js';
 import { requireRoom } from '../disk.js';
 import { projectRoot } from '../root.js';
 import { hasGlibc } from './host-programs.js';

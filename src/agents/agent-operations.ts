@@ -4,7 +4,7 @@ import { requirePlan } from '../accounts/plans.js';
 import type { ProviderName } from '../ai/provider-names.js';
 import { recordAudit } from '../audit/audit.js';
 import type { Requester } from '../audit/requester.js';
-import type { DockerContainers } from '../containers/docker-containers.js';
+import type { DockerHost } from '../containers/docker-host.js';
 import { versionOf, withTag } from '../containers/image-name.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationInput } from '../database/models.js';
@@ -37,7 +37,7 @@ interface Change {
 
 export interface AgentOperationParts {
   readonly supervisors: AgentSupervisors;
-  readonly containers: Pick<DockerContainers, 'available'>;
+  readonly docker: Pick<DockerHost, 'available'>;
   readonly secrets: SecretBox;
   /** What new agents run, and those that are updated to no version in particular. */
   readonly runtimeImage: string;
@@ -61,7 +61,7 @@ export class AgentOperations {
   /** An agent that can be operated. */
   async operable(tenant: TenantDatabase, agentId: string): Promise<AgentRow> {
     const agent = await getAgent(tenant, agentId);
-    await requireDocker(this.#parts.containers);
+    await requireDocker(this.#parts.docker);
     return agent;
   }
 

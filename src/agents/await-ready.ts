@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { DockerContainers } from '../containers/docker-containers.js';
+import type { AgentContainers } from '../containers/agent-containers.js';
 import { gatewayReady } from '../containers/gateway-probe.js';
 import { STARTUP_LIMIT_MS, endOf, runningForMs } from './observe-agent.js';
 
@@ -25,7 +25,7 @@ const SHARE_OF_WAIT = 1 / 20;
  * @throws AgentNotReadyError
  */
 export async function awaitReady(
-  containers: DockerContainers,
+  containers: AgentContainers,
   agentId: string,
   gateway: { readonly port: number; readonly gatewayToken: string; readonly signal: AbortSignal },
 ): Promise<void> {

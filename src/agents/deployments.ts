@@ -6,7 +6,7 @@ import { findUser } from '../accounts/users.js';
 import type { ProviderName } from '../ai/provider-names.js';
 import { recordAudit } from '../audit/audit.js';
 import type { Requester } from '../audit/requester.js';
-import type { DockerContainers } from '../containers/docker-containers.js';
+import type { DockerHost } from '../containers/docker-host.js';
 import type { Database } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { BadRequestError, NotFoundError, UnavailableError } from '../errors.js';
@@ -31,7 +31,7 @@ export interface DeploymentParts {
   readonly database: Database;
   readonly secrets: SecretBox;
   readonly supervisors: AgentSupervisors;
-  readonly containers: Pick<DockerContainers, 'available'>;
+  readonly docker: Pick<DockerHost, 'available'>;
   /** False where nobody may create agents. */
   readonly enabled: boolean;
   /** Serves the models that nobody serves in particular. */
@@ -56,14 +56,14 @@ export class Deployments {
     by: Requester,
     requested: Deployment,
   ): Promise<{ readonly agent: AgentRow; readonly run: string | undefined }> {
-    const { aiProvider: usualProvider, containers, database, enabled, secrets } = this.#parts;
+    const { aiProvider: usualProvider, database, docker, enabled, secrets } = this.#parts;
     if (!enabled) throw new UnavailableError('Provisioning is disabled');
     const plan = requirePlan(requested.plan ?? 'label');
     const { model, aiProvider } = requestedModel(requested, usualProvider);
     if (model === 'custom' && typeof requested.config?.model !== 'string') {
       throw new BadRequestError('config.model must name the model when model is custom');
     }
-    await requireDocker(containers);
+    await requireDocker(docker);
 
     const userId = by.actor;
     const tenant = database.asUser(userId);

@@ -1,5 +1,5 @@
-import type { ContainerState } from '../containers/container-spec.js';
-import type { DockerContainers } from '../containers/docker-containers.js';
+import type { ContainerState } from '../containers/container-view.js';
+import type { AgentContainers } from '../containers/agent-containers.js';
 import { gatewayHealth, type ProbeResult } from '../containers/gateway-probe.js';
 import type { Observation } from './observation.js';
 import type { DeathCause } from './watchdog.js';
@@ -14,7 +14,7 @@ export const STARTUP_LIMIT_MS = 60_000;
  * @param timeoutMs how long the gateway may take to answer.
  */
 export async function observeAgent(
-  containers: DockerContainers,
+  containers: AgentContainers,
   agentId: string,
   port: number,
   timeoutMs: number = PROBE_TIMEOUT_MS,
@@ -31,7 +31,7 @@ export async function observeAgent(
  * its container ends is heard from Docker.
  */
 export async function observeHealthyAgent(
-  containers: DockerContainers,
+  containers: AgentContainers,
   agentId: string,
   port: number,
 ): Promise<Observation> {

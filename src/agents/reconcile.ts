@@ -1,4 +1,4 @@
-import type { DockerContainers } from '../containers/docker-containers.js';
+import type { DockerHost } from '../containers/docker-host.js';
 import type { Database } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { agentsToRun } from './host-agents.js';
@@ -19,30 +19,30 @@ export interface Orphans {
 
 /** Compares what runs on a host with what should. */
 export class Reconciliation {
-  constructor(
-    private readonly database: Database,
-    private readonly containers: Pick<
-      DockerContainers,
-      'running' | 'owners' | 'removeContainer' | 'removeNetwork' | 'removeVolumes'
-    >,
-  ) {}
+  readonly #database: Database;
+  readonly #docker: DockerHost;
+
+  constructor(database: Database, docker: DockerHost) {
+    this.#database = database;
+    this.#docker = docker;
+  }
 
   /**
    * The agents of the host that should run and do not, and those that run and should not while no
    * operation of theirs is open, a part at a time.
    */
   async *drifted(host: string): AsyncGenerator<AgentRow[]> {
-    const running = await this.containers.running();
-    for await (const agents of agentsToRun(this.database, host)) {
+    const running = await this.#docker.containers.running();
+    for await (const agents of agentsToRun(this.#database, host)) {
       yield agents.filter(({ id }) => !running.has(id));
     }
     for (const ids of chunks([...running])) {
-      const stopped = await this.database.asPlatform().transaction((db) =>
+      const stopped = await this.#database.asPlatform().transaction((db) =>
         db.Agent.findAll({
           where: { id: ids, host, desired: 'stopped' },
         }),
       );
-      const busy = await this.withOpenOperation(stopped.map(({ id }) => id));
+      const busy = await this.#withOpenOperation(stopped.map(({ id }) => id));
       yield stopped.filter(({ id }) => !busy.has(id));
     }
   }
@@ -51,8 +51,8 @@ export class Reconciliation {
   async orphans(): Promise<Orphans> {
     const removed: string[] = [];
     const unknown: string[] = [];
-    for (const ids of chunks([...(await this.containers.owners())])) {
-      const state = await this.stateOf(ids);
+    for (const ids of chunks([...(await this.#docker.owners())])) {
+      const state = await this.#stateOf(ids);
       removed.push(...state.removed);
       unknown.push(...state.unknown);
     }
@@ -66,16 +66,16 @@ export class Reconciliation {
    * @returns whether it did.
    */
   async removeLeftOver(agentId: string): Promise<boolean> {
-    const { removed } = await this.stateOf([agentId]);
+    const { removed } = await this.#stateOf([agentId]);
     if (removed.length === 0) return false;
-    await this.containers.removeContainer(agentId);
-    await this.containers.removeNetwork(agentId);
-    await this.containers.removeVolumes(agentId);
+    await this.#docker.containers.remove(agentId);
+    await this.#docker.networks.remove(agentId);
+    await this.#docker.volumes.remove(agentId);
     return true;
   }
 
-  private async stateOf(ids: readonly string[]): Promise<Orphans> {
-    const agents = await this.database.asPlatform().transaction((db) =>
+  async #stateOf(ids: readonly string[]): Promise<Orphans> {
+    const agents = await this.#database.asPlatform().transaction((db) =>
       db.Agent.findAll({
         where: { id: [...ids] },
         attributes: ['id', 'deletedAt'],
@@ -83,15 +83,15 @@ export class Reconciliation {
     );
     const known = new Set(agents.map(({ id }) => id));
     const removed = agents.filter(({ deletedAt }) => deletedAt !== null).map(({ id }) => id);
-    const busy = await this.withOpenOperation(removed);
+    const busy = await this.#withOpenOperation(removed);
     return {
       removed: removed.filter((id) => !busy.has(id)),
       unknown: ids.filter((id) => !known.has(id)),
     };
   }
 
-  private async withOpenOperation(agentIds: readonly string[]): Promise<ReadonlySet<string>> {
-    const open = await this.database.asPlatform().transaction((db) =>
+  async #withOpenOperation(agentIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const open = await this.#database.asPlatform().transaction((db) =>
       db.Operation.findAll({
         where: { agentId: [...agentIds], finishedAt: null },
         attributes: ['agentId'],

@@ -166,7 +166,7 @@ export class Completions {
   }
 
   #logAttempts({ callId, userId, agentId }: Call, attempts: readonly AttemptResult[]): void {
-    this.options.log.warn({ callId, userId, agentId, attempts }, 'AI providers failed');
+    this.options.log.warn({ callId, userId, agentId, tried: attempts }, 'AI providers failed');
   }
 
   /** Records before the last piece is out, and also when nobody takes the rest. */

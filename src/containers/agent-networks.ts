@@ -3,31 +3,31 @@ import type Docker from 'dockerode';
 import { type AgentContainerSpec, containerName } from './container-spec.js';
 import { DockerRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
 import { isOurs, ownershipLabels } from './container-profile.js';
-import { callDocker, callDockerUnless } from './docker-client.js';
+import type { DockerClient } from './docker-client.js';
 
 /** The bridge network that belongs to one agent. */
 export class AgentNetworks {
-  constructor(
-    private readonly docker: Docker,
-    private readonly installation: string,
-    private readonly timeoutMs: number,
-  ) {}
+  readonly #client: DockerClient;
+
+  constructor(client: DockerClient) {
+    this.#client = client;
+  }
 
   /** The agent's network, if there is one. @throws ForeignContainerError */
   async find(agentId: string): Promise<Docker.NetworkInspectInfo | undefined> {
     const name = containerName(agentId);
     // By list: Docker's names of networks are not unique, and the filter matches parts of them.
     const filters = JSON.stringify({ name: [name] });
-    const networks = await callDocker(this.timeoutMs, (abortSignal) =>
-      this.docker.listNetworks({ filters, abortSignal }),
+    const networks = await this.#client.call((docker, abortSignal) =>
+      docker.listNetworks({ filters, abortSignal }),
     );
     const named = networks.filter((network) => network.Name === name);
-    const foreign = named.some(({ Labels }) => !isOurs(Labels, agentId, this.installation));
+    const foreign = named.some(({ Labels }) => !isOurs(Labels, agentId, this.#client));
     if (foreign) throw new ForeignContainerError('network', name);
     return named[0];
   }
 
-  /** Adopts or creates the network; one with another subnet is replaced. */
+  /** Adopts or creates the network; one with another subnet is replaced. @throws SubnetTakenError */
   async ensure(spec: AgentContainerSpec): Promise<void> {
     const existing = await this.find(spec.agentId);
     if (existing) {
@@ -35,21 +35,21 @@ export class AgentNetworks {
       await this.remove(spec.agentId);
     }
     try {
-      await callDocker(this.timeoutMs, (abortSignal) =>
-        this.docker.createNetwork({
+      await this.#client.call((docker, abortSignal) =>
+        docker.createNetwork({
           Name: containerName(spec.agentId),
           Driver: 'bridge',
           CheckDuplicate: true,
           // Explicit, because Docker's own pools end at about 30 networks.
           IPAM: { Driver: 'default', Config: [{ Subnet: spec.subnet }] },
-          Labels: ownershipLabels(spec, this.installation),
+          Labels: ownershipLabels(spec, this.#client),
           abortSignal,
         }),
       );
     } catch (error) {
       if (!(error instanceof DockerRefusedError)) throw error;
-      if (await this.wasMadeMeanwhile(spec)) return;
-      if (error.statusCode === 403 || (await this.overlaps(spec.subnet))) {
+      if (await this.#wasMadeMeanwhile(spec)) return;
+      if (error.statusCode === 403 || (await this.#overlaps(spec.subnet))) {
         throw new SubnetTakenError(spec.subnet, { cause: error });
       }
       throw error;
@@ -60,27 +60,28 @@ export class AgentNetworks {
    * Whether another call like this one made the network. Docker takes the subnet a moment
    * before it lists the network: so where nothing in the list overlaps, it is looked at again.
    */
-  private async wasMadeMeanwhile(spec: AgentContainerSpec): Promise<boolean> {
+  async #wasMadeMeanwhile(spec: AgentContainerSpec): Promise<boolean> {
     for (let look = 1; look <= 10; look++) {
       const made = await this.find(spec.agentId);
       if (made) return subnetOf(made) === spec.subnet;
-      if (await this.overlaps(spec.subnet)) return (await this.find(spec.agentId)) !== undefined;
+      if (await this.#overlaps(spec.subnet)) return (await this.find(spec.agentId)) !== undefined;
       await delay(50);
     }
     return false;
   }
 
+  /** Missing is well; the container goes first. */
   async remove(agentId: string): Promise<void> {
     const network = await this.find(agentId);
     if (!network) return;
-    await callDockerUnless([404], this.timeoutMs, (abortSignal) =>
-      this.docker.getNetwork(network.Id).remove({ abortSignal }),
+    await this.#client.callUnless([404], (docker, abortSignal) =>
+      docker.getNetwork(network.Id).remove({ abortSignal }),
     );
   }
 
-  private async overlaps(subnet: string): Promise<boolean> {
-    const networks = await callDocker(this.timeoutMs, (abortSignal) =>
-      this.docker.listNetworks({ abortSignal }),
+  async #overlaps(subnet: string): Promise<boolean> {
+    const networks = await this.#client.call((docker, abortSignal) =>
+      docker.listNetworks({ abortSignal }),
     );
     const wanted = addressRange(subnet);
     return networks

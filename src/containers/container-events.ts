@@ -1,11 +1,10 @@
 import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import type Docker from 'dockerode';
 import { setBounded } from '../bounded-map.js';
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { type ContainerDeath, DeathCauses } from './death-cause.js';
-import { asContainerError, callDocker } from './docker-client.js';
+import { asContainerError, type DockerClient } from './docker-client.js';
 import { type DockerEvent, openEvents, readEvents } from './docker-events.js';
 
 /** What Docker tells of our containers, and whether it can be heard. */
@@ -42,8 +41,7 @@ const MAX_HEARD = 1_000;
  * remembers, and without a repeat.
  */
 export async function* followContainers(
-  docker: Docker,
-  installation: string,
+  client: DockerClient,
   signal: AbortSignal,
 ): AsyncGenerator<ContainerEvent> {
   const position = new Position();
@@ -52,8 +50,8 @@ export async function* followContainers(
   let lostAt: number | undefined;
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      const stream = await openEvents(docker, installation, position.since, OPEN_TIMEOUT_MS);
-      const release = watchConnection(docker, stream, signal);
+      const stream = await openEvents(client, position.since, OPEN_TIMEOUT_MS);
+      const release = watchConnection(client, stream, signal);
       try {
         yield { kind: 'connected', lostAt };
         wasConnected = true;
@@ -103,13 +101,15 @@ async function* deathsOf(
 }
 
 /** Breaks the stream when Docker falls silent or the signal aborts. @returns what ends both. */
-function watchConnection(docker: Docker, stream: Readable, signal: AbortSignal): () => void {
+function watchConnection(client: DockerClient, stream: Readable, signal: AbortSignal): () => void {
   if (stream instanceof IncomingMessage) stream.socket.setKeepAlive(true, PING_INTERVAL_MS);
   const end = () => stream.destroy();
   signal.addEventListener('abort', end, { once: true });
   if (signal.aborted) end();
   const pinging = setInterval(() => {
-    callDocker(PING_TIMEOUT_MS, () => docker.ping()).catch((error: Error) => stream.destroy(error));
+    client
+      .call((docker) => docker.ping(), PING_TIMEOUT_MS)
+      .catch((error: Error) => stream.destroy(error));
   }, PING_INTERVAL_MS);
   return () => {
     clearInterval(pinging);
@@ -121,22 +121,22 @@ function watchConnection(docker: Docker, stream: Readable, signal: AbortSignal):
 
 /** Up to where the events were heard. */
 class Position {
-  private readonly heard = new Map<string, true>();
-  private readonly begin = BigInt(Date.now()) * 1_000_000n;
+  readonly #heard = new Map<string, true>();
+  readonly #begin = BigInt(Date.now()) * 1_000_000n;
   /** The latest event's time: by Docker's clock, which may be another one than this. */
-  private at: bigint | undefined;
+  #at: bigint | undefined;
 
   /** Where to go on, in Unix nanoseconds. */
   get since(): bigint {
-    return this.at === undefined ? this.begin : this.at - DISORDER_NS;
+    return this.#at === undefined ? this.#begin : this.#at - DISORDER_NS;
   }
 
   /** Also puts it down as heard. */
   isNew({ containerId, action, at }: DockerEvent): boolean {
     const key = `${at} ${action} ${containerId}`;
-    if (this.heard.has(key)) return false;
-    setBounded(this.heard, key, true, MAX_HEARD);
-    if (this.at === undefined || at > this.at) this.at = at;
+    if (this.#heard.has(key)) return false;
+    setBounded(this.#heard, key, true, MAX_HEARD);
+    if (this.#at === undefined || at > this.#at) this.#at = at;
     return true;
   }
 }

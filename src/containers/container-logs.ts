@@ -1,7 +1,27 @@
 import type { Readable } from 'node:stream';
 import { setBounded } from '../bounded-map.js';
-import type { LogLine } from './container-spec.js';
 import { ContainerError, InvalidCursorError } from './container-errors.js';
+import { asContainerError, type DockerClient } from './docker-client.js';
+
+/** One line that an agent wrote. A longer line comes in pieces of at most 16 KiB. */
+export interface LogLine {
+  /** RFC 3339 with nanoseconds, as Docker gives it. */
+  readonly timestamp: string;
+  readonly stream: 'stdout' | 'stderr';
+  readonly line: string;
+  /** Pass as `since` to go on after exactly this line. */
+  readonly cursor: string;
+}
+
+export interface LogOptions {
+  /** The cursor of the last line seen: only what follows it is given. */
+  readonly since?: string | undefined;
+  /** Without `since`: begin with the last so many lines. */
+  readonly tail?: number | undefined;
+  /** Go on until the container stops or `signal` aborts. */
+  readonly follow?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** Docker's log frame is one line of at most 16 KiB with its time; ten times that is nonsense. */
 const MAX_FRAME_BYTES = 160 * 1024;
@@ -15,13 +35,8 @@ const DISORDER_MS = 2_000;
 /** Lines held back while the cursor's line is looked for; more than that follow it for sure. */
 const MAX_HELD_LINES = 10_000;
 
-/** From when (in `seconds.fraction`), and whether to go on until the container stops. */
-export interface LogRange {
-  readonly since?: string | undefined;
-  readonly follow: boolean;
-}
-
-export type OpenLog = (range: LogRange) => Promise<Readable>;
+/** Opens the log from `since` (in `seconds.fraction`) on, or from where the tail begins. */
+type OpenLog = (range: { since?: string | undefined; follow: boolean }) => Promise<Readable>;
 
 /** A line of the log: its time, and which of the lines with this very time it is. */
 interface Position {
@@ -33,9 +48,32 @@ interface PlacedLine extends LogLine {
   readonly position: Position;
 }
 
-/** Reads a log from its beginning (or the tail that `open` asks for). */
-export async function* readLog(open: OpenLog, follow: boolean): AsyncGenerator<LogLine> {
-  for await (const { position: _, ...line } of place(await open({ follow }))) yield line;
+/**
+ * The lines that a container wrote, oldest first: after the cursor, or else from its beginning or
+ * its tail.
+ *
+ * @throws InvalidCursorError
+ */
+export async function* readContainerLog(
+  client: DockerClient,
+  containerId: string,
+  { since: cursor, tail, follow = false, signal }: LogOptions,
+): AsyncGenerator<LogLine> {
+  const shown = { stdout: true, stderr: true, timestamps: true };
+  const open: OpenLog = ({ since, follow }) =>
+    client.openStream(
+      `/containers/${containerId}/logs`,
+      // After a known line there is no tail: everything that follows it is wanted.
+      { ...shown, follow, ...(since === undefined ? tail !== undefined && { tail } : { since }) },
+      { signal },
+    );
+  try {
+    if (cursor !== undefined) yield* resumeLog(open, cursor, follow);
+    else for await (const line of place(await open({ follow }))) yield withoutPosition(line);
+  } catch (error) {
+    if (signal?.aborted) return;
+    throw asContainerError(error);
+  }
 }
 
 /** The cursor of this moment: what is written from now on follows it. */
@@ -49,11 +87,7 @@ export function cursorOfNow(): string {
  *
  * @throws InvalidCursorError
  */
-export async function* resumeLog(
-  open: OpenLog,
-  cursor: string,
-  follow: boolean,
-): AsyncGenerator<LogLine> {
+async function* resumeLog(open: OpenLog, cursor: string, follow: boolean): AsyncGenerator<LogLine> {
   let at = parseCursor(cursor);
   let found = false;
   const history = place(await open({ since: slightlyBefore(at), follow: false }));

@@ -32,13 +32,19 @@ const HEALTH_CHECK =
   `r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))` +
   `.on('timeout',()=>process.exit(1))`;
 
+/** Who makes containers, networks and volumes, and what else is put on their labels. */
+export interface Owner {
+  readonly installation: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
 /** Labels that make a container, network or volume ours, and this agent's. */
 export function ownershipLabels(
   spec: AgentContainerSpec,
-  installation: string,
+  { installation, labels }: Owner,
 ): Record<string, string> {
   return {
-    ...spec.labels,
+    ...labels,
     [LABEL.agent]: spec.agentId,
     [LABEL.owner]: spec.userId,
     [LABEL.installation]: installation,
@@ -49,7 +55,7 @@ export function ownershipLabels(
 export function isOurs(
   labels: Readonly<Record<string, string>> | null | undefined,
   agentId: string,
-  installation: string,
+  { installation }: Pick<Owner, 'installation'>,
 ): boolean {
   return labels?.[LABEL.agent] === agentId && labels[LABEL.installation] === installation;
 }
@@ -60,7 +66,7 @@ export function isOurs(
  */
 export function containerOptions(
   spec: AgentContainerSpec,
-  installation: string,
+  owner: Owner,
 ): Docker.ContainerCreateOptions & { readonly name: string } {
   const name = containerName(spec.agentId);
   const gateway = `${GATEWAY_PORT}/tcp`;
@@ -71,7 +77,7 @@ export function containerOptions(
     Env: Object.entries(spec.env)
       .map(([key, value]) => `${key}=${value}`)
       .sort(),
-    Labels: { ...ownershipLabels(spec, installation), [LABEL.port]: String(spec.port) },
+    Labels: { ...ownershipLabels(spec, owner), [LABEL.port]: String(spec.port) },
     ExposedPorts: { [gateway]: {} },
     Healthcheck: {
       Test: ['CMD', 'node', '-e', HEALTH_CHECK],

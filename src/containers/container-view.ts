@@ -1,12 +1,52 @@
 import type Docker from 'dockerode';
-import {
-  type ContainerState,
-  type ContainerStats,
-  type ContainerStatus,
-  type ContainerSummary,
-  LABEL,
-  VERSION_LABEL,
-} from './container-spec.js';
+import { LABEL, VERSION_LABEL } from './container-spec.js';
+
+export type ContainerStatus =
+  'created' | 'running' | 'paused' | 'restarting' | 'removing' | 'exited' | 'dead';
+
+/** A container as Docker sees it now. */
+export interface ContainerState {
+  readonly id: string;
+  readonly status: ContainerStatus;
+  /** ISO 8601; undefined when it never ran. */
+  readonly startedAt: string | undefined;
+  readonly finishedAt: string | undefined;
+  /** Undefined while running and when it never ran. */
+  readonly exitCode: number | undefined;
+  readonly oomKilled: boolean;
+  /** Docker's own health check; undefined when it has none or does not run. */
+  readonly health: 'starting' | 'healthy' | 'unhealthy' | undefined;
+  /** The image as it was named at creation. */
+  readonly image: string;
+  /** Version of the runtime in the image, where its labels say it. */
+  readonly runtimeVersion: string | undefined;
+  /** The host port it was created for. */
+  readonly port: number | undefined;
+}
+
+/** One container in a list. */
+export interface ContainerSummary {
+  readonly id: string;
+  readonly agentId: string;
+  readonly userId: string;
+  readonly status: ContainerStatus;
+  readonly image: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+}
+
+/** What a running container uses now. */
+export interface ContainerStats {
+  /** 100 is one core fully used. */
+  readonly cpuPercent: number;
+  readonly memoryBytes: number;
+  readonly memoryLimitBytes: number;
+  readonly networkReceivedBytes: number;
+  readonly networkSentBytes: number;
+  readonly processes: number;
+  /** ISO 8601. */
+  readonly readAt: string;
+}
 
 /** Docker's way to say "never". */
 const NEVER = '0001-01-01T00:00:00Z';

@@ -48,60 +48,60 @@ interface Unexplained {
  * may still explain is held back for a moment; every other is told at once.
  */
 export class DeathCauses {
-  private readonly signalled = new Map<string, Signalled>();
-  private readonly outOfMemory = new Map<string, true>();
-  private readonly unexplained = new Map<string, Unexplained>();
+  readonly #signalled = new Map<string, Signalled>();
+  readonly #outOfMemory = new Map<string, true>();
+  readonly #unexplained = new Map<string, Unexplained>();
 
   /** @returns the death that this event settles. */
   hear(event: DockerEvent, now = Date.now()): ContainerDeath | undefined {
     const { containerId } = event;
     switch (event.action) {
       case 'start':
-        this.outOfMemory.delete(containerId);
-        this.signalled.delete(containerId);
-        return this.settle(containerId);
+        this.#outOfMemory.delete(containerId);
+        this.#signalled.delete(containerId);
+        return this.#settle(containerId);
       case 'kill':
         const wasAsked =
-          event.signal !== SIGKILL || this.signalled.get(containerId)?.wasAsked === true;
-        setBounded(this.signalled, containerId, { at: event.at, wasAsked }, MAX_REMEMBERED);
+          event.signal !== SIGKILL || this.#signalled.get(containerId)?.wasAsked === true;
+        setBounded(this.#signalled, containerId, { at: event.at, wasAsked }, MAX_REMEMBERED);
         return undefined;
       case 'oom':
-        if (this.unexplained.has(containerId)) return this.settle(containerId, 'oom');
-        setBounded(this.outOfMemory, containerId, true, MAX_REMEMBERED);
+        if (this.#unexplained.has(containerId)) return this.#settle(containerId, 'oom');
+        setBounded(this.#outOfMemory, containerId, true, MAX_REMEMBERED);
         return undefined;
       case 'stop':
-        return this.settle(containerId, 'stop');
+        return this.#settle(containerId, 'stop');
       case 'die':
-        return this.die(event, now);
+        return this.#die(event, now);
     }
   }
 
   /** Milliseconds until a death is to be told as it is; undefined when none is held back. */
   dueIn(now = Date.now()): number | undefined {
-    if (this.unexplained.size === 0) return undefined;
-    const times = [...this.unexplained.values()].map(({ dueAt }) => dueAt - now);
+    if (this.#unexplained.size === 0) return undefined;
+    const times = [...this.#unexplained.values()].map(({ dueAt }) => dueAt - now);
     return Math.max(0, Math.min(...times));
   }
 
   /** The deaths that nothing more is waited for; all of them with `now` left at infinity. */
   *due(now = Number.POSITIVE_INFINITY): Generator<ContainerDeath> {
-    for (const [containerId, { dueAt }] of this.unexplained) {
-      const death = dueAt <= now ? this.settle(containerId) : undefined;
+    for (const [containerId, { dueAt }] of this.#unexplained) {
+      const death = dueAt <= now ? this.#settle(containerId) : undefined;
       if (death) yield death;
     }
   }
 
-  private die(event: DockerEvent, now: number): ContainerDeath | undefined {
+  #die(event: DockerEvent, now: number): ContainerDeath | undefined {
     const { containerId } = event;
-    if (this.outOfMemory.delete(containerId)) {
-      this.signalled.delete(containerId);
+    if (this.#outOfMemory.delete(containerId)) {
+      this.#signalled.delete(containerId);
       return toDeath(event, 'oom');
     }
-    const signalled = this.signalled.get(containerId);
-    this.signalled.delete(containerId);
+    const signalled = this.#signalled.get(containerId);
+    this.#signalled.delete(containerId);
     const wasSignalled = signalled !== undefined && event.at - signalled.at < SIGNAL_COUNTS_NS;
     const hold = (forMs: number) => {
-      this.unexplained.set(containerId, { death: event, wasSignalled, dueAt: now + forMs });
+      this.#unexplained.set(containerId, { death: event, wasSignalled, dueAt: now + forMs });
       return undefined;
     };
     if (wasSignalled && signalled.wasAsked) return hold(STOP_MS);
@@ -110,10 +110,10 @@ export class DeathCauses {
     return toDeath(event, causeOf(event, wasSignalled));
   }
 
-  private settle(containerId: string, cause?: DeathCause): ContainerDeath | undefined {
-    const held = this.unexplained.get(containerId);
+  #settle(containerId: string, cause?: DeathCause): ContainerDeath | undefined {
+    const held = this.#unexplained.get(containerId);
     if (!held) return undefined;
-    this.unexplained.delete(containerId);
+    this.#unexplained.delete(containerId);
     return toDeath(held.death, cause ?? causeOf(held.death, held.wasSignalled));
   }
 }

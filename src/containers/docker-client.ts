@@ -1,5 +1,17 @@
+import type { Readable } from 'node:stream';
 import Docker from 'dockerode';
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
+
+export interface DockerOptions {
+  /** As in `DOCKER_HOST`; Docker's usual socket when left out. */
+  readonly dockerHost?: string | undefined;
+  /** Tells apart installations on one Docker daemon; what belongs to another one is refused. */
+  readonly installation?: string | undefined;
+  /** More labels for all that is made. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** Bound for a usual call, in milliseconds. */
+  readonly timeoutMs?: number | undefined;
+}
 
 /** Connects to Docker at an address like `DOCKER_HOST`, or at its usual socket. */
 export function connectDocker(dockerHost?: string): Docker {
@@ -15,50 +27,102 @@ export function connectDocker(dockerHost?: string): Docker {
 }
 
 /**
- * One call to Docker with a bound in milliseconds. A call that is given up may still take
- * effect: whoever makes it looks at what is there before it makes the next.
- *
- * @throws DockerUnavailableError when Docker is not there or too slow.
- * @throws DockerRefusedError with Docker's status otherwise.
+ * Docker as one installation calls it: every call has a bound. A call that is given up may still
+ * take effect: whoever makes it looks at what is there before it makes the next.
  */
-export async function callDocker<T>(
-  timeoutMs: number,
-  call: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const timeout = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  // The race beside the signal, because the client does not watch the signal in all of its phases.
-  const tooLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new DockerUnavailableError(`The container engine did not answer in ${timeoutMs} ms`));
-      timeout.abort();
-    }, timeoutMs);
-  });
-  try {
-    return await Promise.race([call(timeout.signal), tooLate]);
-  } catch (error) {
-    throw asContainerError(error);
-  } finally {
-    clearTimeout(timer);
+export class DockerClient {
+  readonly docker: Docker;
+  readonly installation: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Whether the containers' ports are ports of this machine. */
+  readonly isLocal: boolean;
+  readonly timeoutMs: number;
+
+  constructor(options: DockerOptions) {
+    this.docker = connectDocker(options.dockerHost);
+    this.installation = options.installation ?? 'default';
+    this.labels = options.labels ?? {};
+    this.isLocal = !/^(tcp|https?):/.test(options.dockerHost ?? '');
+    this.timeoutMs = options.timeoutMs ?? 30_000;
+  }
+
+  /**
+   * @throws DockerUnavailableError when Docker is not there or too slow.
+   * @throws DockerRefusedError with Docker's status otherwise.
+   */
+  async call<T>(
+    work: (docker: Docker, abortSignal: AbortSignal) => Promise<T>,
+    timeoutMs = this.timeoutMs,
+  ): Promise<T> {
+    const timeout = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    // The race beside the signal, because dockerode does not watch the signal in all of its phases.
+    const tooLate = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(
+          new DockerUnavailableError(`The container engine did not answer in ${timeoutMs} ms`),
+        );
+        timeout.abort();
+      }, timeoutMs);
+    });
+    try {
+      return await Promise.race([work(this.docker, timeout.signal), tooLate]);
+    } catch (error) {
+      throw asContainerError(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** The same, where `undefined` stands for one of the statuses that mean "nothing to do". */
+  async callUnless<T>(
+    statuses: readonly number[],
+    work: (docker: Docker, abortSignal: AbortSignal) => Promise<T>,
+    timeoutMs?: number,
+  ): Promise<T | undefined> {
+    try {
+      return await this.call(work, timeoutMs);
+    } catch (error) {
+      if (error instanceof DockerRefusedError && statuses.includes(error.statusCode)) {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Opens an answer that goes on, such as a log. Not through dockerode's own methods, which read a
+   * log that is not followed into memory, and take times as numbers that hold no nanoseconds.
+   *
+   * @param signal ends the stream.
+   */
+  openStream(
+    path: string,
+    query: Readonly<Record<string, unknown>>,
+    { signal, timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number } = {},
+  ): Promise<Readable> {
+    const request = {
+      path: `${path}?`,
+      method: 'GET',
+      isStream: true,
+      statusCodes: { 200: true },
+      options: query,
+    };
+    return this.call(
+      ({ modem }, abortSignal) =>
+        new Promise<Readable>((resolve, reject) => {
+          modem.dial({ ...request, abortSignal: signal ?? abortSignal }, (error, stream) => {
+            if (error) reject(error);
+            // With `isStream` and without `hijack` it is always the response.
+            else resolve(stream as Readable);
+          });
+        }),
+      timeoutMs,
+    );
   }
 }
 
-/** The same, where `undefined` stands for one of the statuses that mean "nothing to do". */
-export async function callDockerUnless<T>(
-  statuses: readonly number[],
-  timeoutMs: number,
-  call: (signal: AbortSignal) => Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await callDocker(timeoutMs, call);
-  } catch (error) {
-    if (error instanceof DockerRefusedError && statuses.includes(error.statusCode))
-      return undefined;
-    throw error;
-  }
-}
-
-/** Sorts what the client throws into "answered with a status" and "not reached". */
+/** Sorts what dockerode throws into "answered with a status" and "not reached". */
 export function asContainerError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if ('statusCode' in error && typeof error.statusCode === 'number') {

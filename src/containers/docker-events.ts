@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
-import type Docker from 'dockerode';
 import { z } from 'zod';
 import { containerName, LABEL } from './container-spec.js';
-import { callDocker } from './docker-client.js';
+import type { DockerClient } from './docker-client.js';
 
 /** What bears on the end of a container. */
 const ACTIONS = ['start', 'kill', 'oom', 'die', 'stop'] as const;
@@ -36,38 +35,22 @@ const message = z.object({
  * @param since Unix nanoseconds.
  */
 export function openEvents(
-  docker: Docker,
-  installation: string,
+  client: DockerClient,
   since: bigint,
   timeoutMs: number,
 ): Promise<Readable> {
   const second = 1_000_000_000n;
-  const request = {
-    path: '/events?',
-    method: 'GET',
-    isStream: true,
-    statusCodes: { 200: true },
-    options: {
-      // Not through `getEvents`, whose `since` is a number: nanoseconds do not fit into one.
+  return client.openStream(
+    '/events',
+    {
       since: `${since / second}.${String(since % second).padStart(9, '0')}`,
       filters: {
         type: ['container'],
         event: [...ACTIONS],
-        label: [`${LABEL.installation}=${installation}`],
+        label: [`${LABEL.installation}=${client.installation}`],
       },
     },
-  };
-  const { modem } = docker;
-  return callDocker(
-    timeoutMs,
-    (abortSignal) =>
-      new Promise<Readable>((resolve, reject) => {
-        modem.dial({ ...request, abortSignal }, (error, stream) => {
-          if (error) reject(error);
-          // With `isStream` and without `hijack` it is always the response.
-          else resolve(stream as Readable);
-        });
-      }),
+    { timeoutMs },
   );
 }
 

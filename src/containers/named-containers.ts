@@ -1,41 +1,28 @@
 import type Docker from 'dockerode';
-import { containerName, STATE_DIRECTORY } from './container-spec.js';
 import {
-  ContainerMissingError,
   DockerRefusedError,
   ForeignContainerError,
   ImageUnavailableError,
 } from './container-errors.js';
 import { isOurs } from './container-profile.js';
-import { callDocker, callDockerUnless } from './docker-client.js';
-import { stateArchive } from './state-archive.js';
+import type { DockerClient } from './docker-client.js';
 
-/** One installation's containers, by their names. What has such a name and is not ours is refused. */
+/** An installation's containers by their names. What has such a name and is not ours is refused. */
 export class NamedContainers {
-  constructor(
-    private readonly docker: Docker,
-    private readonly installation: string,
-    private readonly timeoutMs: number,
-  ) {}
+  readonly #client: DockerClient;
 
-  /** @throws ForeignContainerError */
-  async find(
-    agentId: string,
-    name = containerName(agentId),
-  ): Promise<Docker.ContainerInspectInfo | undefined> {
-    const found = await callDockerUnless([404], this.timeoutMs, (abortSignal) =>
-      this.docker.getContainer(name).inspect({ abortSignal }),
-    );
-    if (found && !isOurs(found.Config.Labels, agentId, this.installation)) {
-      throw new ForeignContainerError('container', name);
-    }
-    return found;
+  constructor(client: DockerClient) {
+    this.#client = client;
   }
 
-  /** The agent's own container. @throws ContainerMissingError, ForeignContainerError */
-  async get(agentId: string): Promise<Docker.ContainerInspectInfo> {
-    const found = await this.find(agentId);
-    if (!found) throw new ContainerMissingError(agentId);
+  /** @throws ForeignContainerError */
+  async find(agentId: string, name: string): Promise<Docker.ContainerInspectInfo | undefined> {
+    const found = await this.#client.callUnless([404], (docker, abortSignal) =>
+      docker.getContainer(name).inspect({ abortSignal }),
+    );
+    if (found && !isOurs(found.Config.Labels, agentId, this.#client)) {
+      throw new ForeignContainerError('container', name);
+    }
     return found;
   }
 
@@ -45,8 +32,8 @@ export class NamedContainers {
    */
   async create(options: Docker.ContainerCreateOptions): Promise<string> {
     try {
-      const { id } = await callDocker(this.timeoutMs, (abortSignal) =>
-        this.docker.createContainer({ ...options, abortSignal }),
+      const { id } = await this.#client.call((docker, abortSignal) =>
+        docker.createContainer({ ...options, abortSignal }),
       );
       return id;
     } catch (error) {
@@ -57,12 +44,17 @@ export class NamedContainers {
     }
   }
 
-  /** Puts files into a container's state volume, running or not. @throws RangeError */
-  async putFiles(id: string, files: Readonly<Record<string, string>>): Promise<void> {
-    if (Object.keys(files).length === 0) return;
-    const archive = await stateArchive(files);
-    await callDocker(this.timeoutMs, (abortSignal) =>
-      this.docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, abortSignal }),
+  /**
+   * Missing is well, and so is one that is being removed already.
+   *
+   * @returns whether there was one.
+   */
+  async remove(agentId: string, name: string): Promise<boolean> {
+    const found = await this.find(agentId, name);
+    if (!found) return false;
+    await this.#client.callUnless([404, 409], (docker, abortSignal) =>
+      docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
     );
+    return true;
   }
 }

@@ -1,19 +1,24 @@
 import { createServer } from 'node:net';
 import type { DockerRefusedError } from './container-errors.js';
 
-/** Whether a listener of this process could have the loopback port now. */
-export function isLoopbackPortFree(port: number): Promise<boolean> {
+/** Taken, reserved by the system, or no address of this machine. */
+const NOT_TO_BE_HAD: ReadonlySet<string | undefined> = new Set([
+  'EADDRINUSE',
+  'EACCES',
+  'EADDRNOTAVAIL',
+  'ENOTFOUND',
+]);
+
+/** Whether a listener of this process could have the port of an address now; 0 is any port. */
+export function canListen(host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.unref();
     server.once('error', (error: NodeJS.ErrnoException) => {
-      // Taken, or reserved by the system: neither can be given to an agent.
-      if (error.code === 'EADDRINUSE' || error.code === 'EACCES') resolve(false);
+      if (NOT_TO_BE_HAD.has(error.code)) resolve(false);
       else reject(error);
     });
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => {
-      server.close(() => resolve(true));
-    });
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(true)));
   });
 }
 

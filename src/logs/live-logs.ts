@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { LogLine } from '../containers/container-spec.js';
-import { cursorOfNow } from '../containers/container-logs.js';
-import type { DockerContainers } from '../containers/docker-containers.js';
+import { cursorOfNow, type LogLine } from '../containers/container-logs.js';
+import type { AgentContainers } from '../containers/agent-containers.js';
 import { ContainerMissingError } from '../containers/container-errors.js';
 import { TooManyRequestsError } from '../errors.js';
 
@@ -21,9 +20,12 @@ export type LogEvent =
 
 /** The live logs that are being read through this process. */
 export class LiveLogs {
-  private readonly open = new Map<string, OpenStream & { readonly stop: AbortController }>();
+  readonly #containers: AgentContainers;
+  readonly #open = new Map<string, OpenStream & { readonly stop: AbortController }>();
 
-  constructor(private readonly containers: DockerContainers) {}
+  constructor(containers: AgentContainers) {
+    this.#containers = containers;
+  }
 
   /**
    * Follows an agent's log from after a cursor, or else from now on, until the container ends,
@@ -40,33 +42,33 @@ export class LiveLogs {
       readonly signal: AbortSignal;
     },
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
-    if (this.open.size >= MAX_STREAMS) throw new TooManyRequestsError('Too many log streams');
+    if (this.#open.size >= MAX_STREAMS) throw new TooManyRequestsError('Too many log streams');
     const stop = new AbortController();
     // From the moment it was asked for, not from when Docker has been reached.
     const since = options.since ?? cursorOfNow();
     const stream = { streamId: randomUUID(), agentId, startedAt: new Date().toISOString() };
-    this.open.set(stream.streamId, { ...stream, stop });
-    options.signal.addEventListener('abort', () => this.open.delete(stream.streamId), {
+    this.#open.set(stream.streamId, { ...stream, stop });
+    options.signal.addEventListener('abort', () => this.#open.delete(stream.streamId), {
       once: true,
     });
-    return { stream, events: this.events(stream, stop.signal, { ...options, since }) };
+    return { stream, events: this.#events(stream, stop.signal, { ...options, since }) };
   }
 
   active(agentId: string): OpenStream[] {
-    return [...this.open.values()]
+    return [...this.#open.values()]
       .filter((stream) => stream.agentId === agentId)
       .map(({ streamId, startedAt }) => ({ streamId, agentId, startedAt }));
   }
 
   /** Ends a stream of this agent. Returns whether there was one. */
   stop(agentId: string, streamId: string): boolean {
-    const stream = this.open.get(streamId);
+    const stream = this.#open.get(streamId);
     if (stream?.agentId !== agentId) return false;
     stream.stop.abort();
     return true;
   }
 
-  private async *events(
+  async *#events(
     stream: OpenStream,
     stopped: AbortSignal,
     options: {
@@ -76,7 +78,7 @@ export class LiveLogs {
     },
   ): AsyncGenerator<LogEvent> {
     try {
-      const lines = this.containers.logs(stream.agentId, {
+      const lines = this.#containers.logs(stream.agentId, {
         since: options.since,
         follow: true,
         signal: AbortSignal.any([stopped, options.signal]),
@@ -89,14 +91,14 @@ export class LiveLogs {
         yield { kind: 'end', reason: 'container-missing' };
       } else if (!options.signal.aborted) throw error;
     } finally {
-      this.open.delete(stream.streamId);
+      this.#open.delete(stream.streamId);
     }
   }
 }
 
 /** A page of what an agent has written: the last lines, or those after a cursor. */
 export async function logHistory(
-  containers: DockerContainers,
+  containers: AgentContainers,
   agentId: string,
   options: {
     readonly limit: number;

@@ -23,9 +23,9 @@ afterAll(() => on?.close());
 async function leave(agentId: string): Promise<void> {
   const place = { port: await freePort(), subnet: freeSubnet(), env: {}, files: {} };
   const spec = { agentId, userId: user.id, image: on.settings.agents.runtimeImage ?? '', ...place };
-  await on.containers.ensureNetwork(spec);
-  await on.containers.ensureVolume(spec);
-  await on.containers.ensureContainer(spec);
+  await on.dockerHost.networks.ensure(spec);
+  await on.dockerHost.volumes.ensure(spec);
+  await on.containers.ensure(spec);
 }
 
 async function removedAgent(): Promise<string> {
@@ -54,12 +54,12 @@ test('what does not run as it should is found, and its supervisor told', async (
     await on.docker.getContainer(containerName(drifted ?? '')).start();
     await on.docker.getContainer(containerName(down ?? '')).kill();
     await on.docker.getContainer(containerName(looping ?? '')).kill();
-    await on.containers.removeContainer(gone ?? '');
+    await on.containers.remove(gone ?? '');
     await on.asOwner(
       `UPDATE agents SET watchdog = '{"state": "crash_loop"}' WHERE id = '${looping}'`,
     );
     const found: string[] = [];
-    const reconciliation = new Reconciliation(on.db, on.containers);
+    const reconciliation = new Reconciliation(on.db, on.dockerHost);
     for await (const agents of reconciliation.drifted(agentHost)) {
       found.push(...agents.map(({ id }) => id));
     }

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { containerName, LABEL } from '../../src/containers/container-spec.js';
 import type { ContainerEvent } from '../../src/containers/container-events.js';
-import { DockerContainers } from '../../src/containers/docker-containers.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
 import { type DockerProxy, startDockerProxy } from '../support/docker-proxy.js';
@@ -27,11 +27,11 @@ afterAll(async () => {
 
 /** Follows Docker through the proxy, and returns once it is heard. */
 async function follow() {
-  const containers = new DockerContainers({ dockerHost: proxy.host, installation });
+  const host = new DockerHost({ dockerHost: proxy.host, installation });
   const ending = new AbortController();
   const events: ContainerEvent[] = [];
   const running = (async () => {
-    for await (const each of containers.events(ending.signal)) events.push(each);
+    for await (const each of host.events(ending.signal)) events.push(each);
   })();
   following = {
     events,
@@ -54,12 +54,12 @@ const deathOf = (agentId: string) =>
 
 /** An agent's container that runs `code`, or else the image's own program. */
 async function run(code?: string, memoryMib?: number) {
-  const { agentId, labels } = await fixture.spec({ image });
+  const { agentId } = await fixture.spec({ image });
   const container = await docker.createContainer({
     name: containerName(agentId),
     Image: image,
     Labels: {
-      ...labels,
+      ...fixture.labels,
       [LABEL.agent]: agentId,
       [LABEL.owner]: 'user-1',
       [LABEL.installation]: installation,

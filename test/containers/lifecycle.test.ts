@@ -14,13 +14,13 @@ import {
   PortTakenError,
   SubnetTakenError,
 } from '../../src/containers/container-errors.js';
-import { DockerContainers } from '../../src/containers/docker-containers.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { gatewayReady } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
 
 const fixture = testDocker();
-const { containers, docker } = fixture;
+const { containers, docker, host } = fixture;
 let image: string;
 
 beforeAll(async () => {
@@ -29,9 +29,9 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 async function ensure(spec: AgentContainerSpec) {
-  await containers.ensureNetwork(spec);
-  await containers.ensureVolume(spec);
-  return containers.ensureContainer(spec);
+  await host.networks.ensure(spec);
+  await host.volumes.ensure(spec);
+  return containers.ensure(spec);
 }
 
 it('adopts what is there when it is asked again', async () => {
@@ -48,9 +48,9 @@ it('adopts what is there when it is asked again', async () => {
 it('makes one of each for any number of calls at once', async () => {
   const spec = await fixture.spec({ image });
   const five = [1, 2, 3, 4, 5];
-  await Promise.all(five.map(() => containers.ensureNetwork(spec)));
-  await Promise.all(five.map(() => containers.ensureVolume(spec)));
-  const made = await Promise.all(five.map(() => containers.ensureContainer(spec)));
+  await Promise.all(five.map(() => host.networks.ensure(spec)));
+  await Promise.all(five.map(() => host.volumes.ensure(spec)));
+  const made = await Promise.all(five.map(() => containers.ensure(spec)));
   expect(new Set(made.map(({ id }) => id)).size).toBe(1);
   expect(made.filter(({ created }) => created)).toHaveLength(1);
   const name = containerName(spec.agentId);
@@ -76,7 +76,7 @@ it('takes a container up again whose network was made anew', async () => {
   await ensure(spec);
   await containers.start(spec.agentId);
   await containers.stop(spec.agentId, 1);
-  await containers.removeNetwork(spec.agentId);
+  await host.networks.remove(spec.agentId);
   await ensure(spec);
   await containers.start(spec.agentId);
   expect(await containers.inspect(spec.agentId)).toMatchObject({ status: 'running' });
@@ -108,15 +108,15 @@ it('refuses a container, a network and a volume that are not its own, and leaves
   const container = await docker.createContainer({ name, Image: image, Labels });
 
   for (const refused of [
-    () => containers.ensureNetwork(spec),
-    () => containers.ensureVolume(spec),
-    () => containers.ensureContainer(spec),
+    () => host.networks.ensure(spec),
+    () => host.volumes.ensure(spec),
+    () => containers.ensure(spec),
     () => containers.start(spec.agentId),
     () => containers.stop(spec.agentId, 1),
     () => containers.inspect(spec.agentId),
-    () => containers.removeContainer(spec.agentId),
-    () => containers.removeNetwork(spec.agentId),
-    () => containers.removeVolumes(spec.agentId),
+    () => containers.remove(spec.agentId),
+    () => host.networks.remove(spec.agentId),
+    () => host.volumes.remove(spec.agentId),
   ]) {
     await expect(refused()).rejects.toBeInstanceOf(ForeignContainerError);
   }
@@ -129,9 +129,9 @@ it("refuses another installation's container", async () => {
   const spec = await fixture.spec({ image });
   await ensure(spec);
   const dockerHost = process.env.DOCKER_HOST;
-  const other = new DockerContainers({ dockerHost, installation: 'another' });
-  await expect(other.removeContainer(spec.agentId)).rejects.toBeInstanceOf(ForeignContainerError);
-  expect(await other.list()).toEqual([]);
+  const other = new DockerHost({ dockerHost, installation: 'another' });
+  await expect(other.containers.remove(spec.agentId)).rejects.toBeInstanceOf(ForeignContainerError);
+  expect(await other.containers.list()).toEqual([]);
   expect((await containers.list()).map(({ agentId }) => agentId)).toContain(spec.agentId);
 });
 
@@ -156,18 +156,18 @@ it('says that a port is taken, by a listener or by another agent, and takes the 
 
 it('says that a subnet overlaps one in use, and takes the next', async () => {
   const first = await fixture.spec({ image });
-  await containers.ensureNetwork(first);
+  await host.networks.ensure(first);
   const second = await fixture.spec({ image, subnet: first.subnet });
-  await expect(containers.ensureNetwork(second)).rejects.toBeInstanceOf(SubnetTakenError);
+  await expect(host.networks.ensure(second)).rejects.toBeInstanceOf(SubnetTakenError);
   await ensure(await fixture.spec({ image, agentId: second.agentId }));
 });
 
 it('says that an image is not to be had', async () => {
   const missing = '127.0.0.1:9/none/such:1';
-  await expect(containers.ensureImage(missing)).rejects.toBeInstanceOf(ImageUnavailableError);
+  await expect(host.images.ensure(missing)).rejects.toBeInstanceOf(ImageUnavailableError);
   const spec = await fixture.spec({ image: missing });
   await expect(ensure(spec)).rejects.toBeInstanceOf(ImageUnavailableError);
-  expect(await containers.ensureImage(image)).toMatchObject({ version: '0.0.0-test' });
+  expect(await host.images.ensure(image)).toMatchObject({ version: '0.0.0-test' });
 });
 
 it('removes everything of an agent, as often as it is asked', async () => {
@@ -176,9 +176,9 @@ it('removes everything of an agent, as often as it is asked', async () => {
   await ensure(spec);
   await containers.start(spec.agentId);
   for (let time = 1; time <= 2; time++) {
-    await containers.removeContainer(spec.agentId);
-    await containers.removeNetwork(spec.agentId);
-    await containers.removeVolumes(spec.agentId);
+    await containers.remove(spec.agentId);
+    await host.networks.remove(spec.agentId);
+    await host.volumes.remove(spec.agentId);
     await containers.stop(spec.agentId, 1);
     await containers.kill(spec.agentId);
   }
@@ -195,12 +195,14 @@ it('says within its bound that there is no Docker, or one that does not answer',
   silent.listen(socket);
   await once(silent, 'listening');
   for (const dockerHost of [`unix://${socket}`, `unix://${socket}.none`, 'tcp://127.0.0.1:9']) {
-    const unreachable = new DockerContainers({ dockerHost, timeoutMs: 300 });
-    await expect(unreachable.inspect('a')).rejects.toBeInstanceOf(DockerUnavailableError);
+    const unreachable = new DockerHost({ dockerHost, timeoutMs: 300 });
+    await expect(unreachable.containers.inspect('a')).rejects.toBeInstanceOf(
+      DockerUnavailableError,
+    );
     expect(await unreachable.available()).toBe(false);
   }
   silent.close();
-  expect(await containers.available()).toBe(true);
+  expect(await host.available()).toBe(true);
 });
 
 it('keeps agents from each other and from what listens on loopback', async () => {
@@ -229,7 +231,7 @@ it('keeps agents from each other and from what listens on loopback', async () =>
 
   // Of the host they see what listens on the bridge's own address, and nothing on loopback.
   for (const [address, expected] of [
-    [await containers.hostAddress(), true],
+    [await host.bridgeAddress(), true],
     ['127.0.0.1', false],
   ] as const) {
     const listener = createHttpServer((_, response) => response.end()).listen(0, address);

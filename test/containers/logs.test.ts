@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { LogLine, LogOptions } from '../../src/containers/container-spec.js';
+import type { LogLine, LogOptions } from '../../src/containers/container-logs.js';
 import { InvalidCursorError } from '../../src/containers/container-errors.js';
 import { gatewayHealth } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
 
 const fixture = testDocker();
-const { containers } = fixture;
+const { containers, host } = fixture;
 let agentId: string;
 let port: number;
 
@@ -16,9 +16,9 @@ beforeAll(async () => {
     env: { PRINT_LINES: '20' },
   });
   ({ agentId, port } = spec);
-  await containers.ensureNetwork(spec);
-  await containers.ensureVolume(spec);
-  await containers.ensureContainer(spec);
+  await host.networks.ensure(spec);
+  await host.volumes.ensure(spec);
+  await containers.ensure(spec);
   await containers.start(agentId);
   await until(async () => (await gatewayHealth(port, { timeoutMs: 500 })).healthy);
 }, 60_000);
@@ -125,11 +125,11 @@ it('gives what a replaced container wrote after the cursor', async () => {
     image: await ensureTestImage(fixture.docker),
     env: { PRINT_LINES: '2' },
   });
-  await containers.removeContainer(agentId);
-  await containers.removeNetwork(agentId);
+  await containers.remove(agentId);
+  await host.networks.remove(agentId);
   const replacement = { ...spec, agentId };
-  await containers.ensureNetwork(replacement);
-  await containers.ensureContainer(replacement);
+  await host.networks.ensure(replacement);
+  await containers.ensure(replacement);
   await containers.start(agentId);
   const since = last?.cursor;
   expect((await collect({ since, follow: true }, 2)).map(({ line }) => line)).toEqual([

@@ -15,7 +15,7 @@ import { readSettings } from '../../dev/settings.js';
 import { testDocker, until } from '../support/docker.js';
 
 const fixture = testDocker();
-const { containers, docker } = fixture;
+const { containers, docker, host } = fixture;
 const secrets = { gatewayToken: 'gateway-token-of-the-test', aiToken: 'ai-token-of-the-test' };
 let image: string;
 let provider: Server;
@@ -26,7 +26,7 @@ beforeAll(async () => {
   provider = createServer((request, response) => {
     complete(request, response).catch(() => response.destroy());
   });
-  provider.listen(0, await containers.hostAddress());
+  provider.listen(0, await host.bridgeAddress());
   await once(provider, 'listening');
 }, 20 * 60_000);
 
@@ -48,9 +48,9 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
     env: openClawEnvironment(secrets),
     files: { [CONFIG_FILE]: config },
   });
-  await containers.ensureNetwork(spec);
-  await containers.ensureVolume(spec);
-  await containers.ensureContainer(spec);
+  await host.networks.ensure(spec);
+  await host.volumes.ensure(spec);
+  await containers.ensure(spec);
   await containers.start(spec.agentId);
 
   const { gatewayToken: token } = secrets;

@@ -5,7 +5,7 @@ import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
 
 const fixture = testDocker();
-const { containers, docker } = fixture;
+const { containers, docker, host } = fixture;
 let image: string;
 
 beforeAll(async () => {
@@ -15,9 +15,9 @@ afterAll(() => fixture.close());
 
 async function runningAgent(env: Record<string, string> = {}) {
   const spec = await fixture.spec({ image, env });
-  await containers.ensureNetwork(spec);
-  await containers.ensureVolume(spec);
-  await containers.ensureContainer(spec);
+  await host.networks.ensure(spec);
+  await host.volumes.ensure(spec);
+  await containers.ensure(spec);
   await containers.start(spec.agentId);
   await until(async () => (await gatewayReady(spec.port, { timeoutMs: 500 })).ready);
   return spec;

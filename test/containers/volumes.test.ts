@@ -13,7 +13,7 @@ import { runInContainer } from '../support/run-in-container.js';
 import { testDocker, until } from '../support/docker.js';
 
 const fixture = testDocker();
-const { containers, docker } = fixture;
+const { containers, docker, host } = fixture;
 let image: string;
 
 beforeAll(async () => {
@@ -22,9 +22,9 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 async function running(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
-  await containers.ensureNetwork(spec);
-  await containers.ensureVolume(spec);
-  await containers.ensureContainer(spec);
+  await host.networks.ensure(spec);
+  await host.volumes.ensure(spec);
+  await containers.ensure(spec);
   await containers.start(spec.agentId);
   return spec;
 }
@@ -35,8 +35,8 @@ const run = (agentId: string, code: string) => runInContainer(docker, containerN
 async function replaced(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
   await containers.stop(spec.agentId, 1);
-  await containers.retainContainer(spec.agentId);
-  await containers.copyVolume(next, containerName(spec.agentId));
+  await containers.retain(spec.agentId);
+  await host.volumes.copy(next, containerName(spec.agentId));
   return running(next);
 }
 
@@ -115,7 +115,7 @@ it('copies a volume with content, owners, modes, times and links', async () => {
 
 it('copies an empty volume as one that the runtime can write to', async () => {
   const spec = await fixture.spec({ image });
-  await containers.ensureVolume(spec);
+  await host.volumes.ensure(spec);
   await replaced(spec);
   expect(await run(spec.agentId, LISTING)).toMatch(/^\/home\/node \d+ 1000 1000 \d+$/);
 });
@@ -125,11 +125,11 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   await run(spec.agentId, WRITE_LARGE);
   const sum = await run(spec.agentId, SUM_LARGE);
   await containers.stop(spec.agentId, 1);
-  await containers.retainContainer(spec.agentId);
+  await containers.retain(spec.agentId);
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
 
   const cut = new AbortController();
-  const copying = containers.copyVolume(next, containerName(spec.agentId), cut.signal);
+  const copying = host.volumes.copy(next, containerName(spec.agentId), cut.signal);
   const copier = `container ${containerName(spec.agentId)}-copy-to`;
   await until(async () => (await namesOf(spec.agentId)).includes(copier));
   cut.abort();
@@ -139,7 +139,7 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   const watch = setInterval(() => {
     held = Math.max(held, process.memoryUsage().arrayBuffers);
   }, 5);
-  await containers.copyVolume(next, containerName(spec.agentId));
+  await host.volumes.copy(next, containerName(spec.agentId));
   clearInterval(watch);
   // What is not collected yet counts as held: Node 24 lets a third of it lie.
   expect(held).toBeLessThan(LARGE_BYTES / 2);
@@ -154,18 +154,18 @@ it('goes back to the container and the volume from before, as often as it is ask
   const next = await replaced(spec);
   await run(spec.agentId, `require('fs').writeFileSync('${STATE_DIRECTORY}/mine', 'new')`);
 
-  await containers.restoreContainer(spec.agentId);
-  await containers.restoreContainer(spec.agentId);
-  const { id } = await containers.ensureContainer(spec);
+  await containers.restore(spec.agentId);
+  await containers.restore(spec.agentId);
+  const { id } = await containers.ensure(spec);
   expect(id).toBe(before?.id);
   await containers.start(spec.agentId);
   const read = `process.stdout.write(require('fs').readFileSync('${STATE_DIRECTORY}/mine'))`;
   expect(await run(spec.agentId, read)).toBe('old');
 
-  await containers.removeVolumes(spec.agentId, [containerName(spec.agentId)]);
+  await host.volumes.remove(spec.agentId, [containerName(spec.agentId)]);
   const name = containerName(spec.agentId);
   expect(await namesOf(spec.agentId)).toEqual([`container ${name}`, `volume ${name}`]);
-  await expect(containers.copyVolume(spec, next.volume ?? '')).rejects.toBeInstanceOf(
+  await expect(host.volumes.copy(spec, next.volume ?? '')).rejects.toBeInstanceOf(
     VolumeMissingError,
   );
 });
@@ -173,10 +173,10 @@ it('goes back to the container and the volume from before, as often as it is ask
 it('sets a container aside once, however often it is asked', async () => {
   const spec = await running(await fixture.spec({ image }));
   const before = await containers.inspect(spec.agentId);
-  await containers.retainContainer(spec.agentId);
-  await containers.retainContainer(spec.agentId);
+  await containers.retain(spec.agentId);
+  await containers.retain(spec.agentId);
   expect(await containers.inspect(spec.agentId)).toBeUndefined();
-  await containers.restoreContainer(spec.agentId);
+  await containers.restore(spec.agentId);
   expect((await containers.inspect(spec.agentId))?.id).toBe(before?.id);
 });
 
@@ -190,11 +190,11 @@ it('lists an agent that is being replaced once', async () => {
 it('removes all that there is of an agent in the middle of a replacement', async () => {
   const spec = await running(await fixture.spec({ image }));
   await replaced(spec);
-  await containers.renewVolume({ ...spec, volume: `${containerName(spec.agentId)}-archive` });
+  await host.volumes.renew({ ...spec, volume: `${containerName(spec.agentId)}-archive` });
   for (let time = 1; time <= 2; time++) {
-    await containers.removeContainer(spec.agentId);
-    await containers.removeNetwork(spec.agentId);
-    await containers.removeVolumes(spec.agentId);
+    await containers.remove(spec.agentId);
+    await host.networks.remove(spec.agentId);
+    await host.volumes.remove(spec.agentId);
   }
   expect(await namesOf(spec.agentId)).toEqual([]);
 });
@@ -208,12 +208,12 @@ it('leaves alone what is not its own under the names that it uses', async () => 
   await docker.createVolume({ Name: `${name}-next`, Labels });
   const next = { ...spec, volume: `${name}-next` };
   for (const refused of [
-    () => containers.retainContainer(spec.agentId),
-    () => containers.restoreContainer(spec.agentId),
-    () => containers.renewVolume(next),
-    () => containers.copyVolume(next, name),
-    () => containers.copyVolume({ ...spec, volume: `${name}-other` }, `${name}-next`),
-    () => containers.removeVolumes(spec.agentId),
+    () => containers.retain(spec.agentId),
+    () => containers.restore(spec.agentId),
+    () => host.volumes.renew(next),
+    () => host.volumes.copy(next, name),
+    () => host.volumes.copy({ ...spec, volume: `${name}-other` }, `${name}-next`),
+    () => host.volumes.remove(spec.agentId),
   ]) {
     await expect(refused()).rejects.toBeInstanceOf(ForeignContainerError);
   }

@@ -160,7 +160,7 @@ test('an agent without a container has written nothing', async () => {
   agentId = made.body.id;
   await platform.becomes(agentId, 'active');
   await platform.temporal.client.workflow.getHandle(`supervise-agent-${agentId}`).terminate('test');
-  await platform.containers.removeContainer(agentId);
+  await platform.containers.remove(agentId);
   expect((await history()).body).toEqual({ lines: [], cursor: null });
   const events = await readUntil(await stream(), ({ event }) => event === 'end');
   expect(events.map(({ data }) => data)).toEqual([{ reason: 'container-missing' }]);

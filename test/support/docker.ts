@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { AgentContainerSpec } from '../../src/containers/container-spec.js';
-import { DockerContainers } from '../../src/containers/docker-containers.js';
+import type { AgentContainers } from '../../src/containers/agent-containers.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
-import { isLoopbackPortFree } from '../../src/containers/port-check.js';
+import { canListen } from '../../src/containers/port-check.js';
 
 /** Label on everything that one test run makes, in addition to the product's own. */
 export const TEST_RUN_LABEL = 'test-run';
@@ -12,7 +13,8 @@ export const TEST_RUN_LABEL = 'test-run';
 /** Docker for one test file: an installation of its own, and a way to leave nothing behind. */
 export interface TestDocker {
   readonly docker: Docker;
-  readonly containers: DockerContainers;
+  readonly host: DockerHost;
+  readonly containers: AgentContainers;
   readonly installation: string;
   /** Value of the label `test-run`, and labels to put on what the test makes itself. */
   readonly labels: Readonly<Record<string, string>>;
@@ -29,9 +31,11 @@ export function testDocker(): TestDocker {
   const docker = connectDocker(dockerHost);
   const suite = process.env.TEST_SUITE; // what `npm test` calls itself, to clear up after all files
   const labels = { [TEST_RUN_LABEL]: installation, ...(suite && { 'test-suite': suite }) };
+  const host = new DockerHost({ dockerHost, installation, labels });
   return {
     docker,
-    containers: new DockerContainers({ dockerHost, installation }),
+    host,
+    containers: host.containers,
     installation,
     labels,
     spec: async (overrides = { image: '' }) => ({
@@ -42,7 +46,6 @@ export function testDocker(): TestDocker {
       env: {},
       files: {},
       ...overrides,
-      labels: { ...labels, ...overrides.labels },
     }),
     close: () => removeAll(docker, installation),
   };
@@ -52,7 +55,7 @@ export function testDocker(): TestDocker {
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000);
-    if (await isLoopbackPortFree(port)) return port;
+    if (await canListen('127.0.0.1', port)) return port;
   }
 }
 

@@ -20,7 +20,8 @@ import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
 import type { Plan } from '../../src/accounts/plans.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
-import type { DockerContainers } from '../../src/containers/docker-containers.js';
+import type { AgentContainers } from '../../src/containers/agent-containers.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { createServices } from '../../src/services.js';
@@ -31,7 +32,6 @@ import { reportPeriodically } from '../../worker/report-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from './docker.js';
 import { call, type Answer, type CallOptions } from './http.js';
-import { LabelledContainers } from './labelled-containers.js';
 import { ADMIN_EMAIL, keptLog, testEnvironment } from './platform-environment.js';
 import { testDatabase } from './postgres.js';
 import { startProvider, type ProviderStub } from './provider-stub.js';
@@ -68,7 +68,8 @@ export interface TestPlatform {
   /** Runs one statement as the database's owner: what the serving role may not do. */
   asOwner(sql: string): Promise<void>;
   readonly docker: Docker;
-  readonly containers: DockerContainers;
+  readonly dockerHost: DockerHost;
+  readonly containers: AgentContainers;
   readonly temporal: TestTemporal;
   /** The way to Temporal, also when it is out of reach for the API. */
   readonly supervisors: Supervisors;
@@ -151,10 +152,8 @@ async function build(
   cleanups.push(test.close);
   const isDead = (part: 'docker' | 'temporal' | 'backend') => options.dead?.includes(part) === true;
   const dockerHost = isDead('docker') ? 'unix:///nowhere/docker.sock' : process.env.DOCKER_HOST;
-  const containers = new LabelledContainers(
-    { dockerHost, installation: test.installation },
-    test.labels,
-  );
+  const { installation, labels } = test;
+  const docker = new DockerHost({ dockerHost, installation, labels });
 
   const internalKey = `internal-${randomBytes(16).toString('hex')}`;
   const settings = loadSettings(
@@ -183,7 +182,7 @@ async function build(
   const services = createServices({
     settings: { ...settings, process: { ...settings.process, dataDir: folder } },
     database: db,
-    containers,
+    docker,
     supervisors: new Supervisors(seenByApi, TEMPORAL_UI),
     heartbeatSchedules,
     log,
@@ -191,7 +190,7 @@ async function build(
   const { ai, secrets } = services;
   cleanups.push(() => ai.meter.close());
 
-  const backendParts = { ...services, settings, database: db, heartbeatSchedules, containers, log };
+  const backendParts = { ...services, settings, database: db, heartbeatSchedules, docker, log };
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
   cleanups.push(backendListening.close);
   const webParts = {
@@ -203,7 +202,7 @@ async function build(
   };
   const webListening = await createWeb(webParts).listen('127.0.0.1', 0);
   cleanups.push(webListening.close);
-  const bridge = isDead('docker') ? '127.0.0.1' : await containers.hostAddress();
+  const bridge = isDead('docker') ? '127.0.0.1' : await docker.bridgeAddress();
   const forAgents = createContainersListener(backendParts);
   const agentsListening = await forAgents.listen(bridge, 0);
   cleanups.push(agentsListening.close);
@@ -213,7 +212,7 @@ async function build(
   cleanups.push(() => Promise.resolve(reporting.abort()));
   const { host: id, hostCapacity: capacity, portRange: ports } = settings.agents;
   await reportPeriodically(
-    { database: db, containers: test.containers, host: { id, capacity, ports }, log },
+    { database: db, docker: test.host, host: { id, capacity, ports }, log },
     reporting.signal,
   );
 
@@ -225,7 +224,7 @@ async function build(
       namespace: temporal.namespace,
       settings: { ...settings, agents: { ...settings.agents, aiPort: agentsListening.port } },
       database: db,
-      containers,
+      docker,
       code: await workflowCode(),
       host: settings.agents.host,
       image: settings.agents.runtimeImage ?? '',
@@ -233,7 +232,7 @@ async function build(
     workers = made.map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();
     const following = followDocker(
-      { database: db, supervisors, containers, log, host: settings.agents.host },
+      { database: db, supervisors, docker, log, host: settings.agents.host },
       ending.signal,
     );
     stopFollowing = () => {
@@ -276,7 +275,8 @@ async function build(
       await queryRows(database.ownerUrl, sql);
     },
     docker: test.docker,
-    containers,
+    dockerHost: docker,
+    containers: docker.containers,
     temporal,
     supervisors,
     provider,
@@ -314,7 +314,7 @@ async function build(
       return id;
     },
     async tellAgent(agentId, order) {
-      const state = await containers.inspect(agentId);
+      const state = await docker.containers.inspect(agentId);
       const told = await fetch(`http://127.0.0.1:${state?.port}/test`, {
         method: 'POST',
         body: JSON.stringify(order),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Database } from '../../src/database/database.js';
-import { DockerContainers } from '../../src/containers/docker-containers.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { reportPeriodically } from '../../worker/report-host.js';
 import { queryRows } from '../database/catalog.js';
 import { keptLog } from '../support/platform-environment.js';
@@ -23,7 +23,7 @@ afterAll(() => database?.close());
 const HOST = { capacity: 7, ports: { first: 19_100, last: 19_199 } };
 
 /** There is no Docker at this address. */
-const nowhere = new DockerContainers({ dockerHost: 'unix:///nowhere/docker.sock' });
+const nowhere = new DockerHost({ dockerHost: 'unix:///nowhere/docker.sock' });
 
 const rowOf = async (id: string) => {
   const rows = await queryRows<{ seen_at: Date } & Record<string, unknown>>(
@@ -36,7 +36,7 @@ const rowOf = async (id: string) => {
 test('a host is written down at once, with what its worker says of it', async () => {
   const id = randomUUID();
   const { log } = keptLog();
-  const reporting = { database: database.db, containers: nowhere, host: { ...HOST, id }, log };
+  const reporting = { database: database.db, docker: nowhere, host: { ...HOST, id }, log };
   await reportPeriodically(reporting, stop.signal);
   expect(await rowOf(id)).toMatchObject({
     capacity: 7,
@@ -49,7 +49,7 @@ test('a host is written down at once, with what its worker says of it', async ()
 test('and again and again, soon when its Docker is away', async () => {
   const id = randomUUID();
   const { log } = keptLog();
-  const reporting = { database: database.db, containers: nowhere, host: { ...HOST, id }, log };
+  const reporting = { database: database.db, docker: nowhere, host: { ...HOST, id }, log };
   await reportPeriodically(reporting, stop.signal);
   const first = await rowOf(id);
   const again = await until(async () => {
@@ -63,7 +63,7 @@ test('a database that is out of reach is told in the log, and harms nothing', as
   const { log, lines } = keptLog();
   const away = new Database('postgres://nobody@127.0.0.1:1/nothing', { maxConnections: 1 });
   const host = { ...HOST, id: randomUUID() };
-  await reportPeriodically({ database: away, containers: nowhere, host, log }, stop.signal);
+  await reportPeriodically({ database: away, docker: nowhere, host, log }, stop.signal);
   expect(lines.join()).toContain('the host could not be written down');
   await away.close();
 });

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { VERSION_LABEL } from './container-spec.js';
 import { DockerRefusedError, ImageUnavailableError } from './container-errors.js';
-import { asContainerError, callDockerUnless } from './docker-client.js';
+import { asContainerError, type DockerClient } from './docker-client.js';
 
 /** A registry that says nothing for so long is not going to. */
 const SILENCE_MS = 60_000;
@@ -20,33 +20,34 @@ export interface PullOptions {
   readonly answerMs?: number | undefined;
 }
 
-/**
- * The image as it is in Docker, or else pulled.
- *
- * @throws ImageUnavailableError
- */
-export async function ensureImage(
-  docker: Docker,
-  image: string,
-  timeoutMs: number,
-  options: PullOptions,
-): Promise<RuntimeImage> {
-  const local = await findImage(docker, image, timeoutMs);
-  if (local) return local;
-  await pullImage(docker, image, options);
-  const pulled = await findImage(docker, image, timeoutMs);
-  if (!pulled) throw new ImageUnavailableError(image);
-  return pulled;
-}
+/** Images of the agents' runtime. */
+export class RuntimeImages {
+  readonly #client: DockerClient;
 
-/** The image as it is in Docker, if it is. */
-async function findImage(
-  docker: Docker,
-  image: string,
-  timeoutMs: number,
-): Promise<RuntimeImage | undefined> {
-  const found = await callDockerUnless([404], timeoutMs, () => docker.getImage(image).inspect());
-  return found && { id: found.Id, version: found.Config.Labels?.[VERSION_LABEL] };
+  constructor(client: DockerClient) {
+    this.#client = client;
+  }
+
+  /**
+   * The image as it is in Docker, or else pulled.
+   *
+   * @throws ImageUnavailableError
+   */
+  async ensure(image: string, options: PullOptions = {}): Promise<RuntimeImage> {
+    const local = await this.#find(image);
+    if (local) return local;
+    await pullImage(this.#client.docker, image, options);
+    const pulled = await this.#find(image);
+    if (!pulled) throw new ImageUnavailableError(image);
+    return pulled;
+  }
+
+  async #find(image: string): Promise<RuntimeImage | undefined> {
+    const found = await this.#client.callUnless([404], (docker) =>
+      docker.getImage(image).inspect(),
+    );
+    return found && { id: found.Id, version: found.Config.Labels?.[VERSION_LABEL] };
+  }
 }
 
 /**

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import type Docker from 'dockerode';
+import type { Settings } from '../settings.js';
+import { AgentContainers } from './agent-containers.js';
+import { AgentNetworks } from './agent-networks.js';
+import { AgentVolumes } from './agent-volumes.js';
+import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
+import { type ContainerEvent, followContainers } from './container-events.js';
+import { LABEL } from './container-spec.js';
+import { DockerClient, type DockerOptions } from './docker-client.js';
+import { NamedContainers } from './named-containers.js';
+import { canListen } from './port-check.js';
+import { RuntimeImages } from './runtime-images.js';
+
+const AVAILABLE_TIMEOUT_MS = 2_000;
+
+/**
+ * What an installation has on one Docker daemon. Names follow from the agent's id, so every method
+ * of the parts can be called again after a call that was not heard of: it finds what is there. All
+ * of them throw DockerUnavailableError when Docker does not answer in time, and
+ * ForeignContainerError, touching nothing, when a name is taken by what is not ours.
+ */
+export class DockerHost {
+  readonly containers: AgentContainers;
+  readonly networks: AgentNetworks;
+  readonly volumes: AgentVolumes;
+  readonly images: RuntimeImages;
+  readonly #client: DockerClient;
+
+  constructor(options: DockerOptions = {}) {
+    const client = new DockerClient(options);
+    const named = new NamedContainers(client);
+    this.#client = client;
+    this.networks = new AgentNetworks(client);
+    this.volumes = new AgentVolumes(client, named);
+    this.containers = new AgentContainers(client, named, this.networks);
+    this.images = new RuntimeImages(client);
+  }
+
+  /** Whether Docker answers, within 2 s. */
+  async available(): Promise<boolean> {
+    try {
+      await this.#client.call((docker) => docker.ping(), AVAILABLE_TIMEOUT_MS);
+      return true;
+    } catch (error) {
+      if (error instanceof DockerUnavailableError || error instanceof DockerRefusedError)
+        return false;
+      throw error;
+    }
+  }
+
+  /**
+   * Where a listener of this process must be for containers to reach it as `host.docker.internal`:
+   * at the address of Docker's bridge, or at loopback where Docker runs in a machine of its own that
+   * forwards to it (Docker Desktop).
+   */
+  async bridgeAddress(): Promise<string> {
+    const bridge: Docker.NetworkInspectInfo = await this.#client.call((docker) =>
+      docker.getNetwork('bridge').inspect(),
+    );
+    const { Gateway, Subnet = '' } = bridge.IPAM?.Config?.[0] ?? {};
+    // Older versions do not say it: then it is the first, as `172.17.0.1` of `172.17.0.0/16`.
+    const gateway = Gateway || Subnet.replace(/\.\d+\/\d+$/, '.1');
+    // By trying: the list of interfaces leaves out a bridge that no container is on at the moment.
+    return (await canListen(gateway, 0)) ? gateway : '127.0.0.1';
+  }
+
+  /** Ids of the agents that have a container, a network or a volume here. */
+  async owners(): Promise<ReadonlySet<string>> {
+    const label = [`${LABEL.installation}=${this.#client.installation}`];
+    const filters = JSON.stringify({ label });
+    const [containers, networks, { Volumes: volumes }] = await Promise.all([
+      this.#client.call((docker, abortSignal) =>
+        docker.listContainers({ all: true, filters, abortSignal }),
+      ),
+      this.#client.call((docker, abortSignal) => docker.listNetworks({ filters, abortSignal })),
+      this.#client.call((docker, abortSignal) => docker.listVolumes({ filters, abortSignal })),
+    ]);
+    const owned = [...containers, ...networks, ...(volumes ?? [])];
+    return new Set(owned.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []));
+  }
+
+  /** The ends of this installation's containers as they happen, until the signal aborts. */
+  events(signal: AbortSignal): AsyncGenerator<ContainerEvent> {
+    return followContainers(this.#client, signal);
+  }
+}
+
+/**
+ * Docker as the settings name it. Who holds another encryption key is another installation: several
+ * can share a Docker daemon and never touch each other's containers.
+ */
+export function configuredDocker(settings: Pick<Settings, 'containers' | 'secrets'>): DockerHost {
+  const installation = installationOf(settings.secrets.encryptionKey);
+  return new DockerHost({ dockerHost: settings.containers.dockerHost, installation });
+}
+
+/** The name of the installation that holds this key: it does not tell the key. */
+export function installationOf(encryptionKey: Buffer): string {
+  return createHash('sha256')
+    .update('installation')
+    .update(encryptionKey)
+    .digest('hex')
+    .slice(0, 16);
+}
