@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
+import { isObject } from '../../src/json.js';
 import type { Authentication } from '../auth/authentication.js';
 import { formatOf, type BodyFormat } from './body-format.js';
 import { errorStatuses } from './derived-errors.js';
@@ -146,8 +147,6 @@ function propertiesOf(schema: z.ZodType) {
     required: new Set(Array.isArray(required) ? required : []),
   };
 }
-
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
 
 function responsesOf(endpoint: Endpoint, limits: readonly RateLimit[], limited: boolean): Json {
   const responses: Record<string, Json> = {};

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { BadRequestError } from '../../src/errors.js';
+import { tryParseJson } from '../../src/json.js';
 
 export const DEFAULT_PAGE = 50;
 export const MAX_PAGE = 200;
@@ -29,17 +30,11 @@ const positionSchema = z.array(z.string());
  * @throws BadRequestError for anything that encodeCursor did not make.
  */
 export function decodeCursor(cursor: string, length: number): string[] {
-  const position = positionSchema.safeParse(parse(Buffer.from(cursor, 'base64url').toString()));
+  const position = positionSchema.safeParse(
+    tryParseJson(Buffer.from(cursor, 'base64url').toString()),
+  );
   if (position.success && position.data.length === length) return position.data;
   throw new BadRequestError('cursor is not valid');
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /**

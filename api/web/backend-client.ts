@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { BadGatewayError, ServiceError } from '../../src/errors.js';
+import { isObject, tryParseJson } from '../../src/json.js';
 import type { SessionCaller } from '../auth/session.js';
 
 /** Spec 8: the bound of a call for a deployment, and so of every other. */
@@ -62,7 +63,7 @@ export class BackendClient {
     } catch (error) {
       throw new BadGatewayError('The backend is unavailable', { cause: error });
     }
-    const parsed = parse(text);
+    const parsed = tryParseJson(text);
     if (response.ok) {
       const read = answer.safeParse(parsed);
       if (read.success) return read.data;
@@ -82,15 +83,5 @@ function refusal(status: number, body: unknown): ServiceError {
 }
 
 function isErrorBody(body: unknown): body is { error: string } & Record<string, unknown> {
-  return (
-    typeof body === 'object' && body !== null && 'error' in body && typeof body.error === 'string'
-  );
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return isObject(body) && typeof body.error === 'string';
 }

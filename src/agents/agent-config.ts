@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from '../json.js';
 
 const MAX_CONFIG_BYTES = 64 * 1024;
 
@@ -10,10 +11,6 @@ export const agentConfig = z
   .refine((config) => JSON.stringify(config).length <= MAX_CONFIG_BYTES, {
     error: 'config must be at most 64 KiB',
   })
-  .refine((config) => config.runtime === undefined || isPlainObject(config.runtime), {
+  .refine((config) => config.runtime === undefined || isObject(config.runtime), {
     error: 'config.runtime must be an object',
   });
-
-function isPlainObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}

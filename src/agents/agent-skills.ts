@@ -1,3 +1,5 @@
+import { isObject, type JsonObject } from '../json.js';
+
 /** What a user wants of one of the agent's skills. */
 export interface SkillChange {
   /** The skill's key in the runtime's configuration. */
@@ -8,10 +10,8 @@ export interface SkillChange {
   readonly config?: Readonly<Record<string, unknown>> | undefined;
 }
 
-type Settings = Readonly<Record<string, unknown>>;
-
 /** An agent's configuration with one skill changed: `runtime.skills.entries.<name>`. */
-export function withSkill(config: Settings, change: SkillChange): Record<string, unknown> {
+export function withSkill(config: JsonObject, change: SkillChange): Record<string, unknown> {
   const runtime = settings(config.runtime);
   const skills = settings(runtime.skills);
   const entries = settings(skills.entries);
@@ -27,17 +27,13 @@ export function withSkill(config: Settings, change: SkillChange): Record<string,
 }
 
 /** The skills that an agent's configuration names. What it does not turn off is on. */
-export function skillsIn(config: Settings): { name: string; enabled: boolean }[] {
+export function skillsIn(config: JsonObject): { name: string; enabled: boolean }[] {
   const entries = settings(settings(settings(config.runtime).skills).entries);
   return Object.entries(entries)
     .map(([name, entry]) => ({ name, enabled: settings(entry).enabled !== false }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function settings(value: unknown): Settings {
-  return isSettings(value) ? value : {};
-}
-
-function isSettings(value: unknown): value is Settings {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+function settings(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
 }

@@ -1,5 +1,6 @@
 import { TextDecoder } from 'node:util';
 import { Agent, request, type Dispatcher } from 'undici';
+import { readBeginning } from '../read-beginning.js';
 import type { ProviderName } from './provider-names.js';
 import { ProviderError } from './provider-error.js';
 import type { WireRequest } from './providers/adapter.js';
@@ -41,7 +42,7 @@ export async function readWhole(
   { body, statusCode }: ProviderResponse,
   maxBytes: number,
 ): Promise<string> {
-  const bytes = await readBytes(body, maxBytes + 1);
+  const bytes = await readBeginning(body, maxBytes + 1);
   try {
     if (bytes.length <= maxBytes) return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -52,25 +53,5 @@ export async function readWhole(
 
 /** The beginning of what is said of a failure. */
 export async function readFailure({ body }: ProviderResponse): Promise<string> {
-  return (await readBytes(body, MAX_ERROR_BYTES)).toString('utf8');
-}
-
-/** As many as there are, or `most` and some more, after which the connection is given up. */
-function readBytes(body: ProviderResponse['body'], most: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const pieces: Buffer[] = [];
-    let size = 0;
-    const done = () =>
-      resolve(pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces));
-    body.on('data', (piece: Buffer) => {
-      pieces.push(piece);
-      size += piece.length;
-      if (size < most) return;
-      done();
-      body.destroy();
-    });
-    body.once('end', done);
-    body.once('error', reject);
-    body.once('close', () => reject(new Error('the answer broke off')));
-  });
+  return (await readBeginning(body, MAX_ERROR_BYTES)).toString('utf8');
 }

@@ -1,6 +1,7 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { z } from 'zod';
 import { BadGatewayError } from '../errors.js';
+import { tryParseJson } from '../json.js';
 
 /** Milliseconds an agent may take for a whole answer, tools and all. */
 const ANSWER_TIMEOUT_MS = 5 * 60_000;
@@ -72,10 +73,8 @@ export async function* askGateway(
 }
 
 function readChunk(data: string): string {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(data);
-  } catch {
+  const parsed = tryParseJson(data);
+  if (parsed === undefined) {
     throw new BadGatewayError("The agent's gateway sent what is not an answer");
   }
   const read = chunk.safeParse(parsed);

@@ -1,5 +1,7 @@
 import { request } from 'node:http';
 import { z } from 'zod';
+import { tryParseJson } from '../json.js';
+import { readText } from '../read-beginning.js';
 
 /** What a gateway answered. `reachable: false` covers refused, reset, timed out and not HTTP. */
 export type ProbeResult<T> =
@@ -64,28 +66,14 @@ function probe<T>(
     const call = request(
       { host: '127.0.0.1', port, path, headers, signal, agent: false },
       (response) => {
-        let text = '';
-        response.setEncoding('utf8');
-        response.on('data', (chunk: string) => {
-          text += chunk;
-          if (text.length > MAX_BODY_BYTES) response.destroy(new Error('the answer is too long'));
-        });
-        response.on('error', unreachable);
-        response.on('end', () => {
-          resolve({ reachable: true, status: response.statusCode ?? 0, body: parse(schema, text) });
-        });
+        readText(response, MAX_BODY_BYTES).then((text) => {
+          // Without the body we know, the status alone decides.
+          const body = schema.safeParse(tryParseJson(text)).data;
+          resolve({ reachable: true, status: response.statusCode ?? 0, body });
+        }, unreachable);
       },
     );
     call.on('error', unreachable);
     call.end();
   });
-}
-
-function parse<T>(schema: z.ZodType<T>, text: string): T | undefined {
-  try {
-    return schema.parse(JSON.parse(text));
-  } catch {
-    // Not the body we know: the status alone decides then.
-    return undefined;
-  }
 }

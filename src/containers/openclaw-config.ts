@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from '../json.js';
 import { GATEWAY_PORT, STATE_DIRECTORY } from './container-spec.js';
 
 /** Where OpenClaw keeps its state, relative to the state volume. */
@@ -29,7 +30,7 @@ const MAX_TOKENS = 8_192;
  * platform. It names the variables that hold the secrets, and so holds none itself.
  */
 export function openClawConfig(options: OpenClawOptions): string {
-  const user = isRecord(options.userConfig) ? options.userConfig : {};
+  const user = isObject(options.userConfig) ? options.userConfig : {};
   const platform = platformConfig(options);
   // `gateway` and `models` are the platform's as a whole: nothing of the user's is merged there.
   const { gateway: _gateway, models: _models, ...others } = user;
@@ -93,18 +94,12 @@ export function openClawEnvironment(secrets: OpenClawSecrets): Record<string, st
   };
 }
 
-type Settings = Record<string, unknown>;
-
-function isRecord(value: unknown): value is Settings {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Objects are merged, anything else of `winner` replaces what is there. */
-function merge(base: Settings, winner: Settings): Settings {
-  const merged: Settings = { ...base };
+function merge(base: JsonObject, winner: JsonObject): JsonObject {
+  const merged: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(winner)) {
     const below = Object.hasOwn(base, key) ? base[key] : undefined;
-    merged[key] = isRecord(value) ? merge(isRecord(below) ? below : {}, value) : value;
+    merged[key] = isObject(value) ? merge(isObject(below) ? below : {}, value) : value;
   }
   return merged;
 }

@@ -1,4 +1,5 @@
 import type Docker from 'dockerode';
+import { isObject } from '../json.js';
 import { VERSION_LABEL } from './container-spec.js';
 import { DockerRefusedError, ImageUnavailableError } from './container-errors.js';
 import { asContainerError, type DockerClient } from './docker-client.js';
@@ -96,8 +97,8 @@ class PullFailure extends Error {}
 function reportStep(line: string, onProgress: PullOptions['onProgress']) {
   if (line.trim() === '') return;
   const step: unknown = JSON.parse(line);
-  if (typeof step !== 'object' || step === null) return;
+  if (!isObject(step)) return;
   if ('error' in step) throw new PullFailure(String(step.error));
-  const parts = ['id', 'status', 'progress'].map((key) => (step as Record<string, unknown>)[key]);
+  const parts = ['id', 'status', 'progress'].map((key) => step[key]);
   onProgress?.(parts.filter((part) => typeof part === 'string').join(' '));
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { retryAfterMs } from '../retry-after.js';
 import {
   ChannelLimitedError,
   ChannelUnavailableError,
@@ -14,7 +15,7 @@ const MAX_CONTENT_LENGTH = 2000;
 const SEND_TIMEOUT_MS = 10_000;
 
 /** When Discord limits and does not say for how long. */
-const DEFAULT_RETRY_AFTER_S = 5;
+const DEFAULT_RETRY_AFTER_MS = 5_000;
 
 const limited = z.object({ retry_after: z.number().min(0) });
 
@@ -43,7 +44,7 @@ export function discordChannel(
       );
       if (status >= 200 && status < 300) return;
       if (status === 429) {
-        throw new ChannelLimitedError('discord', retryAfterSeconds(headers, body) * 1_000);
+        throw new ChannelLimitedError('discord', waitOf(headers, body));
       }
       if (status >= 300 && status < 500) throw new MessageRefusedError('discord', status);
       throw new ChannelUnavailableError('discord', `answered with ${status}`);
@@ -52,12 +53,9 @@ export function discordChannel(
 }
 
 /** The body's is to the millisecond; the header is all that a proxy in front of Discord sends. */
-function retryAfterSeconds(headers: Headers, body: unknown): number {
-  const read = limited.safeParse(body);
-  if (read.success) return read.data.retry_after;
-  const header = headers.get('retry-after');
-  const seconds = header === null ? Number.NaN : Number(header);
-  return seconds >= 0 ? seconds : DEFAULT_RETRY_AFTER_S;
+function waitOf(headers: Headers, body: unknown): number {
+  const { data } = limited.safeParse(body);
+  return data ? data.retry_after * 1_000 : (retryAfterMs(headers) ?? DEFAULT_RETRY_AFTER_MS);
 }
 
 /** Discord reads Markdown, in which a name could become a link. */

@@ -1,4 +1,7 @@
+import { Readable } from 'node:stream';
 import type { NotificationChannelName } from '../database/models.js';
+import { tryParseJson } from '../json.js';
+import { readText } from '../read-beginning.js';
 import { ChannelUnavailableError } from './channel.js';
 
 /** An answer that is longer is not one of these services'. */
@@ -31,27 +34,11 @@ export async function postJson(
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
-    const text = await readBounded(response);
-    return { status: response.status, headers: response.headers, body: parse(text) };
+    const text = response.body
+      ? await readText(Readable.fromWeb(response.body), MAX_ANSWER_BYTES)
+      : '';
+    return { status: response.status, headers: response.headers, body: tryParseJson(text) };
   } catch {
     throw new ChannelUnavailableError(channel, 'cannot be reached or did not answer in time');
-  }
-}
-
-async function readBounded(response: Response): Promise<string> {
-  let text = '';
-  if (!response.body) return text;
-  for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
-    text += piece;
-    if (text.length > MAX_ANSWER_BYTES) throw new RangeError('the answer is too long');
-  }
-  return text;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,4 +1,5 @@
 import { readFileSync, rmSync } from 'node:fs';
+import { tryParseJson } from '../json.js';
 import { usageRecord, type UsageRecord } from './usage-record.js';
 
 /** A segment of a process that could not bring its records into the database itself. */
@@ -14,7 +15,7 @@ export class AbandonedSegment {
     const records: UsageRecord[] = [];
     const unreadable: string[] = [];
     for (const line of this.#text().split('\n').slice(0, -1)) {
-      const record = parse(line);
+      const record = usageRecord.safeParse(tryParseJson(line)).data;
       if (record) records.push(record);
       else if (line !== '') unreadable.push(line);
     }
@@ -32,14 +33,6 @@ export class AbandonedSegment {
       if (isMissing(error)) return ''; // another process was first
       throw error;
     }
-  }
-}
-
-function parse(line: string): UsageRecord | undefined {
-  try {
-    return usageRecord.parse(JSON.parse(line));
-  } catch {
-    return undefined;
   }
 }
 

@@ -4,8 +4,8 @@ import { ProviderError, type ProviderFailure } from '../provider-error.js';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../provider-names.js';
 import type { ProviderAdapter, StreamReader } from './adapter.js';
 import { failureOfStatus } from './failure-of-status.js';
-import { isObject, tryParse } from './json.js';
-import { retryAfterMs } from './retry-after.js';
+import { isObject, tryParseJson } from '../../json.js';
+import { retryAfterMs } from '../../retry-after.js';
 
 /** Numbers that make no sense are none: the answer beside them may be good. */
 const usage = z
@@ -76,7 +76,7 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
     openStream: (request) => new ChunkReader(name, wantsUsage(request)),
 
     readError(status, headers, text) {
-      const said = withError.safeParse(tryParse(text));
+      const said = withError.safeParse(tryParseJson(text));
       const code = said.success ? said.data.error.code : undefined;
       const type = said.success ? said.data.error.type : undefined;
       return new ProviderError(
@@ -212,10 +212,7 @@ function failureOf(name: ProviderName, status: number, words: readonly unknown[]
 }
 
 function parse(name: ProviderName, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The parser's own words quote the text.
-    throw new ProviderError(name, 'garbage');
-  }
+  const parsed = tryParseJson(text);
+  if (parsed === undefined) throw new ProviderError(name, 'garbage');
+  return parsed;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Completion, TokenUsage } from '../../completion.js';
 import { errorInside } from './errors.js';
-import { tryParse } from '../json.js';
+import { tryParseJson } from '../../../json.js';
 
 const count = z.number().int().min(0);
 
@@ -39,7 +39,7 @@ const answer = z.object({
 
 /** @throws ProviderError for an error inside, and for what is not a message. */
 export function readMessage(text: string): Completion {
-  const body = tryParse(text);
+  const body = tryParseJson(text);
   const read = answer.safeParse(body);
   if (!read.success) throw errorInside(body);
   const { id, model, content: blocks, stop_reason: reason } = read.data;

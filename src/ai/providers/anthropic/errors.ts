@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { ProviderError, type ProviderFailure } from '../../provider-error.js';
-import { tryParse } from '../json.js';
+import { tryParseJson } from '../../../json.js';
 import { failureOfStatus } from '../failure-of-status.js';
-import { retryAfterMs } from '../retry-after.js';
+import { retryAfterMs } from '../../../retry-after.js';
 
 /**
  * What each `error.type` means. A conversation that does not fit the model has no type of its own:
@@ -38,7 +38,7 @@ const errorBody = z.object({
 
 /** An answer other than 2xx; by its status where the body does not say, or is cut off. */
 export function httpError(status: number, headers: Headers, text: string): ProviderError {
-  const failure = saidFailure(tryParse(text)) ?? failureOfStatus(status);
+  const failure = saidFailure(tryParseJson(text)) ?? failureOfStatus(status);
   return new ProviderError('anthropic', failure, status, retryAfterMs(headers));
 }
 

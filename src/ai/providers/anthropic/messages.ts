@@ -1,7 +1,7 @@
 import type { ChatMessage } from '../../completion.js';
 import { unsupported } from './errors.js';
 import { imageSource } from './image.js';
-import { isObject, tryParse, type JsonObject } from '../json.js';
+import { isObject, tryParseJson, type JsonObject } from '../../../json.js';
 
 type Block = JsonObject;
 
@@ -98,7 +98,7 @@ function toolUses(calls: unknown): Block[] {
 /** Tools without arguments are called with an empty text by some. */
 function toInput(argumentsText: unknown): JsonObject {
   if (argumentsText === '') return {};
-  const input = typeof argumentsText === 'string' ? tryParse(argumentsText) : undefined;
+  const input = typeof argumentsText === 'string' ? tryParseJson(argumentsText) : undefined;
   if (!isObject(input)) throw unsupported();
   return input;
 }

@@ -9,7 +9,7 @@ import {
   type WireUsage,
 } from './answer.js';
 import { errorInside } from './errors.js';
-import { isObject, tryParse, type JsonObject } from '../json.js';
+import { isObject, tryParseJson, type JsonObject } from '../../../json.js';
 
 const messageStart = z.object({
   message: z.object({ id: z.string(), model: z.string(), usage: wireUsage }),
@@ -64,7 +64,7 @@ export class AnthropicStream implements StreamReader {
   }
 
   read({ data }: WireEvent): readonly string[] {
-    const event = tryParse(data);
+    const event = tryParseJson(data);
     if (!isObject(event) || typeof event.type !== 'string') throw errorInside(event);
     switch (event.type) {
       case 'message_start':

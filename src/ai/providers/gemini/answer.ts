@@ -4,7 +4,7 @@ import type { TokenUsage } from '../../completion.js';
 import { ProviderError, type ProviderFailure } from '../../provider-error.js';
 import { geminiError } from './error.js';
 import { toJson } from './json.js';
-import { tryParse } from '../json.js';
+import { tryParseJson } from '../../../json.js';
 
 const part = z.object({
   text: z.string().nullish(),
@@ -45,7 +45,7 @@ type GeminiUsage = z.output<typeof response>['usageMetadata'];
  * @throws ProviderError for an error in its place, a prompt that is blocked, and anything else.
  */
 export function readGemini(text: string): z.output<typeof response> {
-  const body = tryParse(text);
+  const body = tryParseJson(text);
   const error = geminiError(body);
   if (error) throw error;
   const read = response.safeParse(body);

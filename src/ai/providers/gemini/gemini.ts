@@ -5,7 +5,7 @@ import { finishReason, readGemini, readParts, readUsage } from './answer.js';
 import { geminiError } from './error.js';
 import { geminiBody } from './request.js';
 import { GeminiStream } from './stream.js';
-import { tryParse } from '../json.js';
+import { tryParseJson } from '../../../json.js';
 
 /** Speaks the Gemini API of Google AI (`generateContent`). */
 export const gemini: ProviderAdapter = {
@@ -56,7 +56,7 @@ export const gemini: ProviderAdapter = {
 
   // A body that is cut off, or not Gemini's own, leaves the status to tell.
   readError(status, headers, text) {
-    return geminiError(tryParse(text), status, headers);
+    return geminiError(tryParseJson(text), status, headers);
   },
 };
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../../completion.js';
 import { imagePart } from './image.js';
 import { badRequest, parsed } from './input.js';
-import { isObject, tryParse, type JsonObject } from '../json.js';
+import { isObject, tryParseJson, type JsonObject } from '../../../json.js';
 
 type Part = JsonObject;
 
@@ -145,6 +145,6 @@ function functionResponse(
 
 function jsonObject(text: string): JsonObject | undefined {
   // Results are long: most that are no object are not even parsed.
-  const value = /^\s*\{/.test(text) ? tryParse(text) : undefined;
+  const value = /^\s*\{/.test(text) ? tryParseJson(text) : undefined;
   return isObject(value) ? value : undefined;
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ChatRequest, TokenUsage } from '../../completion.js';
 import type { StreamReader, WireEvent } from '../adapter.js';
 import { finishReason, readGemini, readParts, readUsage, type GeminiCandidate } from './answer.js';
-import { isObject } from '../json.js';
+import { isObject } from '../../../json.js';
 
 /** Turns the events of a `streamGenerateContent` into OpenAI's chunks. */
 export class GeminiStream implements StreamReader {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { retryAfterMs } from '../../../src/ai/providers/retry-after.js';
+import { retryAfterMs } from '../src/retry-after.js';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const wait = (value: string) => retryAfterMs(new Headers({ 'retry-after': value }), NOW);

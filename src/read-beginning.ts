@@ -1,0 +1,32 @@
+import type { Readable } from 'node:stream';
+
+/**
+ * Reads the bytes of a body: all, or `most` and some more, after which the connection is given up.
+ *
+ * @throws what breaks the connection off.
+ */
+export function readBeginning(body: Readable, most: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = [];
+    let size = 0;
+    const done = () =>
+      resolve(pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces));
+    body.on('data', (piece: Buffer) => {
+      pieces.push(piece);
+      size += piece.length;
+      if (size < most) return;
+      done();
+      body.destroy();
+    });
+    body.once('end', done);
+    body.once('error', reject);
+    body.once('close', () => reject(new Error('the answer broke off')));
+  });
+}
+
+/** Reads a whole body as UTF-8. @throws RangeError for one of more than `maxBytes`. */
+export async function readText(body: Readable, maxBytes: number): Promise<string> {
+  const bytes = await readBeginning(body, maxBytes + 1);
+  if (bytes.length > maxBytes) throw new RangeError('the answer is too long');
+  return bytes.toString('utf8');
+}
