@@ -15,7 +15,7 @@ const cancellable: ActivityOptions = {
   ...onContainer,
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
 };
-export const engineCall = cancellable;
+export const dockerCall = cancellable;
 export const imageCall = cancellable;
 export const readinessWait = cancellable;
 export const volumeCopy = cancellable;
@@ -27,6 +27,7 @@ export const look: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CA
 export const degradedWatch = look;
 export const crashReport = onContainer;
 export const notification = onContainer;
+export const reconciliation = onContainer;
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',
   startToCloseTimeout: '5 seconds',

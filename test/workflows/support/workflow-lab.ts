@@ -26,6 +26,8 @@ import {
 import type { provisionAgent } from '../../../workflows/provision-agent.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-attributes.js';
 import * as supervision from '../../../workflows/supervise-agent-messages.js';
+import type * as retries from '../../../workflows/retries.js';
+import * as shortRetries from './short-retries.js';
 import { workflowBundle } from './workflow-bundle.js';
 import { FakeAgent, SETTINGS, fakeActivities } from './fake-agent.js';
 
@@ -54,6 +56,9 @@ interface LabOptions {
   /** The server; one that skips time when there is none. */
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
+
+// What has no stand-in would be undefined in a workflow.
+shortRetries satisfies Record<keyof typeof retries, object>;
 
 /** The workflows as they are in the source right now. */
 export function bundleWorkflows({
