@@ -16,6 +16,7 @@ import type {
 import { ConflictError } from '../src/errors.js';
 import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
+import type { superviseAgent } from '../workflows/supervise-agent.js';
 import * as supervision from '../workflows/supervise-agent-messages.js';
 import { temporalCall } from './temporal-call.js';
 
@@ -40,13 +41,10 @@ export class Supervisors implements AgentSupervisors {
 
   async provision(agent: Supervised, operationId: string): Promise<RequestedOperation> {
     return this.#call(async () => {
-      const handle = await this.#client.workflow.start<typeof supervision.superviseAgent>(
-        'superviseAgent',
-        {
-          ...startOptions(agent, { id: operationId, kind: 'provision' }),
-          workflowIdConflictPolicy: 'USE_EXISTING',
-        },
-      );
+      const handle = await this.#client.workflow.start<typeof superviseAgent>('superviseAgent', {
+        ...startOptions(agent, { id: operationId, kind: 'provision' }),
+        workflowIdConflictPolicy: 'USE_EXISTING',
+      });
       return { operationId, run: this.#runUrl(agent.agentId, handle.firstExecutionRunId) };
     });
   }
@@ -57,13 +55,10 @@ export class Supervisors implements AgentSupervisors {
     operationId: string,
     requestedAt?: Date,
   ): Promise<RequestedOperation> {
-    const start = new WithStartWorkflowOperation<typeof supervision.superviseAgent>(
-      'superviseAgent',
-      {
-        ...startOptions(agent),
-        workflowIdConflictPolicy: 'USE_EXISTING',
-      },
-    );
+    const start = new WithStartWorkflowOperation<typeof superviseAgent>('superviseAgent', {
+      ...startOptions(agent),
+      workflowIdConflictPolicy: 'USE_EXISTING',
+    });
     return this.#call(async () => {
       const admitted = await this.#client.workflow.executeUpdateWithStart(
         supervision.OPERATION_UPDATES[kind],
@@ -117,10 +112,11 @@ export class Supervisors implements AgentSupervisors {
     signalArgs: Args,
   ): Promise<void> {
     await this.#call(() =>
-      this.#client.workflow.signalWithStart<typeof supervision.superviseAgent, unknown[]>(
-        'superviseAgent',
-        { ...startOptions(agent), signal: name, signalArgs },
-      ),
+      this.#client.workflow.signalWithStart<typeof superviseAgent, unknown[]>('superviseAgent', {
+        ...startOptions(agent),
+        signal: name,
+        signalArgs,
+      }),
     );
   }
 
@@ -153,7 +149,7 @@ function updateIdOf(operationId: string, requestedAt: Date | undefined): string 
 function startOptions(
   agent: Supervised,
   operation?: { id: string; kind: OperationKind },
-): WorkflowStartOptions<typeof supervision.superviseAgent> {
+): WorkflowStartOptions<typeof superviseAgent> {
   const { agentId, userId, host, name, desired, provisioned } = agent;
   return {
     workflowId: superviseAgentId(agentId),

@@ -4,9 +4,6 @@ import type { Observation } from '../src/agents/observation.js';
 import type { OperationKind } from '../src/agents/operation-rules.js';
 import type { DeathCause, WatchdogMemory } from '../src/agents/watchdog.js';
 
-/** The workflow itself, for clients that start it by name. */
-export type { superviseAgent } from './supervise-agent.js';
-
 /** The request of one operation. Its input, if any, stands in the `operations` table. */
 export interface OperationRequest {
   readonly operationId: string;

@@ -8,7 +8,7 @@ import { Database } from '../../src/database/database.js';
 import type { AgentRow } from '../../src/database/models.js';
 import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../workflows/search-attributes.js';
-import type { superviseAgent } from '../../workflows/supervise-agent-messages.js';
+import type { superviseAgent } from '../../workflows/supervise-agent.js';
 import type { BenchPlatform } from './platform.js';
 import type { QuietAgent } from './quiet-host.js';
 import { median } from './statistics.js';

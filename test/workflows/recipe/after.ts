@@ -1,5 +1,5 @@
 import { patched, proxyActivities, sleep } from '@temporalio/workflow';
-import type { ReminderActivities } from './play.js';
+import type { ReminderActivities } from './activities.js';
 
 const { isDone, send } = proxyActivities<ReminderActivities>({
   startToCloseTimeout: '10 seconds',

@@ -1,5 +1,5 @@
 import { proxyActivities, sleep } from '@temporalio/workflow';
-import type { ReminderActivities } from './play.js';
+import type { ReminderActivities } from './activities.js';
 
 const { send } = proxyActivities<ReminderActivities>({ startToCloseTimeout: '10 seconds' });
 

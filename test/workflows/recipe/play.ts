@@ -9,16 +9,10 @@ import {
   type WorkflowBundleWithSourceMap,
 } from '@temporalio/worker';
 import { projectRoot } from '../../../dev/root.js';
+import { activities } from './activities.js';
 import type { remind } from './after.js';
 
 export type Version = 'before' | 'after';
-
-const activities = {
-  isDone: (_person: string) => Promise.resolve(false),
-  send: (_person: string) => Promise.resolve(),
-};
-
-export type ReminderActivities = typeof activities;
 
 /** The workflow in one version, as a worker of that release has it. */
 export function bundleVersion(version: Version): Promise<WorkflowBundleWithSourceMap> {

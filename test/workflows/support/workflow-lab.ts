@@ -25,6 +25,7 @@ import {
 } from '../../../workflows/ids.js';
 import type { provisionAgent } from '../../../workflows/provision-agent.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-attributes.js';
+import type { superviseAgent } from '../../../workflows/supervise-agent.js';
 import * as supervision from '../../../workflows/supervise-agent-messages.js';
 import type * as retries from '../../../workflows/retries.js';
 import * as shortRetries from './short-retries.js';
@@ -118,7 +119,7 @@ export class WorkflowLab {
     agent: FakeAgent,
     input: Partial<supervision.SuperviseAgentInput> = {},
   ): Promise<Supervised> {
-    const handle = await this.environment.client.workflow.start<typeof supervision.superviseAgent>(
+    const handle = await this.environment.client.workflow.start<typeof superviseAgent>(
       'superviseAgent',
       {
         workflowId: superviseAgentId(agent.ref.agentId),
@@ -206,9 +207,7 @@ export class WorkflowLab {
 
 /** What a test does to a supervisor. */
 export class Supervised {
-  constructor(
-    readonly handle: WorkflowHandleWithFirstExecutionRunId<typeof supervision.superviseAgent>,
-  ) {}
+  constructor(readonly handle: WorkflowHandleWithFirstExecutionRunId<typeof superviseAgent>) {}
 
   /** Asks for an operation; returns the id of the one that is carried out. */
   async request(kind: Requested, operationId: string, updateId = operationId): Promise<string> {
