@@ -36,6 +36,16 @@ export default tseslint.config(
     },
   },
   {
+    files: ['{src,api,workflows,activities,temporal,worker}/**/*.ts'],
+    ignores: ['src/settings.ts'],
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        { object: 'process', property: 'env', message: "Declare it in its area's settings.ts." },
+      ],
+    },
+  },
+  {
     files: ['test/**/*.ts', 'bench/**/*.ts'],
     rules: {
       // Answers over HTTP are read as they come, and asserted on.

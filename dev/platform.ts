@@ -122,12 +122,8 @@ export class Platform {
 
   async #startTemporal(ports: EnginePorts): Promise<void> {
     if (isSet(this.env, 'TEMPORAL_ADDRESS')) return;
-    const {
-      dataDir,
-      process: { cacheDir },
-      runDir,
-    } = this.settings;
-    const cli = await this.#findTemporal(cacheDir);
+    const { dataDir, runDir } = this.settings;
+    const cli = await this.#findTemporal();
     if (cli === undefined) return;
     const start = () =>
       startTemporal({
@@ -147,9 +143,9 @@ export class Platform {
   }
 
   /** Accounts and all that is only read work without it, so its absence is told and borne. */
-  async #findTemporal(cacheDir: string): Promise<string | undefined> {
+  async #findTemporal(): Promise<string | undefined> {
     try {
-      return await findTemporalCli(cacheDir);
+      return await findTemporalCli(this.settings);
     } catch (error) {
       if (!(error instanceof StartFailure) || error instanceof DiskFailure) throw error;
       say(`${error.message} Until then no agent is created or changed.`);

@@ -113,7 +113,7 @@ async function keep(workflow: string, scenario: string, history: History): Promi
 }
 
 async function devServer(): Promise<TestWorkflowEnvironment> {
-  const cli = await findTemporalCli(readSettings(process.env).process.cacheDir);
+  const cli = await findTemporalCli(readSettings(process.env));
   return TestWorkflowEnvironment.createLocal({
     server: {
       executable: { type: 'existing-path', path: cli },

@@ -30,7 +30,7 @@ export async function startTestEngines(
   const { cacheDir } = settings.process;
   const parts = await Promise.all([
     startTestPostgres(folder, runDir, stops),
-    startTestTemporal(cacheDir, runDir, stops),
+    startTestTemporal(settings, runDir, stops),
     withDocker ? startTestDocker(folder, runDir, settings.launcher.manageDocker, stops) : {},
     obtainRedisServer().then((redis) => (redis === undefined ? {} : { TEST_REDIS_SERVER: redis })),
   ]);
@@ -52,9 +52,13 @@ async function startTestPostgres(folder: string, runDir: string, stops: (() => P
   return { TEST_POSTGRES_URL: postgres.superuserUrl };
 }
 
-async function startTestTemporal(cacheDir: string, runDir: string, stops: (() => Promise<void>)[]) {
-  const cli = await findTemporalCli(cacheDir);
-  const testServer = await findTemporalTestServer(cacheDir);
+async function startTestTemporal(
+  settings: LauncherSettings,
+  runDir: string,
+  stops: (() => Promise<void>)[],
+) {
+  const cli = await findTemporalCli(settings);
+  const testServer = await findTemporalTestServer(settings);
   const temporal = await step('Starting Temporal', async () =>
     startTemporal({ cli, runDir, port: await freePort(), uiPort: await freePort() }),
   );

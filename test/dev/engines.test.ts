@@ -63,7 +63,7 @@ test('PostgreSQL starts although its lock names another program that is alive', 
 });
 
 test('Temporal keeps its state in its file, and has the search attributes', async () => {
-  const cli = await findTemporalCli(readSettings(process.env).process.cacheDir);
+  const cli = await findTemporalCli(readSettings(process.env));
   const options = {
     cli,
     runDir,

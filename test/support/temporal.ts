@@ -93,9 +93,8 @@ function describe(meta: LogEntry['meta']): unknown {
 
 async function startServer() {
   const folder = await mkdtemp(path.join(tmpdir(), 'test-temporal-'));
-  const { cacheDir } = readSettings(process.env).process;
   const server = await startTemporal({
-    cli: await findTemporalCli(cacheDir),
+    cli: await findTemporalCli(readSettings(process.env)),
     runDir: folder,
     port: await freePort(),
     uiPort: await freePort(),

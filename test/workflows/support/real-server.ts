@@ -5,7 +5,7 @@ import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../../workflows/search-at
 
 /** A real server, for what the one that skips time does not do as it does: time passes. */
 export async function realServer(): Promise<TestWorkflowEnvironment> {
-  const cli = await findTemporalCli(readSettings(process.env).process.cacheDir);
+  const cli = await findTemporalCli(readSettings(process.env));
   return TestWorkflowEnvironment.createLocal({
     server: {
       executable: { type: 'existing-path', path: cli },

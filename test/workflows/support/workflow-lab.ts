@@ -270,7 +270,7 @@ export const provisioningOf = (id: string): Partial<supervision.SuperviseAgentIn
 
 /** A server that skips the time in which nothing happens. */
 export async function timeSkipping(): Promise<TestWorkflowEnvironment> {
-  const server = await findTemporalTestServer(readSettings(process.env).process.cacheDir);
+  const server = await findTemporalTestServer(readSettings(process.env));
   const environment = await TestWorkflowEnvironment.createTimeSkipping({
     server: { executable: { type: 'existing-path', path: server } },
   });
