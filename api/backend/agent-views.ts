@@ -5,7 +5,7 @@ import { getAgent } from '../../src/agents/agents.js';
 import { recordAudit } from '../../src/audit/audit.js';
 import { listMessages } from '../../src/chat/messages.js';
 import { internalKey } from '../auth/internal-key.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { messageItem, messagesQuery, presentMessage } from '../views/messages.js';
 import { agentIdParams, agentStatus } from '../views/backend-agents.js';
@@ -13,32 +13,27 @@ import { containerStats, statsOf } from '../views/container-stats.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requestedBy } from './requested-by.js';
 
+const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
+
 /** `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
 export function agentViewEndpoints({ settings, docker, operations, secrets }: BackendDependencies) {
   return [
-    endpoint({
+    ofAgent({
       method: 'GET',
       path: '/api/agents/:id/messages',
       summary: 'What was said to and by an agent, oldest first',
-      tag: 'Agents',
-      auth: internalKey,
-      params: agentIdParams,
       query: z.object(messagesQuery),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
-      errors: [404],
       async handler({ params, query, tenant }) {
         const agent = await getAgent(tenant, params.id);
         const messages = await listMessages(tenant, agent.id, query);
         return reply(200, { messages: messages.map(presentMessage) });
       },
     }),
-    endpoint({
+    ofAgent({
       method: 'GET',
       path: '/api/agents/:id/stats',
       summary: 'What an agent uses now',
-      tag: 'Agents',
-      auth: internalKey,
-      params: agentIdParams,
       responses: {
         200: z.strictObject({
           id: z.string(),
@@ -46,24 +41,19 @@ export function agentViewEndpoints({ settings, docker, operations, secrets }: Ba
           container: containerStats.nullable().describe('null unless it runs'),
         }),
       },
-      errors: [404],
       async handler({ params, tenant }) {
         const agent = await operations.operable(tenant, params.id);
         const container = await statsOf(docker.containers, agent.id);
         return reply(200, { id: agent.id, status: agent.status, container });
       },
     }),
-    endpoint({
+    ofAgent({
       method: 'GET',
       path: '/api/agents/:id/token',
       summary: "The token of an agent's gateway; every reading is audited",
-      tag: 'Agents',
-      auth: internalKey,
-      params: agentIdParams,
       responses: {
         200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: z.string() }),
       },
-      errors: [404],
       async handler(request) {
         const { actor, requestId, tenant } = requestedBy(request);
         const agent = await getAgent(tenant, request.params.id);

@@ -7,12 +7,14 @@ import { NotFoundError, UnavailableError } from '../../src/errors.js';
 import type { CallerOf } from '../auth/authentication.js';
 import { bearer } from '../auth/bearer.js';
 import { anonymous } from '../auth/anonymous.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { modelItem, presentModelItem } from '../views/models.js';
 import { reply } from '../http/reply.js';
 import { aiEntitlement } from './ai-entitlement.js';
 import { taskType, timestamp, tokenCount } from './ai-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
+
+const aiApi = area({ tag: 'AI', auth: anonymous });
 
 const counts = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, z.number()]));
 
@@ -22,12 +24,10 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
   const itemsOf = (provider: string) => items.filter((item) => item.provider === provider);
   const now = () => new Date().toISOString();
   return [
-    endpoint({
+    aiApi({
       method: 'GET',
       path: '/api/ai/health',
       summary: 'Whether the AI providers can be reached',
-      tag: 'AI',
-      auth: anonymous,
       responses: {
         200: z.strictObject({
           status: z.enum(['healthy', 'degraded']),
@@ -41,18 +41,16 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
         const reachable = Object.values(providers);
         if (reachable.length === 0) {
           const error = 'No AI provider is configured';
-          return reply(503, { status: 'error' as const, error });
+          return reply(503, { status: 'error', error });
         }
         const status = reachable.every(Boolean) ? 'healthy' : 'degraded';
         return reply(200, { status, providers, timestamp: now() });
       },
     }),
-    endpoint({
+    aiApi({
       method: 'GET',
       path: '/api/ai/models',
       summary: 'All models, with a count for each provider',
-      tag: 'AI',
-      auth: anonymous,
       responses: {
         200: z.strictObject({
           models: z.array(modelItem),
@@ -69,12 +67,10 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
           ...Object.fromEntries(PROVIDER_NAMES.map((name) => [name, itemsOf(name).length])),
         }),
     }),
-    endpoint({
+    aiApi({
       method: 'GET',
       path: '/api/ai/models/:provider',
       summary: "A provider's models",
-      tag: 'AI',
-      auth: anonymous,
       params: z.object({ provider: z.string().max(50) }),
       responses: {
         200: z.strictObject({
@@ -91,11 +87,10 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
         return reply(200, { provider, models, count: models.length, timestamp: now() });
       },
     }),
-    endpoint({
+    aiApi({
       method: 'POST',
       path: '/api/ai/models/select',
       summary: 'The model that a kind of task is given to',
-      tag: 'AI',
       auth: bearer,
       body: z.object({ taskType: taskType.default('general') }),
       responses: {
@@ -117,11 +112,10 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
         });
       },
     }),
-    endpoint({
+    aiApi({
       method: 'POST',
       path: '/api/ai/estimate-cost',
       summary: 'What so many tokens of a model cost',
-      tag: 'AI',
       auth: bearer,
       body: z.object({
         model: z.string().min(1).max(200),
@@ -144,7 +138,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
         const entry = findModel(body.model);
         if (!entry) throw new NotFoundError('Model not found');
         const estimatedCost = Number(costOf(entry, body));
-        return reply(200, { ...body, estimatedCost, currency: 'USD' as const, timestamp: now() });
+        return reply(200, { ...body, estimatedCost, currency: 'USD', timestamp: now() });
       },
     }),
   ];

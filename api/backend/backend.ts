@@ -5,7 +5,6 @@ import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
 import { internalKey } from '../auth/internal-key.js';
 import { optionalBearer } from '../auth/optional-bearer.js';
 import { createListener, type Listener } from '../http/listener.js';
-import { agentToolEndpoints } from './agent-tools.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
@@ -16,11 +15,10 @@ import { healthEndpoints } from './health.js';
 import { hostEndpoints } from './hosts.js';
 import { heartbeatEndpoints } from './heartbeat.js';
 import { keyEndpoints } from './keys.js';
-import { BACKEND_LIMITS } from './limits.js';
+import { AI_LIMIT, GENERAL_LIMIT } from './limits.js';
 import { logEndpoints } from './logs.js';
 import { openAiEndpoints } from './openai.js';
 import { operationEndpoints } from './operations.js';
-import { releaseEndpoints } from './releases.js';
 import { runtimeEndpoints } from './runtime.js';
 import { usageEndpoints } from './usage.js';
 
@@ -29,8 +27,6 @@ export function backendEndpoints(dependencies: BackendDependencies) {
   return [
     ...agentEndpoints(dependencies),
     ...operationEndpoints(dependencies),
-    ...releaseEndpoints(dependencies),
-    ...agentToolEndpoints(dependencies),
     ...agentViewEndpoints(dependencies),
     ...deploymentEndpoints(dependencies),
     ...runtimeEndpoints(dependencies),
@@ -56,7 +52,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
     name: 'backend',
     title: 'Agent Platform Service: backend API',
     endpoints: backendEndpoints(dependencies),
-    limits: BACKEND_LIMITS,
+    limits: [GENERAL_LIMIT, AI_LIMIT],
     authenticate: [
       internalKey.with(settings.http.internalApiKey),
       apiKey.with(async (key) => {

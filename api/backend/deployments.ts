@@ -1,47 +1,30 @@
 import { z } from 'zod';
 import { PLANS, isPlan } from '../../src/accounts/plans.js';
 import { grantPlan } from '../../src/accounts/subscriptions.js';
-import { agentConfig, agentName } from '../../src/agents/agent-config.js';
 import { recordAudit } from '../../src/audit/audit.js';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
 import { internalKey } from '../auth/internal-key.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
-import { agentCreated, presentCreated } from '../views/backend-agents.js';
+import { presentCreated } from '../views/backend-agents.js';
 import { runHeader } from './answer-operation.js';
+import { deployAgent } from './contract.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requestedBy } from './requested-by.js';
 
+const subscriptions = area({ tag: 'Deployments', auth: internalKey });
+
+/** `POST /api/deployments`, and the grant of a plan (spec 4.7). */
 export function deploymentEndpoints({ settings, database, deployments }: BackendDependencies) {
   return [
-    endpoint({
-      method: 'POST',
-      path: '/api/deployments',
-      summary: 'Deploy an agent container',
-      tag: 'Deployments',
-      auth: internalKey,
-      idempotent: true,
-      body: z.object({
-        name: agentName,
-        plan: z.string().optional(),
-        model: z.string().optional(),
-        aiProvider: z.string().optional(),
-        config: agentConfig.optional(),
-        agentLimit: z.number().int().min(0).optional(),
-      }),
-      responses: { 201: agentCreated },
-      errors: [402, 404, 409, 503],
-      async handler(request) {
-        const { agent, run } = await deployments.deploy(requestedBy(request), request.body);
-        return reply(201, presentCreated(agent, settings.agents), runHeader(run));
-      },
+    deployAgent.handledBy(async (request) => {
+      const { agent, run } = await deployments.deploy(requestedBy(request), request.body);
+      return reply(201, presentCreated(agent, settings.agents), runHeader(run));
     }),
-    endpoint({
+    subscriptions({
       method: 'POST',
       path: '/api/subscriptions/deploy',
       summary: 'Grant a user a plan',
-      tag: 'Deployments',
-      auth: internalKey,
       idempotent: true,
       body: z.object({ userId: z.string().min(1).max(64), plan: z.string() }),
       responses: {
@@ -72,10 +55,10 @@ export function deploymentEndpoints({ settings, database, deployments }: Backend
           requestId,
         });
         return reply(200, {
-          success: true as const,
+          success: true,
           userId: body.userId,
           plan: body.plan,
-          status: 'active' as const,
+          status: 'active',
         });
       },
     }),

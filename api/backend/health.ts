@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import { recordHeartbeat } from '../../src/installations/heartbeat.js';
 import { anonymous } from '../auth/anonymous.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { BackendDependencies } from './dependencies.js';
+
+const health = area({ tag: 'Health', auth: anonymous });
 
 /** `GET /health`, and the registration heartbeat (spec 4.11). */
 export function healthEndpoints({ settings, database, docker }: BackendDependencies) {
   return [
-    endpoint({
+    health({
       method: 'GET',
       path: '/health',
       summary: 'Whether the backend serves, and can reach a container engine',
-      tag: 'Health',
-      auth: anonymous,
       responses: {
         200: z.strictObject({
           status: z.literal('ok'),
@@ -26,24 +26,22 @@ export function healthEndpoints({ settings, database, docker }: BackendDependenc
         const available = await docker.available();
         const enabled = available && settings.agents.provisioningEnabled;
         return reply(200, {
-          status: 'ok' as const,
+          status: 'ok',
           timestamp: new Date().toISOString(),
-          docker: available ? ('available' as const) : ('unavailable' as const),
-          provisioning: enabled ? ('enabled' as const) : ('disabled' as const),
+          docker: available ? 'available' : 'unavailable',
+          provisioning: enabled ? 'enabled' : 'disabled',
         });
       },
     }),
-    endpoint({
+    health({
       method: 'POST',
       path: '/api/heartbeat',
       summary: 'Registration heartbeat of an installation',
-      tag: 'Health',
-      auth: anonymous,
       body: z.object({ userId: z.string().max(255).optional() }).optional(),
       responses: { 200: z.strictObject({ success: z.literal(true), timestamp: z.iso.datetime() }) },
       async handler({ body }) {
         if (body?.userId !== undefined) await recordHeartbeat(database, body.userId);
-        return reply(200, { success: true as const, timestamp: new Date().toISOString() });
+        return reply(200, { success: true, timestamp: new Date().toISOString() });
       },
     }),
   ];

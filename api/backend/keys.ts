@@ -32,7 +32,7 @@ export function keyEndpoints() {
         const features = planFeatures(plan);
         return reply(
           200,
-          { valid: true as const, userId, plan: plan ?? null, features },
+          { valid: true, userId, plan: plan ?? null, features },
           { 'Cache-Control': 'no-store' },
         );
       },

@@ -5,12 +5,18 @@ import { InvalidCursorError } from '../../src/containers/container-errors.js';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
 import { LiveLogs, logHistory, type LogEvent } from '../../src/logs/live-logs.js';
 import { internalKey } from '../auth/internal-key.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { eventStream, type ServerEvent } from '../http/sse.js';
 import type { BackendDependencies } from './dependencies.js';
 
-const params = z.object({ agentId: z.string().max(64) });
+const logs = area({
+  tag: 'Logs',
+  auth: internalKey,
+  params: z.object({ agentId: z.string().max(64) }),
+  errors: [404],
+});
+
 const cursorText = z.string().min(1).max(128);
 
 const logLine = z.strictObject({
@@ -24,17 +30,13 @@ export function logEndpoints(dependencies: BackendDependencies) {
   const { docker, operations, secrets } = dependencies;
   const live = new LiveLogs(docker.containers);
   return [
-    endpoint({
+    logs({
       method: 'GET',
       path: '/api/logs/:agentId/stream',
       summary: 'Follow the log of an agent; resumes after Last-Event-ID or cursor',
-      tag: 'Logs',
-      auth: internalKey,
-      params,
       query: z.object({ cursor: cursorText.optional() }),
       headers: z.object({ 'last-event-id': cursorText.optional() }),
       responses: { 200: 'stream' },
-      errors: [404],
       async handler(request) {
         const { headers, query, signal, tenant } = request;
         const agent = await operations.operable(tenant, request.params.agentId);
@@ -46,13 +48,10 @@ export function logEndpoints(dependencies: BackendDependencies) {
         return { ...answer, headers: { ...answer.headers, 'X-Stream-Id': stream.streamId } };
       },
     }),
-    endpoint({
+    logs({
       method: 'GET',
       path: '/api/logs/:agentId/history',
       summary: 'The last lines of a log, or those that follow a cursor',
-      tag: 'Logs',
-      auth: internalKey,
-      params,
       query: z.object({
         limit: z.coerce.number().int().min(1).max(1_000).default(100),
         cursor: cursorText.optional(),
@@ -60,7 +59,6 @@ export function logEndpoints(dependencies: BackendDependencies) {
       responses: {
         200: z.strictObject({ lines: z.array(logLine), cursor: z.string().nullable() }),
       },
-      errors: [404],
       async handler({ params: { agentId }, query, tenant }) {
         const agent = await operations.operable(tenant, agentId);
         const redact = await secretsToRedact(tenant, secrets, agent.id);
@@ -79,13 +77,10 @@ export function logEndpoints(dependencies: BackendDependencies) {
         return reply(200, { lines, cursor: page.cursor ?? null });
       },
     }),
-    endpoint({
+    logs({
       method: 'GET',
       path: '/api/logs/:agentId/active',
       summary: 'The open streams of a log',
-      tag: 'Logs',
-      auth: internalKey,
-      params,
       responses: {
         200: z.strictObject({
           streams: z.array(
@@ -97,26 +92,21 @@ export function logEndpoints(dependencies: BackendDependencies) {
           ),
         }),
       },
-      errors: [404],
       async handler({ params: { agentId }, tenant }) {
         const agent = await getAgent(tenant, agentId);
         return reply(200, { streams: live.active(agent.id) });
       },
     }),
-    endpoint({
+    logs({
       method: 'POST',
       path: '/api/logs/:agentId/stop',
       summary: 'End a stream of a log',
-      tag: 'Logs',
-      auth: internalKey,
-      params,
       body: z.object({ streamId: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true), streamId: z.string() }) },
-      errors: [404],
       async handler({ body, params: { agentId }, tenant }) {
         const agent = await getAgent(tenant, agentId);
         if (!live.stop(agent.id, body.streamId)) throw new NotFoundError('Stream not found');
-        return reply(200, { success: true as const, streamId: body.streamId });
+        return reply(200, { success: true, streamId: body.streamId });
       },
     }),
   ];

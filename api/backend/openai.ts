@@ -1,6 +1,6 @@
 import { MODELS, allows } from '../../src/ai/catalogue.js';
 import { bearer } from '../auth/bearer.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
 import { completionBody, modelList, presentModel } from '../openai/completion-schemas.js';
@@ -10,22 +10,21 @@ import type { BackendDependencies } from './dependencies.js';
 
 const PATH = '/v1/chat/completions';
 
+const openAi = area({ tag: 'AI', auth: bearer, errorForm: OPENAI_ERRORS, errors: [402] });
+
 /** What OpenAI's clients send where their user did not choose. */
 const AUTO = 'auto';
 
 /** The OpenAI-compatible endpoints (decision 22), for programs with a user's API key. */
 export function openAiEndpoints({ ai, settings }: BackendDependencies) {
   return [
-    endpoint({
+    openAi({
       method: 'POST',
       path: PATH,
       summary: "Chat completion in OpenAI's format, streaming or whole",
-      tag: 'AI',
-      auth: bearer,
       body: completionBody,
       responses: { 200: 'stream' },
-      errorForm: OPENAI_ERRORS,
-      errors: [402, 403, 404, 429, 502, 503],
+      errors: [403, 404, 429, 502, 503],
       handler({ body, caller, signal }) {
         const entitlement = aiEntitlement(caller, settings.accounts.adminEmails);
         const { model } = body;
@@ -39,20 +38,16 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
         });
       },
     }),
-    endpoint({
+    openAi({
       method: 'GET',
       path: '/v1/models',
       summary: "The models that the caller may name, in OpenAI's format",
-      tag: 'AI',
-      auth: bearer,
       responses: { 200: modelList },
-      errorForm: OPENAI_ERRORS,
-      errors: [402],
       handler({ caller }) {
         const { plan } = aiEntitlement(caller, settings.accounts.adminEmails);
         const models = MODELS.filter((entry) => ai.router.available(entry) && allows(plan, entry));
         return reply(200, {
-          object: 'list' as const,
+          object: 'list',
           data: models.map(({ id, provider }) => presentModel(id, provider)),
         });
       },

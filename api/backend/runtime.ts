@@ -3,84 +3,58 @@ import { requireDocker } from '../../src/agents/require-docker.js';
 import type { ContainerStats } from '../../src/containers/container-view.js';
 import { internalKey } from '../auth/internal-key.js';
 import { anonymous } from '../auth/anonymous.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { agentIdParams } from '../views/backend-agents.js';
 import { containerStats, statsOf } from '../views/container-stats.js';
+import { runtimeInstances } from './contract.js';
 import type { BackendDependencies } from './dependencies.js';
 
 /** Containers that one call measures: each takes Docker a reading of its own. */
 const MAX_MEASURED = 100;
 
+const runtime = area({ tag: 'Runtime', auth: internalKey });
+
 /** `/api/runtime/*`: the runtime's version, and the containers that run it. */
 export function runtimeEndpoints({ docker, operations, settings }: BackendDependencies) {
   return [
-    endpoint({
+    runtime({
       method: 'GET',
       path: '/api/runtime/version',
       summary: 'The runtime that new agents get',
-      tag: 'Runtime',
       auth: anonymous,
       responses: { 200: z.strictObject({ version: z.string() }) },
       handler: () => reply(200, { version: settings.agents.runtimeVersion }),
     }),
-    endpoint({
-      method: 'GET',
-      path: '/api/runtime/instances',
-      summary: 'The containers of agents on this host',
-      tag: 'Runtime',
-      auth: internalKey,
-      query: z.object({
-        stats: z.enum(['true', 'false']).default('false').describe('With what each uses now'),
-      }),
-      responses: {
-        200: z.strictObject({
-          count: z.number(),
-          instances: z.array(
-            z.strictObject({
-              id: z.string().describe("The agent's id"),
-              containerId: z.string(),
-              userId: z.string(),
-              status: z.string(),
-              image: z.string(),
-              createdAt: z.iso.datetime(),
-              stats: containerStats.nullable().describe('null unless asked for and running'),
-            }),
-          ),
-        }),
-      },
-      async handler({ caller, query }) {
-        await requireDocker(docker);
-        const all = (await docker.containers.list()).filter(
-          ({ userId }) => !caller.user || userId === caller.user.id,
+    runtimeInstances.handledBy(async ({ caller, query }) => {
+      await requireDocker(docker);
+      const all = (await docker.containers.list()).filter(
+        ({ userId }) => !caller.user || userId === caller.user.id,
+      );
+      const measured = new Map<string, ContainerStats | null>();
+      if (query.stats === 'true') {
+        const running = all.filter(({ status }) => status === 'running').slice(0, MAX_MEASURED);
+        await Promise.all(
+          running.map(async ({ agentId }) => {
+            measured.set(agentId, await statsOf(docker.containers, agentId));
+          }),
         );
-        const measured = new Map<string, ContainerStats | null>();
-        if (query.stats === 'true') {
-          const running = all.filter(({ status }) => status === 'running').slice(0, MAX_MEASURED);
-          await Promise.all(
-            running.map(async ({ agentId }) => {
-              measured.set(agentId, await statsOf(docker.containers, agentId));
-            }),
-          );
-        }
-        const instances = all.map(({ id, agentId, userId, status, image, createdAt }) => ({
-          id: agentId,
-          containerId: id,
-          userId,
-          status,
-          image,
-          createdAt,
-          stats: measured.get(agentId) ?? null,
-        }));
-        return reply(200, { count: instances.length, instances });
-      },
+      }
+      const instances = all.map(({ id, agentId, userId, status, image, createdAt }) => ({
+        id: agentId,
+        containerId: id,
+        userId,
+        status,
+        image,
+        createdAt,
+        stats: measured.get(agentId) ?? null,
+      }));
+      return reply(200, { count: instances.length, instances });
     }),
-    endpoint({
+    runtime({
       method: 'GET',
       path: '/api/runtime/instances/:id/stats',
       summary: "What an agent's container uses now",
-      tag: 'Runtime',
-      auth: internalKey,
       params: agentIdParams,
       responses: {
         200: z.strictObject({

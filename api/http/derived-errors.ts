@@ -1,9 +1,8 @@
 import type { Endpoint } from './endpoint.js';
-import type { RateLimit } from './rate-limit.js';
 
 /** The error statuses of an endpoint: those it lists and those that follow from its declaration. */
-export function errorStatuses(endpoint: Endpoint, limits: readonly RateLimit[]): Set<number> {
-  const { auth, method, path } = endpoint;
+export function errorStatuses(endpoint: Endpoint, limited: boolean): Set<number> {
+  const { auth, method } = endpoint;
   const statuses = new Set([...(endpoint.errors ?? []), 500]);
   const add = (condition: unknown, ...added: number[]) => {
     if (condition) for (const status of added) statuses.add(status);
@@ -15,10 +14,7 @@ export function errorStatuses(endpoint: Endpoint, limits: readonly RateLimit[]):
   add(endpoint.body, 400, 415);
   add(true, ...auth.errors);
   add(changes, ...(auth.errorsOfChanges ?? []));
-  add(
-    limits.some((limit) => limit.applies(method, path)),
-    429,
-  );
+  add(limited, 429);
   add(endpoint.idempotent, 400, 409, 422);
   return statuses;
 }

@@ -6,13 +6,14 @@ import type { Endpoint } from './endpoint.js';
 import { formatOf, type BodyFormat } from './body-format.js';
 import { byName, type NamedValues } from './named-values.js';
 import { presenter, type Presenter } from './presenter.js';
-import type { RateLimit } from './rate-limit.js';
+import { limitsOf, type RateLimit, type WideLimit } from './rate-limit.js';
 import { refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';
 
 /** An endpoint with everything prepared that does not depend on the request. */
 export interface Plan {
   readonly endpoint: Endpoint;
+  readonly limits: readonly RateLimit[];
   readonly presenter: Presenter;
   readonly authenticate: Authenticate<Caller>;
   readParams(params: Readonly<Record<string, string>>): unknown;
@@ -29,20 +30,22 @@ export function planOf(
   endpoint: Endpoint,
   options: {
     readonly given: Given;
-    readonly limits: readonly RateLimit[];
+    readonly limits: readonly WideLimit[];
     readonly production: boolean;
     readonly log: Logger;
   },
 ): Plan {
   const { params, query, headers, body } = endpoint;
+  const limits = limitsOf(endpoint, options.limits);
   const checkParams = params && validator(params, 'path');
   const checkQuery = query && validator(query, 'query');
   const checkHeaders = headers && validator(headers, 'headers');
 
   return {
     endpoint,
+    limits,
     authenticate: endpoint.auth.prepare(options.given),
-    presenter: presenter(endpoint, errorStatuses(endpoint, options.limits), options),
+    presenter: presenter(endpoint, errorStatuses(endpoint, limits.length > 0), options),
     readParams: checkParams ? (params) => checkParams(storable(params)) : nothing,
     readQuery: checkQuery ? (search) => checkQuery(parseQuery(search)) : nothing,
     readHeaders: checkHeaders ?? nothing,

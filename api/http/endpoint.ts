@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
+import type { RateLimit } from './rate-limit.js';
 import type { FileReply, HtmlReply, RedirectReply, Reply, StreamReply } from './reply.js';
 import type { BodyFormat, BodyOf } from './body-format.js';
 
@@ -75,7 +76,8 @@ export interface ErrorForm {
   of(error: ErrorAnswer): unknown;
 }
 
-interface Declaration {
+/** What is declared of an endpoint. */
+export interface Declaration {
   readonly method: Method;
   /** Literal segments and `:name` parameters, as in `/api/agents/:id`. */
   readonly path: string;
@@ -84,18 +86,20 @@ interface Declaration {
   readonly tag: string;
   readonly auth: Authentication;
   /** Takes `Idempotency-Key`. `sealed`: what it is asked or answers holds a secret, and is kept encrypted. */
-  readonly idempotent?: boolean | 'sealed';
-  readonly params?: z.ZodType;
-  readonly query?: z.ZodType;
+  readonly idempotent?: boolean | 'sealed' | undefined;
+  readonly params?: z.ZodType | undefined;
+  readonly query?: z.ZodType | undefined;
   /** Lower-case names; not strict, because every request carries other headers too. */
-  readonly headers?: z.ZodType;
+  readonly headers?: z.ZodType | undefined;
   /** A schema takes JSON. */
-  readonly body?: z.ZodType | BodyFormat;
+  readonly body?: z.ZodType | BodyFormat | undefined;
   readonly responses: Responses;
   /** Statuses that the handler may fail with, beside those that follow from the declaration. */
-  readonly errors?: readonly number[];
+  readonly errors?: readonly number[] | undefined;
+  /** How often a client may call it, and what shares the limit with it. */
+  readonly limit?: RateLimit | undefined;
   /** Where a foreign contract has another form than `{error: <text>}`. */
-  readonly errorForm?: ErrorForm;
+  readonly errorForm?: ErrorForm | undefined;
 }
 
 /** A declared endpoint as the listener, the OpenAPI document and walking tests see it. */
@@ -103,27 +107,39 @@ export interface Endpoint extends Declaration {
   handler(request: EndpointRequest): ReplyTo<Responses> | Promise<ReplyTo<Responses>>;
 }
 
-type None = z.ZodUndefined;
+/** The schema of a part that requests do not have. */
+export type None = z.ZodUndefined;
 
-/** An endpoint's declaration with the types that its schemas give to its handler. */
-export interface TypedEndpoint<
+export type BodySchema = z.ZodType | BodyFormat;
+
+/** A declaration with the types that its schemas give to a handler. */
+export interface TypedDeclaration<
   C extends Caller,
   R extends Responses,
   P extends z.ZodType,
   Q extends z.ZodType,
   H extends z.ZodType,
-  B extends z.ZodType | BodyFormat,
+  B extends BodySchema,
 > extends Declaration {
   readonly auth: Authentication<C>;
-  readonly params?: P;
-  readonly query?: Q;
-  readonly headers?: H;
-  readonly body?: B;
+  readonly params?: P | undefined;
+  readonly query?: Q | undefined;
+  readonly headers?: H | undefined;
+  readonly body?: B | undefined;
   readonly responses: R;
-  handler(
-    request: EndpointRequest<C, z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>>,
-  ): ReplyTo<R> | Promise<ReplyTo<R>>;
 }
+
+/** Answers a request that passed all that is declared. */
+export type Handler<
+  C extends Caller,
+  R extends Responses,
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  H extends z.ZodType,
+  B extends BodySchema,
+> = (
+  request: EndpointRequest<C, z.output<P>, z.output<Q>, z.output<H>, BodyOf<B>>,
+) => ReplyTo<R> | Promise<ReplyTo<R>>;
 
 /**
  * Declares one endpoint. Validation, authentication, limits, the response check and the OpenAPI
@@ -135,9 +151,15 @@ export function endpoint<
   P extends z.ZodType = None,
   Q extends z.ZodType = None,
   H extends z.ZodType = None,
-  B extends z.ZodType | BodyFormat = None,
->(declaration: TypedEndpoint<C, R, P, Q, H, B>): Endpoint {
-  // The listener only ever calls the handler with what the declaration's own schemas and its own
-  // way to authenticate have produced, so the precise request type can be forgotten here.
-  return declaration;
+  B extends BodySchema = None,
+>(
+  declared: TypedDeclaration<C, R, P, Q, H, B> & {
+    // A method, whose request may be narrower than that of any endpoint: the listener only ever
+    // calls it with what the declaration's own schemas and way to authenticate have produced.
+    handler(
+      ...request: Parameters<Handler<C, R, P, Q, H, B>>
+    ): ReturnType<Handler<C, R, P, Q, H, B>>;
+  },
+): Endpoint {
+  return declared;
 }

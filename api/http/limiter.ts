@@ -11,10 +11,9 @@ export interface Verdict {
 }
 
 export interface Limiter {
-  /** @returns undefined when no limit applies. */
+  /** @returns undefined when there are no limits. */
   check(
-    method: string,
-    path: string,
+    limits: readonly RateLimit[],
     address: string,
   ): Verdict | undefined | Promise<Verdict | undefined>;
   close(): Promise<void>;
@@ -23,11 +22,10 @@ export interface Limiter {
 /** Counts in Redis when several processes share the limits, in memory otherwise. */
 export function createLimiter(options: {
   readonly name: string;
-  readonly limits: readonly RateLimit[];
   readonly redisUrl: string | undefined;
   readonly log: Logger;
 }): Limiter {
-  const { limits, redisUrl } = options;
+  const { redisUrl } = options;
   const memory = new MemoryCounters();
   const counters: Counters =
     redisUrl === undefined
@@ -35,10 +33,9 @@ export function createLimiter(options: {
       : new RedisCounters({ url: redisUrl, namespace: options.name, memory, log: options.log });
 
   return {
-    check(method, path, address) {
-      const applying = limits.filter((limit) => limit.applies(method, path));
-      if (applying.length === 0) return undefined;
-      const taken = counters.take(limitedClient(address), applying);
+    check(limits, address) {
+      if (limits.length === 0) return undefined;
+      const taken = counters.take(limitedClient(address), limits);
       return taken instanceof Promise ? taken.then(toVerdict) : toVerdict(taken);
     },
     close: () => counters.close(),

@@ -12,7 +12,7 @@ import { idempotency } from './idempotency.js';
 import { openApiDocument } from './openapi.js';
 import { pipeline } from './pipeline.js';
 import { createLimiter } from './limiter.js';
-import type { RateLimit } from './rate-limit.js';
+import type { WideLimit } from './rate-limit.js';
 import { referencePages } from './reference-page.js';
 import { Server, type Listening } from './server.js';
 
@@ -22,7 +22,8 @@ export interface ListenerOptions {
   /** Heads its OpenAPI document. */
   readonly title: string;
   readonly endpoints: readonly Endpoint[];
-  readonly limits: readonly RateLimit[];
+  /** Beside those that its endpoints name. */
+  readonly limits: readonly WideLimit[];
   /** What the ways to authenticate that its endpoints name look callers up in. */
   readonly authenticate: readonly Grounding[];
   /** Whose `X-Forwarded-For` counts, beside that of trusted proxies. */
@@ -50,7 +51,7 @@ export interface Listener {
 export function createListener(options: ListenerOptions): Listener {
   const { database, endpoints, limits, name, settings } = options;
   const log = options.log.child({ listener: name });
-  const limiter = createLimiter({ name, limits, redisUrl: settings.redisUrl, log });
+  const limiter = createLimiter({ name, redisUrl: settings.redisUrl, log });
   const document = () => openApiDocument({ title: options.title, endpoints, limits });
   const server = new Server({
     log,

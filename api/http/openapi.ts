@@ -6,7 +6,7 @@ import { formatOf, type BodyFormat } from './body-format.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint, ResponseBody } from './endpoint.js';
 import { mayStream, schemaOf } from './presenter.js';
-import type { RateLimit } from './rate-limit.js';
+import { limitsOf, type WideLimit } from './rate-limit.js';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -42,7 +42,7 @@ const RETRY_AFTER: Json = { 'Retry-After': seconds('Seconds to wait') };
 export function openApiDocument(listener: {
   readonly title: string;
   readonly endpoints: readonly Endpoint[];
-  readonly limits: readonly RateLimit[];
+  readonly limits: readonly WideLimit[];
 }): Json {
   const paths: Record<string, Record<string, Json>> = {};
   for (const endpoint of listener.endpoints) {
@@ -65,9 +65,9 @@ export function openApiDocument(listener: {
   };
 }
 
-function operationOf(endpoint: Endpoint, limits: readonly RateLimit[]): Json {
+function operationOf(endpoint: Endpoint, limits: readonly WideLimit[]): Json {
   const { method, path, body } = endpoint;
-  const applying = limits.filter((limit) => limit.applies(method, path));
+  const applying = limitsOf(endpoint, limits);
   const description = applying
     .map(({ name, max, windowMs }) => `Limit ${name}: ${max} requests in ${windowMs / 1000} s.`)
     .join('\n\n');
@@ -79,7 +79,7 @@ function operationOf(endpoint: Endpoint, limits: readonly RateLimit[]): Json {
     security: securityOf(endpoint.auth),
     parameters: parametersOf(endpoint),
     ...(body && { requestBody: requestBodyOf(formatOf(body)) }),
-    responses: responsesOf(endpoint, limits, applying.length > 0),
+    responses: responsesOf(endpoint, applying.length > 0),
   };
 }
 
@@ -148,12 +148,12 @@ function propertiesOf(schema: z.ZodType) {
   };
 }
 
-function responsesOf(endpoint: Endpoint, limits: readonly RateLimit[], limited: boolean): Json {
+function responsesOf(endpoint: Endpoint, limited: boolean): Json {
   const responses: Record<string, Json> = {};
   const common = limited ? RATE_LIMIT_HEADERS : {};
   const { errorForm } = endpoint;
   const error = errorForm ? jsonSchemaOf(errorForm.schema) : ERROR_REFERENCE;
-  for (const status of errorStatuses(endpoint, limits)) {
+  for (const status of errorStatuses(endpoint, limited)) {
     responses[status] = {
       description: STATUS_CODES[status] ?? String(status),
       headers: status === 429 ? { ...common, ...RETRY_AFTER } : common,

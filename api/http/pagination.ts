@@ -1,57 +1,66 @@
 import { z } from 'zod';
-import { BadRequestError } from '../../src/errors.js';
 import { tryParseJson } from '../../src/json.js';
 
-export const DEFAULT_PAGE = 50;
+const DEFAULT_PAGE = 50;
 export const MAX_PAGE = 200;
 
-const digits = /^\d{1,9}$/;
+const MAX_CURSOR_LENGTH = 2_000;
 
-/** `limit` and `cursor`, to be spread into a list's query schema. */
-export const pageQuery = {
-  limit: z
+/** Where a page ends, and the next one goes on: of what kind is the list's own affair. */
+type Position = readonly string[];
+
+/** A whole number from 1, in a query. */
+export const wholeNumber = (name: string, max: number, usual: number) =>
+  z
     .string()
-    .regex(digits, { error: `limit must be a whole number from 1 to ${MAX_PAGE}` })
+    .regex(/^\d{1,9}$/, { error: `${name} must be a whole number from 1 to ${max}` })
     .transform(Number)
-    .pipe(z.number().min(1).max(MAX_PAGE))
-    .default(DEFAULT_PAGE),
-  cursor: z.string().min(1).max(512).optional(),
-};
+    .pipe(z.number().min(1).max(max))
+    .default(usual);
 
-/** The place after which a page begins, as text that clients hand back unread. */
-export function encodeCursor(position: readonly string[]): string {
-  return Buffer.from(JSON.stringify(position)).toString('base64url');
-}
-
-const positionSchema = z.array(z.string());
+/** What most lists are ordered by: a time, and of equal ones an id. */
+const TIME_AND_ID = z.tuple([z.string(), z.string()]);
 
 /**
- * @param length how many parts the list's position has.
- * @throws BadRequestError for anything that encodeCursor did not make.
+ * `limit` and `cursor`, to be spread into a list's query schema. A handler gets the cursor as the
+ * position that it stands for; any that no page has named is refused.
  */
-export function decodeCursor(cursor: string, length: number): string[] {
-  const position = positionSchema.safeParse(
-    tryParseJson(Buffer.from(cursor, 'base64url').toString()),
-  );
-  if (position.success && position.data.length === length) return position.data;
-  throw new BadRequestError('cursor is not valid');
+export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_PAGE, usual = max) {
+  return {
+    limit: wholeNumber('limit', max, usual),
+    cursor: z
+      .string()
+      .min(1)
+      .max(MAX_CURSOR_LENGTH)
+      .transform((cursor, context): z.output<P> => {
+        const read = position.safeParse(tryParseJson(Buffer.from(cursor, 'base64url').toString()));
+        if (read.success) return read.data;
+        context.addIssue({ code: 'custom', message: 'cursor is not valid' });
+        return z.NEVER;
+      })
+      .optional(),
+  };
 }
+
+/** The same of an ordinary list. */
+export const page = pageQuery(TIME_AND_ID, MAX_PAGE, DEFAULT_PAGE);
 
 /**
  * The `Link` header that names the next page, or no header on the last one.
  *
- * @param query the other parameters of the list, repeated in the link.
+ * @param query of the list, all of which but the cursor is repeated in the link.
+ * @param next where this page ends; undefined on the last one.
  */
 export function nextPageLink(
   path: string,
-  query: Readonly<Record<string, string | number | undefined>>,
-  nextCursor: string | undefined,
+  { cursor: _previous, ...query }: Readonly<Record<string, unknown>>,
+  next: Position | undefined,
 ): Record<string, string> {
-  if (nextCursor === undefined) return {};
-  const next = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) next.set(name, String(value));
-  }
-  next.set('cursor', nextCursor);
-  return { Link: `<${path}?${next.toString()}>; rel="next"` };
+  if (next === undefined) return {};
+  const repeated = Object.entries(query).filter(([, value]) => value !== undefined);
+  const search = new URLSearchParams(
+    repeated.map(([name, value]): [string, string] => [name, String(value)]),
+  );
+  search.set('cursor', Buffer.from(JSON.stringify(next)).toString('base64url'));
+  return { Link: `<${path}?${search.toString()}>; rel="next"` };
 }

@@ -22,7 +22,7 @@ import { hashRequest, readIdempotencyKey, StillRunningError } from './idempotenc
 import type { OncePerKey } from './idempotency.js';
 import { errorJson, jsonAnswer, type Answer } from './presenter.js';
 import type { Limiter } from './limiter.js';
-import type { RateLimit } from './rate-limit.js';
+import { limitsOf, type RateLimit, type WideLimit } from './rate-limit.js';
 import { readBody } from './read-body.js';
 import { readRequestId } from './request-id.js';
 import { SECURITY_HEADERS } from './security-headers.js';
@@ -30,7 +30,7 @@ import type { Server } from './server.js';
 
 export interface PipelineOptions {
   readonly endpoints: readonly Endpoint[];
-  readonly limits: readonly RateLimit[];
+  readonly limits: readonly WideLimit[];
   readonly limiter: Limiter;
   readonly addressOf: AddressReader;
   readonly given: Given;
@@ -75,22 +75,27 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     });
   }
 
-  /** Takes the limits, lets the router find the endpoint, and says what there is if there is none. */
+  /** Lets the router find the endpoint, and says what there is if there is none. */
   async function answer(ctx: Context, arrival: Arrival, next: Koa.Next): Promise<Answer> {
-    const { path, clientAddress } = arrival;
-    const pending = limiter.check(ctx.method, path, clientAddress);
-    const verdict = pending instanceof Promise ? await pending : pending;
-    if (verdict !== undefined) {
-      ctx.set(verdict.headers);
-      if (verdict.refusal !== undefined) throw new TooManyRequestsError(verdict.refusal);
+    // The router hands on what it cannot decode; nothing declared here is spelt like that.
+    if (isDecodable(arrival.path)) {
+      ctx.state.arrival = arrival;
+      await next();
+      if (arrival.answer) return arrival.answer;
     }
-    requireDecodable(path);
-    ctx.state.arrival = arrival;
-    await next();
-    if (arrival.answer) return arrival.answer;
+    await count(limitsOf(arrival, options.limits), ctx, arrival);
+    if (ctx.state.arrival === undefined) throw new BadRequestError('The path is not valid');
     const methods = (ctx.matched ?? []).flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new NotFoundError();
     return wrongMethod(methods, ctx.method);
+  }
+
+  /** @throws TooManyRequestsError for a request beyond one of the limits. */
+  async function count(limits: readonly RateLimit[], ctx: Context, arrival: Arrival) {
+    const verdict = await limiter.check(limits, arrival.clientAddress);
+    if (verdict === undefined) return;
+    ctx.set(verdict.headers);
+    if (verdict.refusal !== undefined) throw new TooManyRequestsError(verdict.refusal);
   }
 
   /** Leads a request to its endpoint's handler. */
@@ -98,6 +103,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const { clientAddress, requestId, search } = arrival;
     const { endpoint } = plan;
     arrival.endpoint = endpoint;
+    if (plan.limits.length > 0) await count(plan.limits, ctx, arrival);
     const incoming = ctx.req;
     const { bodyFormat } = plan;
     const provedByBody = endpoint.auth.proof === 'body';
@@ -110,7 +116,8 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const params = plan.readParams(ctx.params);
     const query = plan.readQuery(search);
     const headers = plan.readHeaders(incoming.headers);
-    const body = await bodyFormat?.read(bytes, incoming.headers['content-type'] ?? '');
+    const type = incoming.headers['content-type'] ?? '';
+    const body = bodyFormat && (await bodyFormat.read(bytes, type));
     const request = new HandlerRequest({
       endpoint,
       incoming,
@@ -224,12 +231,12 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
 
 const parameters = ({ path }: Endpoint): number => path.split('/:').length - 1;
 
-/** The router hands on what it cannot decode; nothing declared here is spelt like that. */
-function requireDecodable(path: string): void {
+function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path);
+    return true;
   } catch {
-    throw new BadRequestError('The path is not valid');
+    return false;
   }
 }
 

@@ -6,8 +6,20 @@ export interface RateLimit {
   readonly windowMs: number;
   /** The error text of a refusal. */
   readonly message: string;
-  /** @param path as requested, or an endpoint's template when the OpenAPI document asks. */
-  applies(method: string, path: string): boolean;
+}
+
+/** A limit on all that is asked of a listener below a path, whether it is there or not. */
+export interface WideLimit extends RateLimit {
+  readonly below: string;
+}
+
+/** The limits that an endpoint's requests count in. */
+export function limitsOf(
+  { limit, path }: { readonly limit?: RateLimit | undefined; readonly path: string },
+  wide: readonly WideLimit[],
+): readonly RateLimit[] {
+  const applying = wide.filter(({ below }) => path.startsWith(below));
+  return limit ? [...applying, limit] : applying;
 }
 
 /** What one limit says of one request. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { MessageRow } from '../../src/database/models.js';
-import { pageQuery } from '../http/pagination.js';
+import { page } from '../http/pagination.js';
 
 /** A message of a conversation, as both listeners show it. */
 export const messageItem = z.strictObject({
@@ -17,7 +17,7 @@ export const conversationName = z.string().min(1).max(128);
 /** To be spread into a query schema. */
 export const messagesQuery = {
   conversation: conversationName.optional(),
-  limit: pageQuery.limit,
+  limit: page.limit,
   before: z.string().max(64).optional(),
 };
 

@@ -5,7 +5,7 @@ import { verifyPassword } from '../../src/accounts/sign-in.js';
 import { ForbiddenError, UnauthorizedError } from '../../src/errors.js';
 import { anonymous } from '../auth/anonymous.js';
 import { optionalSession } from '../auth/optional-session.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import {
   clearSessionCookie,
@@ -16,6 +16,7 @@ import { passwordStrategy } from '../auth/password-strategy.js';
 import { SignIn } from '../auth/sign-in.js';
 import { looksAutomated } from './bot-detection.js';
 import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
 
 const signedInUser = z.strictObject({
   id: z.string(),
@@ -23,6 +24,8 @@ const signedInUser = z.strictObject({
   email: z.string(),
   isAdmin: z.boolean(),
 });
+
+const accounts = area({ tag: 'Accounts', auth: anonymous });
 
 /** Registration and sign-in by password (spec 4.1). */
 export function accountEndpoints({ settings, database }: WebDependencies) {
@@ -33,12 +36,10 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
   ]);
   const secure = settings.accounts.sessionCookieSecure;
   return [
-    endpoint({
+    accounts({
       method: 'POST',
       path: '/api/register',
       summary: 'Create an account; nobody is signed in by it',
-      tag: 'Accounts',
-      auth: anonymous,
       idempotent: true,
       headers: z.object({ 'user-agent': z.string().optional() }),
       body: z.object({
@@ -56,6 +57,7 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
           .optional()
           .describe('Left empty: a field that people do not see'),
       }),
+      limit: LIMITS.register,
       responses: {
         200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }),
       },
@@ -68,12 +70,10 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
         return reply(200, { id, email, name });
       },
     }),
-    endpoint({
+    accounts({
       method: 'POST',
       path: '/api/auth/login',
       summary: 'Sign in by password',
-      tag: 'Accounts',
-      auth: anonymous,
       body: z.object({ email: z.string().min(1).max(254), password: z.string().min(1).max(1024) }),
       responses: {
         200: z.strictObject({
@@ -88,16 +88,15 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
         const { token } = await createSession(database, user.id);
         return reply(
           200,
-          { ok: true as const, user: { id: user.id, name: user.name } },
+          { ok: true, user: { id: user.id, name: user.name } },
           { 'Set-Cookie': serializeSessionCookie(token, secure) },
         );
       },
     }),
-    endpoint({
+    accounts({
       method: 'GET',
       path: '/api/auth/session',
       summary: 'Who is signed in, with the CSRF token for requests from other sites',
-      tag: 'Accounts',
       auth: optionalSession,
       responses: {
         200: z.strictObject({ user: signedInUser.nullable(), csrfToken: z.string().optional() }),
@@ -108,18 +107,17 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
         return reply(200, { user: caller.user, csrfToken: caller.csrfToken }, headers);
       },
     }),
-    endpoint({
+    accounts({
       method: 'POST',
       path: '/api/auth/signout',
       summary: 'Sign out',
-      tag: 'Accounts',
       auth: optionalSession,
       headers: z.object({ cookie: z.string().optional() }),
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
       async handler({ headers }) {
         const token = readSessionCookie(headers.cookie);
         if (token !== undefined) await deleteSession(database, token);
-        return reply(200, { ok: true as const }, { 'Set-Cookie': clearSessionCookie(secure) });
+        return reply(200, { ok: true }, { 'Set-Cookie': clearSessionCookie(secure) });
       },
     }),
   ];

@@ -11,13 +11,14 @@ import {
   skillName,
   skillSettings,
 } from '../views/agent-tools.js';
-import { endpoint } from '../http/endpoint.js';
+import { setCredential, setSkill } from '../backend/contract.js';
+import { area } from '../http/area.js';
 import { operationAnswer, waitQuery } from '../views/operations.js';
 import { reply } from '../http/reply.js';
 import { agentStatus, presentItem } from '../views/web-agents.js';
-import { agentPath, type OnBehalfOf } from './backend-client.js';
 import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
 
 const ACTIONS = ['chat', 'create-session', 'update-skill', 'set-credential'] as const;
 
@@ -62,39 +63,19 @@ const conversationBegun = z.strictObject({
   createdAt: z.iso.datetime(),
 });
 
+const interactions = area({ tag: 'Chat', auth: session, errors: [404], limit: LIMITS.chat });
+
 /** `GET|POST /api/agent` (spec 4.15). */
 export function agentInteractionEndpoints(dependencies: WebDependencies) {
   const { backend, settings } = dependencies;
 
-  /** Asks the backend for an operation, and answers with it. */
-  async function change(
-    request: OnBehalfOf & { readonly query: { readonly wait: number } },
-    path: string,
-    body: unknown,
-  ) {
-    const { wait } = request.query;
-    const waiting = `${path}?wait=${wait}`;
-    const operation = await backend.call(
-      request,
-      'PUT',
-      waiting,
-      operationAnswer,
-      body,
-      wait * 1_000,
-    );
-    return reply(202, operation);
-  }
-
   return [
-    endpoint({
+    interactions({
       method: 'GET',
       path: '/api/agent',
       summary: 'What can be done with an agent now, and what it works with',
-      tag: 'Chat',
-      auth: session,
       query: z.object({ agentId }),
       responses: { 200: interaction },
-      errors: [404],
       async handler({ query, tenant }) {
         const agent = await getAgent(tenant, query.agentId);
         const credentials = await listCredentials(tenant, agent.id);
@@ -111,23 +92,20 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
         });
       },
     }),
-    endpoint({
+    interactions({
       method: 'POST',
       path: '/api/agent',
       summary: 'Ask an agent, begin a conversation, change a skill, or set a credential',
-      tag: 'Chat',
-      auth: session,
       idempotent: 'sealed',
       headers: z.object({ accept: z.string().optional() }),
       query: waitQuery,
       body: action,
       responses: { 200: [chatAnswer, 'stream'], 201: conversationBegun, 202: operationAnswer },
-      errors: [404, 409, 502, 503],
+      errors: [409, 502, 503],
       async handler(request) {
-        const { body, tenant } = request;
+        const { body, query, tenant } = request;
         if (body.action === 'chat') return answerChat(dependencies, request, body);
         const { id } = await getAgent(tenant, body.agentId);
-        const path = agentPath(id);
         switch (body.action) {
           case 'create-session':
             return reply(201, {
@@ -137,10 +115,13 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
             });
           case 'update-skill': {
             const { skill, enabled, config } = body;
-            return change(request, `${path}/skills/${skill}`, { enabled, config });
+            const sent = { params: { id, skill }, query, body: { enabled, config } };
+            return reply(202, await backend.call(request, setSkill, sent));
           }
-          case 'set-credential':
-            return change(request, `${path}/credentials/${body.name}`, { value: body.value });
+          case 'set-credential': {
+            const sent = { params: { id, name: body.name }, query, body: { value: body.value } };
+            return reply(202, await backend.call(request, setCredential, sent));
+          }
         }
       },
     }),

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { PLANS } from '../../src/accounts/plans.js';
 import { planOf } from '../../src/accounts/subscriptions.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { session } from '../auth/session.js';
-import { endpoint } from '../http/endpoint.js';
-import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pagination.js';
+import { deleteAgent, updateAgent } from '../backend/contract.js';
+import { area } from '../http/area.js';
+import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import {
   agentDetail,
@@ -14,31 +14,35 @@ import {
   presentDetail,
   presentItem,
 } from '../views/web-agents.js';
-import { agentPath } from './backend-client.js';
 import type { WebDependencies } from './dependencies.js';
+import { forwarder } from './forward.js';
+import { LIMITS } from './limits.js';
 import { planWithin } from '../../src/accounts/plan-within.js';
 
 const configuration = z.record(z.string(), z.unknown());
 
-/** What the backend answers to a change; its status word is its own. */
-const updated = z.object({
-  id: z.string(),
-  plan: z.enum(PLANS),
-  aiProvider: z.string(),
-  subdomain: z.string(),
-  message: z.string(),
+const limit = LIMITS.agents;
+const agents = area({ tag: 'Agents', auth: optionalSession, limit });
+const ofAgent = area({
+  tag: 'Agents',
+  auth: session,
+  params: agentIdParams,
+  errors: [404],
+  limit,
 });
 
 /** `/api/agents` of the web API (spec 4.7): the caller's own, read here, changed by the backend. */
 export function agentEndpoints({ backend, settings, database }: WebDependencies) {
+  const forward = forwarder(backend, {
+    limit,
+    owned: ({ params, tenant }) => getAgent(tenant, params.id),
+  });
   return [
-    endpoint({
+    agents({
       method: 'GET',
       path: '/api/agents',
       summary: 'List your agents; an empty list when nobody is signed in',
-      tag: 'Agents',
-      auth: optionalSession,
-      query: z.object(pageQuery),
+      query: z.object(page),
       responses: {
         200: z.strictObject({
           agents: z.array(agentItem),
@@ -47,112 +51,75 @@ export function agentEndpoints({ backend, settings, database }: WebDependencies)
         }),
       },
       async handler({ caller, query, tenant }) {
-        const status = 'ok' as const;
-        if (caller.kind !== 'session') return reply(200, { agents: [], count: 0, status });
+        if (caller.kind !== 'session') return reply(200, { agents: [], count: 0, status: 'ok' });
         const { items, next } = await listAgents(tenant, {
           limit: query.limit,
-          after: query.cursor === undefined ? undefined : decodeCursor(query.cursor, 2),
+          after: query.cursor,
         });
         const agents = items.map((agent) => presentItem(agent, settings.agents));
-        return reply(
-          200,
-          { agents, count: agents.length, status },
-          nextPageLink('/api/agents', { limit: query.limit }, next && encodeCursor(next)),
-        );
+        const answer = { agents, count: agents.length, status: 'ok' } as const;
+        return reply(200, answer, nextPageLink('/api/agents', query, next));
       },
     }),
-    endpoint({
+    ofAgent({
       method: 'GET',
       path: '/api/agents/:id',
       summary: 'One agent in full',
-      tag: 'Agents',
-      auth: session,
-      params: agentIdParams,
       responses: { 200: z.strictObject({ agent: agentDetail, status: z.literal('ok') }) },
-      errors: [404],
       async handler({ params, tenant }) {
         const agent = await getAgent(tenant, params.id);
-        return reply(200, { agent: presentDetail(agent, settings.agents), status: 'ok' as const });
+        return reply(200, { agent: presentDetail(agent, settings.agents), status: 'ok' });
       },
     }),
-    endpoint({
+    ofAgent({
       method: 'PUT',
       path: '/api/agents/:id',
       summary: 'Change plan, AI provider or configuration; a running agent restarts with them',
-      tag: 'Agents',
-      auth: session,
       idempotent: true,
-      params: agentIdParams,
       body: z.object({
         plan: z.string().optional(),
         aiProvider: z.string().optional(),
         config: configuration.optional(),
       }),
-      responses: { 200: updated.extend({ status: agentItem.shape.status }) },
-      errors: [402, 404, 409, 502, 503],
+      responses: {
+        200: updateAgent.responses[200].extend({ status: agentItem.shape.status }),
+      },
+      errors: [402, 409, 502, 503],
       async handler(request) {
         const { body, caller, params, tenant } = request;
         const agent = await getAgent(tenant, params.id);
         if (body.plan !== undefined && !caller.user.isAdmin) {
           planWithin(body.plan, await planOf(database, caller.user.id));
         }
-        const answer = await backend.call(request, 'PUT', agentPath(params.id), updated, body);
+        const answer = await backend.call(request, updateAgent, { params, body });
         return reply(200, { ...answer, status: presentItem(agent, settings.agents).status });
       },
     }),
-    endpoint({
-      method: 'DELETE',
-      path: '/api/agents/:id',
-      summary: 'Remove an agent and all that belongs to it, whatever it is doing',
-      tag: 'Agents',
-      auth: session,
-      params: agentIdParams,
-      responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
-      errors: [404, 502],
-      async handler(request) {
-        const { params, tenant } = request;
-        await getAgent(tenant, params.id);
-        const deleted = z.object({ id: z.string(), deleted: z.literal(true) });
-        return reply(200, await backend.call(request, 'DELETE', agentPath(params.id), deleted));
-      },
-    }),
-    endpoint({
+    forward(deleteAgent),
+    ofAgent({
       method: 'GET',
       path: '/api/agents/:id/config',
       summary: "An agent's configuration",
-      tag: 'Agents',
-      auth: session,
-      params: agentIdParams,
       responses: { 200: z.strictObject({ id: z.string(), config: configuration }) },
-      errors: [404],
       async handler({ params, tenant }) {
         const agent = await getAgent(tenant, params.id);
         return reply(200, { id: agent.id, config: agent.config });
       },
     }),
-    endpoint({
+    ofAgent({
       method: 'PUT',
       path: '/api/agents/:id/config',
       summary: "Replace an agent's configuration; a running agent restarts with it",
-      tag: 'Agents',
-      auth: session,
       idempotent: true,
-      params: agentIdParams,
       body: z.object({ config: configuration }),
       responses: {
         200: z.strictObject({ id: z.string(), config: configuration, message: z.string() }),
       },
-      errors: [404, 409, 502, 503],
+      errors: [409, 502, 503],
       async handler(request) {
         const { body, params, tenant } = request;
         await getAgent(tenant, params.id);
-        const { id, message } = await backend.call(
-          request,
-          'PUT',
-          agentPath(params.id),
-          updated,
-          body,
-        );
+        const { id, message } = await backend.call(request, updateAgent, { params, body });
         return reply(200, { id, config: body.config, message });
       },
     }),

@@ -1,13 +1,13 @@
 import type { z } from 'zod';
 import { BadGatewayError, ServiceError } from '../../src/errors.js';
 import { isObject, tryParseJson } from '../../src/json.js';
+import type { InternalCaller } from '../auth/internal-key.js';
 import type { SessionCaller } from '../auth/session.js';
+import type { Declared } from '../http/area.js';
+import type { Declaration, None, Responses } from '../http/endpoint.js';
 
 /** Spec 8: the bound of a call for a deployment, and so of every other. */
 const CALL_TIMEOUT_MS = 15_000;
-
-/** Where in the backend an agent is. */
-export const agentPath = (id: string): string => `/api/agents/${encodeURIComponent(id)}`;
 
 /** On whose behalf, and from where, the backend is called. */
 export interface OnBehalfOf {
@@ -17,6 +17,27 @@ export interface OnBehalfOf {
   readonly idempotencyId: string;
 }
 
+type Part<Name extends string, S extends z.ZodType> = S extends None
+  ? unknown
+  : { readonly [N in Name]: z.input<S> };
+
+/** What an endpoint is sent. */
+type Sent<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = Part<'params', P> &
+  Part<'body', B> & { readonly query?: z.input<Q> };
+
+interface AnySent {
+  readonly params?: unknown;
+  readonly query?: unknown;
+  readonly body?: unknown;
+}
+
+/** What an endpoint answers when it does as it is asked. */
+type Success<R extends Responses> = {
+  [Status in keyof R & (200 | 201 | 202)]: R[Status] extends z.ZodType
+    ? z.output<R[Status]>
+    : never;
+}[keyof R & (200 | 201 | 202)];
+
 /** The web API's way to the backend: HTTP, with the internal key and the identity headers. */
 export class BackendClient {
   constructor(
@@ -25,25 +46,35 @@ export class BackendClient {
   ) {}
 
   /**
-   * Calls the backend for a signed-in user.
+   * Calls an endpoint of the backend for a signed-in user.
    *
-   * @param waitMs how much longer than usual the answer may take, because it was asked to wait.
    * @throws ServiceError with the backend's own status, text and facts where it refuses,
    *   BadGatewayError when it cannot be reached or answers what it should not.
    */
-  async call<T>(
+  call<
+    R extends Responses,
+    P extends z.ZodType,
+    Q extends z.ZodType,
+    H extends z.ZodType,
+    B extends z.ZodType,
+  >(
     on: OnBehalfOf,
-    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
-    path: string,
-    answer: z.ZodType<T>,
-    body?: unknown,
-    waitMs = 0,
-  ): Promise<T> {
+    endpoint: Declared<InternalCaller, R, P, Q, H, B>,
+    sent: Sent<P, Q, B>,
+  ): Promise<Success<R>> {
+    // What the endpoint's own schema has read.
+    return this.forward(on, endpoint, sent) as Promise<Success<R>>;
+  }
+
+  /** The same, for those who do not look at what they send and get. */
+  async forward(on: OnBehalfOf, endpoint: Declaration, sent: AnySent): Promise<unknown> {
+    const { method } = endpoint;
+    const { body, query } = sent;
     const { user } = on.caller;
     let response: Response;
     let text: string;
     try {
-      response = await fetch(`${this.url}${path}`, {
+      response = await fetch(`${this.url}${addressOf(endpoint, sent)}`, {
         method,
         headers: {
           authorization: `Bearer ${this.internalApiKey ?? ''}`,
@@ -57,7 +88,7 @@ export class BackendClient {
           ...(body !== undefined && { 'content-type': 'application/json' }),
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(CALL_TIMEOUT_MS + waitMs),
+        signal: AbortSignal.timeout(CALL_TIMEOUT_MS + waitMs(query)),
       });
       text = await response.text();
     } catch (error) {
@@ -65,12 +96,45 @@ export class BackendClient {
     }
     const parsed = tryParseJson(text);
     if (response.ok) {
-      const read = answer.safeParse(parsed);
+      const read = successOf(endpoint).schema.safeParse(parsed);
       if (read.success) return read.data;
       throw new BadGatewayError('The backend gave an unexpected answer', { cause: read.error });
     }
     throw refusal(response.status, parsed);
   }
+}
+
+/** The one answer of JSON that says that all went well. */
+export function successOf({ path, responses }: Declaration): {
+  readonly status: number;
+  readonly schema: z.ZodType;
+} {
+  for (const status of [200, 201, 202]) {
+    const schema = responses[status];
+    if (typeof schema === 'object' && 'safeParse' in schema) return { status, schema };
+  }
+  throw new TypeError(`${path} has no answer that could be read`);
+}
+
+function addressOf({ path }: Declaration, { params, query }: AnySent): string {
+  const values = new URLSearchParams(textsOf(params));
+  const filled = path.replace(/:(\w+)/g, (_, name: string) =>
+    encodeURIComponent(values.get(name) ?? ''),
+  );
+  const search = new URLSearchParams(textsOf(query)).toString();
+  return search === '' ? filled : `${filled}?${search}`;
+}
+
+function textsOf(values: unknown): [string, string][] {
+  return Object.entries(values ?? {})
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => [name, String(value)]);
+}
+
+/** How much longer than usual the answer may take, because it was asked to wait. */
+function waitMs(query: unknown): number {
+  const asked = typeof query === 'object' && query !== null && 'wait' in query ? query.wait : 0;
+  return Number(asked) * 1_000;
 }
 
 /** The backend's refusal, as our own answer. That our key is refused is no fault of the caller. */

@@ -2,40 +2,38 @@ import { z } from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
 import { listMessages } from '../../src/chat/messages.js';
 import { session } from '../auth/session.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { messageItem, messagesQuery, presentMessage } from '../views/messages.js';
 import { reply } from '../http/reply.js';
 import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const chat = area({ tag: 'Chat', auth: session, errors: [404], limit: LIMITS.chat });
 
 /** `GET|POST /api/chat` (decision 18). */
 export function chatEndpoints(dependencies: WebDependencies) {
   return [
-    endpoint({
+    chat({
       method: 'GET',
       path: '/api/chat',
       summary: 'What was said to and by an agent, oldest first',
-      tag: 'Chat',
-      auth: session,
       query: z.object({ agentId: z.string().max(64), ...messagesQuery }),
       responses: { 200: z.strictObject({ messages: z.array(messageItem) }) },
-      errors: [404],
       async handler({ query: { agentId, ...page }, tenant }) {
         const agent = await getAgent(tenant, agentId);
         const messages = await listMessages(tenant, agent.id, page);
         return reply(200, { messages: messages.map(presentMessage) });
       },
     }),
-    endpoint({
+    chat({
       method: 'POST',
       path: '/api/chat',
       summary: 'Ask an agent; as server-sent events when asked for',
-      tag: 'Chat',
-      auth: session,
       headers: z.object({ accept: z.string().optional() }),
       body: z.object(chatQuestion),
       responses: { 200: [chatAnswer, 'stream'] },
-      errors: [404, 409, 502, 503],
+      errors: [409, 502, 503],
       handler: (request) => answerChat(dependencies, request, request.body),
     }),
   ];

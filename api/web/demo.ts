@@ -9,11 +9,12 @@ import {
   UnavailableError,
 } from '../../src/errors.js';
 import { anonymous } from '../auth/anonymous.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { callOf } from '../openai/complete.js';
 import { presentUsage, usageItem } from '../views/token-usage.js';
 import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
 
 const PATH = '/api/demo/chat';
 
@@ -27,16 +28,16 @@ const DEMO = { userId: 'demo', plan: 'label', isAdmin: false } as const;
 
 const entry = z.object({ role: z.string(), content: z.string() });
 
+const demo = area({ tag: 'Demo', auth: anonymous, limit: LIMITS.demo });
+
 /** The keyless demo chat (spec 4.6). */
 export function demoEndpoints({ ai }: WebDependencies) {
   const models = demoModels((each) => ai.router.available(each));
   return [
-    endpoint({
+    demo({
       method: 'GET',
       path: PATH,
       summary: 'What the demo chat offers',
-      tag: 'Demo',
-      auth: anonymous,
       responses: {
         200: z.strictObject({
           models: z.array(
@@ -49,16 +50,14 @@ export function demoEndpoints({ ai }: WebDependencies) {
       handler: () =>
         reply(200, {
           models: models.map(({ id, name, provider }) => ({ id, name, provider })),
-          mode: 'demo' as const,
+          mode: 'demo',
           message: 'A demo without an account: short answers, and only so many a minute.',
         }),
     }),
-    endpoint({
+    demo({
       method: 'POST',
       path: PATH,
       summary: 'Ask a model without an account',
-      tag: 'Demo',
-      auth: anonymous,
       body: z.object({
         message: z
           .string({ error: 'Message required' })
@@ -100,7 +99,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
             model,
             message: completion.content,
             usage: presentUsage(usage),
-            done: true as const,
+            done: true,
           });
         } catch (error) {
           if (error instanceof TooManyRequestsError) throw tooMany();

@@ -39,9 +39,9 @@ export function healthEndpoints() {
         const timestamp = new Date().toISOString();
         const measured = await hostHealth();
         if (!measured) {
-          return reply(500, { status: 'error' as const, health: 'unhealthy' as const, timestamp });
+          return reply(500, { status: 'error', health: 'unhealthy', timestamp });
         }
-        return reply(200, { status: 'ok' as const, timestamp, ...measured });
+        return reply(200, { status: 'ok', timestamp, ...measured });
       },
     }),
   ];

@@ -5,30 +5,35 @@ import { listAgents } from '../../src/agents/agents.js';
 import { NotFoundError } from '../../src/errors.js';
 import type { SessionCaller } from '../auth/session.js';
 import { session } from '../auth/session.js';
-import { endpoint } from '../http/endpoint.js';
+import { runtimeInstances } from '../backend/contract.js';
+import { area } from '../http/area.js';
 import { MAX_PAGE } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import { agentItem, presentItem } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
 
-const params = z.object({ userId: z.string().max(64) });
+const instance = area({
+  tag: 'Instance',
+  auth: session,
+  params: z.object({ userId: z.string().max(64) }),
+  errors: [404],
+  limit: LIMITS.instance,
+});
 
-const usage = z.object({ cpuPercent: z.number(), memoryBytes: z.number(), processes: z.number() });
-
-const instances = z.object({
-  instances: z.array(z.object({ id: z.string(), status: z.string(), stats: usage.nullable() })),
+const usage = z.strictObject({
+  cpuPercent: z.number(),
+  memoryBytes: z.number(),
+  processes: z.number(),
 });
 
 /** `GET /api/instance/:userId` and `/stats`: all of a user's agents together. */
 export function instanceEndpoints({ backend, settings, database }: WebDependencies) {
   return [
-    endpoint({
+    instance({
       method: 'GET',
       path: '/api/instance/:userId',
       summary: "A user's agents and plan",
-      tag: 'Instance',
-      auth: session,
-      params,
       responses: {
         200: z.strictObject({
           userId: z.string(),
@@ -38,7 +43,6 @@ export function instanceEndpoints({ backend, settings, database }: WebDependenci
           status: z.literal('ok'),
         }),
       },
-      errors: [404],
       async handler({ caller, params: { userId }, tenant }) {
         requireOwn(caller, userId);
         const { items } = await listAgents(tenant, { limit: MAX_PAGE });
@@ -47,33 +51,37 @@ export function instanceEndpoints({ backend, settings, database }: WebDependenci
           plan: (await planOf(database, userId)) ?? null,
           agents: items.map((agent) => presentItem(agent, settings.agents)),
           count: items.length,
-          status: 'ok' as const,
+          status: 'ok',
         });
       },
     }),
-    endpoint({
+    instance({
       method: 'GET',
       path: '/api/instance/:userId/stats',
       summary: "What a user's agents use now",
-      tag: 'Instance',
-      auth: session,
-      params,
       responses: {
         200: z.strictObject({
           userId: z.string(),
           running: z.number(),
           cpuPercent: z.number().describe('Sum over the agents; 100 is one core fully used'),
           memoryBytes: z.number(),
-          agents: instances.shape.instances,
+          agents: z.array(
+            z.strictObject({ id: z.string(), status: z.string(), stats: usage.nullable() }),
+          ),
           status: z.literal('ok'),
         }),
       },
-      errors: [404, 502],
+      errors: [502],
       async handler(request) {
         const { userId } = request.params;
         requireOwn(request.caller, userId);
-        const path = '/api/runtime/instances?stats=true';
-        const { instances: agents } = await backend.call(request, 'GET', path, instances);
+        const query = { stats: 'true' } as const;
+        const { instances } = await backend.call(request, runtimeInstances, { query });
+        const agents = instances.map(({ id, status, stats }) => ({
+          id,
+          status,
+          stats: stats && presentUsage(stats),
+        }));
         const running = agents.flatMap(({ stats }) => (stats ? [stats] : []));
         const sum = (of: (stats: z.infer<typeof usage>) => number) =>
           running.reduce((total, stats) => total + of(stats), 0);
@@ -83,12 +91,18 @@ export function instanceEndpoints({ backend, settings, database }: WebDependenci
           cpuPercent: sum((stats) => stats.cpuPercent),
           memoryBytes: sum((stats) => stats.memoryBytes),
           agents,
-          status: 'ok' as const,
+          status: 'ok',
         });
       },
     }),
   ];
 }
+
+const presentUsage = ({ cpuPercent, memoryBytes, processes }: z.infer<typeof usage>) => ({
+  cpuPercent,
+  memoryBytes,
+  processes,
+});
 
 /** Another user's instance is not told apart from none. */
 function requireOwn(caller: SessionCaller, userId: string): void {

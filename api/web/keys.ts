@@ -8,13 +8,19 @@ import {
   type ApiKey,
 } from '../../src/accounts/api-keys.js';
 import { session } from '../auth/session.js';
-import { endpoint } from '../http/endpoint.js';
+import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { LIMITS } from './limits.js';
 
 const PATH = '/api/keys';
-const TAG = 'API keys';
 
-const keyParams = z.object({ id: z.string().max(64) });
+const keys = area({ tag: 'API keys', auth: session });
+const ofKey = area({
+  tag: 'API keys',
+  auth: session,
+  params: z.object({ id: z.string().max(64) }),
+  errors: [404],
+});
 
 const keyItem = z.strictObject({
   id: z.string(),
@@ -37,27 +43,24 @@ function presentKey({ id, name, keyPreview, createdAt, lastUsed }: ApiKey) {
 /** `/api/keys` (spec 4.5): the keys by which the caller's programs call the backend. */
 export function keyEndpoints() {
   return [
-    endpoint({
+    keys({
       method: 'GET',
       path: PATH,
       summary: 'List your API keys, oldest first',
-      tag: TAG,
-      auth: session,
       responses: { 200: z.strictObject({ keys: z.array(keyItem) }) },
       async handler({ caller, tenant }) {
-        const keys = await listApiKeys(tenant, caller.user.id);
-        return reply(200, { keys: keys.map(presentKey) });
+        const found = await listApiKeys(tenant, caller.user.id);
+        return reply(200, { keys: found.map(presentKey) });
       },
     }),
-    endpoint({
+    keys({
       method: 'POST',
       path: PATH,
       summary: 'Make an API key; this answer alone shows it',
-      tag: TAG,
-      auth: session,
       // The answer has the key, which is nowhere else.
       idempotent: 'sealed',
       body: z.object({ name: z.string().trim().min(1).max(MAX_API_KEY_NAME) }),
+      limit: LIMITS.newKeys,
       responses: {
         201: z.strictObject({
           id: z.string(),
@@ -77,31 +80,23 @@ export function keyEndpoints() {
         );
       },
     }),
-    endpoint({
+    ofKey({
       method: 'GET',
       path: `${PATH}/:id`,
       summary: 'One of your API keys',
-      tag: TAG,
-      auth: session,
-      params: keyParams,
       responses: { 200: keyItem },
-      errors: [404],
       async handler({ params, tenant }) {
         return reply(200, presentKey(await getApiKey(tenant, params.id)));
       },
     }),
-    endpoint({
+    ofKey({
       method: 'DELETE',
       path: `${PATH}/:id`,
       summary: 'Delete an API key, which opens nothing from then on',
-      tag: TAG,
-      auth: session,
-      params: keyParams,
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
-      errors: [404],
       async handler({ caller, params, requestId, tenant }) {
         await deleteApiKey(tenant, { userId: caller.user.id, requestId }, params.id);
-        return reply(200, { success: true as const });
+        return reply(200, { success: true });
       },
     }),
   ];

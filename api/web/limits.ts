@@ -1,35 +1,20 @@
 import type { RateLimit } from '../http/rate-limit.js';
 
-const MINUTE_MS = 60_000;
-const MESSAGE = 'Too many requests, please slow down.';
-
 /** Requests of one client a minute where the contract (spec 8) states no number. */
 const UNSTATED = 10;
 
 /** The web API's rates (spec 8). */
-export const WEB_LIMITS: readonly RateLimit[] = [
-  under('agents', '/api/agents', 100),
-  // Both ask agents: one limit, so that neither is a way around the other's.
-  under('chat', ['/api/chat', '/api/agent'], 60),
-  under('instance', '/api/instance', 30),
-  under('register', '/api/register', UNSTATED),
-  { ...under('demo', '/api/demo/chat', UNSTATED), message: 'Too many requests' },
-  // To hash a key by bcrypt keeps the process for some 70 ms.
-  { ...under('keys', '/api/keys', UNSTATED), applies: isKeyCreation },
-];
+export const LIMITS = {
+  agents: perMinute('agents', 100),
+  /** Both ways to ask agents share it, so that neither is a way around the other's. */
+  chat: perMinute('chat', 60),
+  instance: perMinute('instance', 30),
+  register: perMinute('register', UNSTATED),
+  demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
+  /** To hash a key by bcrypt keeps the process for some 70 ms. */
+  newKeys: perMinute('keys', UNSTATED),
+};
 
-function isKeyCreation(method: string, path: string): boolean {
-  return method === 'POST' && path === '/api/keys';
-}
-
-/** Everything at one of the paths and below it. */
-function under(name: string, prefixes: string | readonly string[], max: number): RateLimit {
-  return {
-    name,
-    max,
-    windowMs: MINUTE_MS,
-    message: MESSAGE,
-    applies: (_method, path) =>
-      [prefixes].flat().some((prefix) => path === prefix || path.startsWith(`${prefix}/`)),
-  };
+function perMinute(name: string, max: number): RateLimit {
+  return { name, max, windowMs: 60_000, message: 'Too many requests, please slow down.' };
 }

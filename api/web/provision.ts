@@ -5,51 +5,46 @@ import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { AGENT_MODELS } from '../../src/agents/models.js';
 import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
 import { session } from '../auth/session.js';
-import { endpoint } from '../http/endpoint.js';
-import { decodeCursor, encodeCursor, nextPageLink, pageQuery } from '../http/pagination.js';
+import { deployAgent } from '../backend/contract.js';
+import { area } from '../http/area.js';
+import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import { agentItem, presentItem } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
 import { planWithin } from '../../src/accounts/plan-within.js';
 
 const provisioned = agentItem.omit({ updatedAt: true });
 
-const deployed = z.object({ id: z.string() });
+const provisioning = area({ tag: 'Agents', auth: session, limit: LIMITS.agents });
 
 /** `GET|POST /api/agents/provision` (spec 4.7). */
 export function provisionEndpoints({ backend, settings, database }: WebDependencies) {
   return [
-    endpoint({
+    provisioning({
       method: 'GET',
       path: '/api/agents/provision',
       summary: 'List your provisioned agents',
-      tag: 'Agents',
-      auth: session,
-      query: z.object(pageQuery),
+      query: z.object(page),
       responses: {
         200: z.strictObject({ success: z.literal(true), agents: z.array(provisioned) }),
       },
       async handler({ query, tenant }) {
         const { items, next } = await listAgents(tenant, {
           limit: query.limit,
-          after: query.cursor === undefined ? undefined : decodeCursor(query.cursor, 2),
+          after: query.cursor,
         });
         const agents = items.map((agent) =>
           provisioned.strip().parse(presentItem(agent, settings.agents)),
         );
-        return reply(
-          200,
-          { success: true as const, agents },
-          nextPageLink('/api/agents/provision', { limit: query.limit }, next && encodeCursor(next)),
-        );
+        const link = nextPageLink('/api/agents/provision', query, next);
+        return reply(200, { success: true, agents }, link);
       },
     }),
-    endpoint({
+    provisioning({
       method: 'POST',
       path: '/api/agents/provision',
       summary: 'Provision an agent; it is created at once and comes up in the background',
-      tag: 'Agents',
-      auth: session,
       idempotent: true,
       body: z.object({
         name: z.string().trim().min(1).max(64),
@@ -68,17 +63,19 @@ export function provisionEndpoints({ backend, settings, database }: WebDependenc
         }
         if (body.tier !== undefined && !isAdmin) planWithin(body.tier, subscribed);
         const { id } = await asAgentLimit(() =>
-          backend.call(request, 'POST', '/api/deployments', deployed, {
-            name: body.name,
-            model: body.model,
-            config: body.config,
-            plan: body.tier ?? subscribed,
-            ...(!isAdmin && { agentLimit: webAgentLimit(subscribed) }),
+          backend.call(request, deployAgent, {
+            body: {
+              name: body.name,
+              model: body.model,
+              config: body.config,
+              plan: body.tier ?? subscribed,
+              ...(!isAdmin && { agentLimit: webAgentLimit(subscribed) }),
+            },
           }),
         );
         const agent = await getAgent(tenant, id);
         return reply(201, {
-          success: true as const,
+          success: true,
           agent: provisioned.strip().parse(presentItem(agent, settings.agents)),
         });
       },

@@ -13,7 +13,6 @@ import { heartbeatEndpoints } from './heartbeat.js';
 import { instanceEndpoints } from './instance.js';
 import { keyEndpoints } from './keys.js';
 import { lifecycleEndpoints } from './lifecycle.js';
-import { WEB_LIMITS } from './limits.js';
 import { modelEndpoints } from './models.js';
 import { provisionEndpoints } from './provision.js';
 
@@ -43,7 +42,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
     name: 'web',
     title: 'Agent Platform Service: web API',
     endpoints: webEndpoints(dependencies),
-    limits: WEB_LIMITS,
+    limits: [],
     authenticate: [
       session.with({
         find: (token) => findSession(database, token, settings.accounts),

@@ -98,6 +98,7 @@ describe('creating an agent on the backend', () => {
       'plan must be one of label, solo, collective, network',
     ],
     [{ name: 'x', config: 'none' }, 'config must be an object'],
+    [{ name: 'x', config: { plan: 5 } }, 'config.plan must be text'],
   ])('of %j is a 400', async (body, error) => {
     const refused = await create(await platform.signUp('network'), body);
     expect([refused.status, refused.body.error]).toEqual([400, error]);

@@ -12,18 +12,18 @@ import { session } from '../../api/auth/session.js';
 import { limitedClient } from '../../api/http/client-address.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { MemoryCounters } from '../../api/http/memory-counters.js';
-import type { RateLimit } from '../../api/http/rate-limit.js';
+import type { WideLimit } from '../../api/http/rate-limit.js';
 import { reply } from '../../api/http/reply.js';
 import { bearer, INTERNAL_KEY, postJson, serve, until, type TestListener } from './support.js';
 
 const REDIS_SERVER = process.env.TEST_REDIS_SERVER ?? '/usr/bin/redis-server';
 
-const limit = (name: string, max: number, prefix: string): RateLimit => ({
+const limit = (name: string, max: number, below: string): WideLimit => ({
   name,
   max,
   windowMs: 60_000,
   message: `too many for ${name}`,
-  applies: (_method, path) => path.startsWith(prefix),
+  below,
 });
 
 const general = limit('general', 6, '/api/');

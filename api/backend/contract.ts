@@ -1,0 +1,211 @@
+import { z } from 'zod';
+import { PLANS } from '../../src/accounts/plans.js';
+import { agentConfig, agentName } from '../../src/agents/agent-config.js';
+import { internalKey } from '../auth/internal-key.js';
+import { area } from '../http/area.js';
+import {
+  changesSkill,
+  credentialName,
+  credentialValue,
+  NO_SKILL_CHANGE,
+  skillName,
+  skillSettings,
+} from '../views/agent-tools.js';
+import { agentCreated, agentIdParams, agentStatus } from '../views/backend-agents.js';
+import { containerStats } from '../views/container-stats.js';
+import { heartbeatChange, heartbeatSet } from '../views/heartbeat.js';
+import {
+  archiveList,
+  operationAnswer,
+  operationList,
+  restoreBody,
+  updateBody,
+  waitQuery,
+} from '../views/operations.js';
+import { DEPLOYMENT_LIMIT } from './limits.js';
+
+/*
+ * The endpoints of the backend that the web API calls: declared here without their handlers, for
+ * both sides.
+ */
+
+export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).declare({
+  method: 'POST',
+  path: '/api/deployments',
+  summary: 'Deploy an agent container',
+  idempotent: true,
+  limit: DEPLOYMENT_LIMIT,
+  body: z.object({
+    name: agentName,
+    plan: z.string().optional(),
+    model: z.string().optional(),
+    aiProvider: z.string().optional(),
+    config: agentConfig.optional(),
+    agentLimit: z.number().int().min(0).optional(),
+  }),
+  responses: { 201: agentCreated },
+  errors: [402, 404, 409, 503],
+});
+
+const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
+
+export const updateAgent = ofAgent.declare({
+  method: 'PUT',
+  path: '/api/agents/:id',
+  summary: 'Change plan, AI provider or configuration; a running agent restarts with them',
+  idempotent: true,
+  body: z.object({
+    plan: z.string().optional(),
+    aiProvider: z.string().optional(),
+    config: agentConfig.optional(),
+  }),
+  responses: {
+    200: z.strictObject({
+      id: z.string(),
+      plan: z.enum(PLANS),
+      aiProvider: z.string(),
+      subdomain: z.string(),
+      status: agentStatus,
+      message: z.string(),
+    }),
+  },
+  errors: [409, 503],
+});
+
+export const deleteAgent = area({
+  tag: 'Agents',
+  auth: internalKey,
+  params: agentIdParams,
+}).declare({
+  method: 'DELETE',
+  path: '/api/agents/:id',
+  summary: 'Remove an agent and all that belongs to it, whatever it is doing',
+  responses: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
+});
+
+/** What is done to an agent: it is answered with how far that is after `wait`. */
+const operation = {
+  idempotent: true,
+  query: waitQuery,
+  responses: { 202: operationAnswer },
+  errors: [409, 503],
+};
+
+export const startAgent = ofAgent.declare({
+  ...operation,
+  method: 'POST',
+  path: '/api/agents/:id/start',
+  summary: 'Start an agent',
+});
+
+export const stopAgent = ofAgent.declare({
+  ...operation,
+  method: 'POST',
+  path: '/api/agents/:id/stop',
+  summary: 'Stop an agent',
+});
+
+export const restartAgent = ofAgent.declare({
+  ...operation,
+  method: 'POST',
+  path: '/api/agents/:id/restart',
+  summary: 'Restart an agent',
+});
+
+export const repairAgent = ofAgent.declare({
+  ...operation,
+  method: 'POST',
+  path: '/api/agents/:id/repair',
+  summary: 'Repair an agent: kill its gateway, start it again, verify that it is well',
+});
+
+export const resetMemory = ofAgent.declare({
+  ...operation,
+  method: 'POST',
+  path: '/api/agents/:id/reset-memory',
+  summary: 'Archive the memory of an agent, and give it an empty one',
+});
+
+export const updateRuntime = ofAgent.declare({
+  ...operation,
+  method: 'POST',
+  path: '/api/agents/:id/update',
+  summary: 'Update an agent; it goes back by itself when that fails',
+  body: updateBody,
+});
+
+export const restoreMemory = ofAgent.declare({
+  ...operation,
+  method: 'POST',
+  path: '/api/agents/:id/restore',
+  summary: 'Give an agent an archived memory; the present one is archived',
+  body: restoreBody,
+});
+
+export const setSkill = ofAgent.declare({
+  ...operation,
+  method: 'PUT',
+  path: '/api/agents/:id/skills/:skill',
+  summary: 'Change one skill in the configuration of an agent; goes back when that fails',
+  params: agentIdParams.extend({ skill: skillName }),
+  body: z.object(skillSettings).refine(changesSkill, NO_SKILL_CHANGE),
+});
+
+export const setCredential = ofAgent.declare({
+  ...operation,
+  method: 'PUT',
+  path: '/api/agents/:id/credentials/:name',
+  summary: "Set or remove an environment variable of an agent's tools; goes back when it fails",
+  idempotent: 'sealed',
+  params: agentIdParams.extend({ name: credentialName }),
+  body: z.object({ value: credentialValue }),
+});
+
+export const agentArchives = ofAgent.declare({
+  method: 'GET',
+  path: '/api/agents/:id/archives',
+  summary: 'The archived memories of an agent, newest first',
+  responses: { 200: archiveList },
+});
+
+export const agentOperations = ofAgent.declare({
+  method: 'GET',
+  path: '/api/agents/:id/operations',
+  summary: 'What was done to an agent, newest first',
+  query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
+  responses: { 200: operationList },
+});
+
+export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
+  method: 'PUT',
+  path: '/api/heartbeat',
+  summary: "Set how often a user's running agents are asked; what is left out stays",
+  body: heartbeatChange,
+  responses: { 200: heartbeatSet },
+  errors: [404, 503],
+});
+
+export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).declare({
+  method: 'GET',
+  path: '/api/runtime/instances',
+  summary: 'The containers of agents on this host',
+  query: z.object({
+    stats: z.enum(['true', 'false']).default('false').describe('With what each uses now'),
+  }),
+  responses: {
+    200: z.strictObject({
+      count: z.number(),
+      instances: z.array(
+        z.strictObject({
+          id: z.string().describe("The agent's id"),
+          containerId: z.string(),
+          userId: z.string(),
+          status: z.string(),
+          image: z.string(),
+          createdAt: z.iso.datetime(),
+          stats: containerStats.nullable().describe('null unless asked for and running'),
+        }),
+      ),
+    }),
+  },
+});

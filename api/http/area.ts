@@ -1,0 +1,103 @@
+import type { z } from 'zod';
+import type { Authentication, Caller } from '../auth/authentication.js';
+import type {
+  BodySchema,
+  Declaration,
+  Endpoint,
+  Handler,
+  None,
+  Responses,
+  TypedDeclaration,
+} from './endpoint.js';
+
+/** What endpoints of one area have in common. */
+interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
+  Declaration,
+  'tag' | 'errors' | 'limit' | 'errorForm'
+> {
+  readonly auth: Authentication<C>;
+  readonly params?: P;
+}
+
+/** What one of them says for itself; its errors are added to those of the area. */
+interface Own<
+  C extends Caller,
+  R extends Responses,
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  H extends z.ZodType,
+  B extends BodySchema,
+> extends Pick<
+  Declaration,
+  'method' | 'path' | 'summary' | 'idempotent' | 'errors' | 'limit' | 'errorForm'
+> {
+  readonly auth?: Authentication<C>;
+  readonly params?: P;
+  readonly query?: Q;
+  readonly headers?: H;
+  readonly body?: B;
+  readonly responses: R;
+}
+
+/** A declaration that still wants its handler, for those who call the endpoint as well. */
+export interface Declared<
+  C extends Caller,
+  R extends Responses,
+  P extends z.ZodType,
+  Q extends z.ZodType,
+  H extends z.ZodType,
+  B extends BodySchema,
+> extends TypedDeclaration<C, R, P, Q, H, B> {
+  handledBy(handler: Handler<C, R, P, Q, H, B>): Endpoint;
+}
+
+interface Area<AreaCaller extends Caller, AreaParams extends z.ZodType> {
+  /** Declares an endpoint of the area. */
+  <
+    const R extends Responses,
+    C extends Caller = AreaCaller,
+    P extends z.ZodType = AreaParams,
+    Q extends z.ZodType = None,
+    H extends z.ZodType = None,
+    B extends BodySchema = None,
+  >(
+    own: Own<C, R, P, Q, H, B> & { readonly handler: Handler<C, R, P, Q, H, B> },
+  ): Endpoint;
+  /** Declares it without its handler. */
+  declare<
+    const R extends Responses,
+    C extends Caller = AreaCaller,
+    P extends z.ZodType = AreaParams,
+    Q extends z.ZodType = None,
+    H extends z.ZodType = None,
+    B extends BodySchema = None,
+  >(
+    own: Own<C, R, P, Q, H, B>,
+  ): Declared<C, R, P, Q, H, B>;
+}
+
+type AnyOwn = Omit<Declaration, 'tag' | 'auth'> & Partial<Pick<Declaration, 'auth'>>;
+
+/** Endpoints that have the same tag, way to authenticate and so on say only what differs. */
+export function area<C extends Caller, P extends z.ZodType = None>(
+  shared: Shared<C, P>,
+): Area<C, P> {
+  const complete = (own: AnyOwn): Declaration => ({
+    ...shared,
+    ...own,
+    errors: [...(shared.errors ?? []), ...(own.errors ?? [])],
+  });
+  const declare = (own: AnyOwn) => {
+    const declared = complete(own);
+    return {
+      ...declared,
+      handledBy: (handler: Endpoint['handler']): Endpoint => ({ ...declared, handler }),
+    };
+  };
+  const area = ({ handler, ...own }: AnyOwn & Pick<Endpoint, 'handler'>): Endpoint => ({
+    ...complete(own),
+    handler,
+  });
+  // Only types tell the handler of one declaration from that of another.
+  return Object.assign(area, { declare }) as unknown as Area<C, P>;
+}
