@@ -1,5 +1,5 @@
-import { ForeignKeyConstraintError, Op } from 'sequelize';
-import type { Database, TenantTransaction } from '../database/database.js';
+import { ForeignKeyConstraintError } from 'sequelize';
+import type { Database, Statements } from '../database/database.js';
 import { NotFoundError } from '../errors.js';
 import type { Plan } from './plans.js';
 
@@ -28,18 +28,15 @@ export async function grantPlan(
 
 /** The plan a user is on now, if any. */
 export async function planOf(database: Database, userId: string): Promise<Plan | undefined> {
-  return database.asUser(userId).transaction((db) => findPlan(db, userId));
+  return findPlan(database.asUser(userId), userId);
 }
 
-/** Like `planOf`, within a transaction that may see the user's rows. */
-export async function findPlan(db: TenantTransaction, userId: string): Promise<Plan | undefined> {
-  const subscription = await db.Subscription.findOne({
-    attributes: ['plan'],
-    where: {
-      userId,
-      status: 'active',
-      periodEnd: { [Op.or]: [{ [Op.is]: null }, { [Op.gt]: new Date() }] },
-    },
-  });
+/** Like `planOf`, for whoever may see the user's rows; also within a transaction. */
+export async function findPlan(db: Statements, userId: string): Promise<Plan | undefined> {
+  const [subscription] = await db.query<{ plan: Plan }>(
+    `SELECT plan FROM subscriptions WHERE user_id = $userId AND status = 'active'
+        AND (period_end IS NULL OR period_end > now())`,
+    { userId },
+  );
   return subscription?.plan;
 }

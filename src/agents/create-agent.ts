@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Plan } from '../accounts/plans.js';
+import { recordAudit } from '../audit/audit.js';
 import { violates } from '../database/constraints.js';
 import type { TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { AgentRow, OperationRow } from '../database/models.js';
@@ -17,13 +18,16 @@ export interface NewAgent {
   readonly model: string;
   readonly aiProvider: string;
   readonly config: Record<string, unknown>;
-  /** How many agents the owner may have; infinite for administrators. */
-  readonly limit: number;
+  /** How many agents the owner may have, read in the transaction that makes one more. */
+  readonly limit: (db: TenantTransaction) => Promise<number>;
+  /** The request that asks for it. */
+  readonly requestId: string;
 }
 
 /**
- * Puts down a new agent with its name, address, tokens and the operation that provisions it. From
- * here on it cannot be lost: whoever starts its workflow, and however late, finds all of it.
+ * Puts down a new agent with its name, address, tokens, the operation that provisions it and who
+ * asked for it, in one transaction. From here on it cannot be lost: whoever starts its workflow, and
+ * however late, finds all of it.
  *
  * @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`
  * @throws ConflictError when the owner has an agent of that name
@@ -51,7 +55,7 @@ export async function createAgent(
       }
       await checkLimit(db, agent);
       const host = await placeAgent(db);
-      const { limit: _limit, ...values } = agent;
+      const { limit: _limit, requestId, ...values } = agent;
       const row = await db.Agent.create({
         ...EMPTY,
         ...values,
@@ -70,6 +74,14 @@ export async function createAgent(
         requestedAt: new Date(),
         finishedAt: null,
       });
+      await recordAudit(db, {
+        actor: row.userId,
+        userId: row.userId,
+        action: 'agent.create',
+        subject: row.id,
+        detail: { name: row.name, plan: row.plan },
+        requestId,
+      });
       return { agent: row, operation };
     });
   } catch (error) {
@@ -81,14 +93,15 @@ export async function createAgent(
 }
 
 async function checkLimit(db: TenantTransaction, agent: NewAgent): Promise<void> {
-  if (agent.limit === Number.POSITIVE_INFINITY) return;
+  const limit = await agent.limit(db);
+  if (limit === Number.POSITIVE_INFINITY) return;
   const current = await db.Agent.count({
     where: { userId: agent.userId, desired: ['running', 'stopped'] },
   });
-  if (current >= agent.limit) {
+  if (current >= limit) {
     throw new PaymentRequiredError('Agent limit reached for this plan', 'AGENT_LIMIT_REACHED', {
       current,
-      limit: agent.limit,
+      limit,
     });
   }
 }

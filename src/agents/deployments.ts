@@ -1,13 +1,11 @@
 import type { Logger } from 'pino';
 import { isAdmin, type AdminRules } from '../accounts/admin.js';
 import { PLAN_LIMITS, requirePlan } from '../accounts/plans.js';
-import { planOf } from '../accounts/subscriptions.js';
-import { findUser } from '../accounts/users.js';
+import { findPlan } from '../accounts/subscriptions.js';
 import type { ProviderName } from '../ai/provider-names.js';
-import { recordAudit } from '../audit/audit.js';
 import type { Requester } from '../audit/requester.js';
 import type { DockerHost } from '../containers/docker-host.js';
-import type { Database } from '../database/database.js';
+import type { Database, TenantTransaction } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { BadRequestError, NotFoundError, UnavailableError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -75,14 +73,7 @@ export class Deployments {
       model,
       aiProvider,
       config: requested.config ?? {},
-      limit: await this.#limitOf(userId, requested),
-    });
-    await recordAudit(tenant, {
-      actor: by.actor,
-      userId,
-      action: 'agent.create',
-      subject: agent.id,
-      detail: { name: agent.name, plan: agent.plan },
+      limit: (db) => this.#limitOf(db, userId, requested),
       requestId: by.requestId,
     });
     return { agent, run: await this.#provision(agent, operation.id) };
@@ -100,12 +91,11 @@ export class Deployments {
   }
 
   /** Administrators and the operator have no cap; everybody else that of their plan. */
-  async #limitOf(userId: string, requested: Deployment): Promise<number> {
-    const { accounts, database } = this.#parts;
-    const user = await findUser(database, userId);
+  async #limitOf(db: TenantTransaction, userId: string, requested: Deployment): Promise<number> {
+    const user = await db.User.findByPk(userId);
     if (!user) throw new NotFoundError('User not found');
-    if (isAdmin(user, accounts)) return Number.POSITIVE_INFINITY;
-    const plan = (await planOf(database, userId)) ?? 'label';
+    if (isAdmin(user, this.#parts.accounts)) return Number.POSITIVE_INFINITY;
+    const plan = (await findPlan(db, userId)) ?? 'label';
     return Math.min(PLAN_LIMITS[plan].agents, requested.agentLimit ?? Number.POSITIVE_INFINITY);
   }
 }

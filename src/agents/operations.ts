@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationInput, OperationRow } from '../database/models.js';
+import { selectFrom } from '../database/table.js';
+import { operations } from '../database/tables/agents.js';
 import { BadRequestError } from '../errors.js';
 import { requestCredential, type CredentialChange } from './agent-credentials.js';
 import type { OperationKind } from './operation-rules.js';
@@ -77,7 +79,9 @@ export async function findOperation(
   tenant: TenantDatabase,
   id: string,
 ): Promise<OperationRow | null> {
-  return tenant.transaction((db) => db.Operation.findByPk(id));
+  const sql = `${selectFrom(operations)} WHERE id = $id`;
+  const [operation] = await tenant.query<OperationRow>(sql, { id });
+  return operation ?? null;
 }
 
 /** Takes a request back that the supervisor refused, or that joined another one. */

@@ -12,8 +12,8 @@ export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js'
 export type { OperationInput, PreviousRelease } from './tables/agents.js';
 export type { NotificationChannelName, NotificationStatus } from './tables/notifications.js';
 
-/** Every table, by the name of its model. */
-export const TABLES = {
+/** The tables that are read and written through models, by the models' names. */
+const MODELLED = {
   User: accounts.users,
   Session: accounts.sessions,
   ApiKey: accounts.apiKeys,
@@ -30,14 +30,14 @@ export const TABLES = {
   Host: hosts.hosts,
   Heartbeat: heartbeats.heartbeats,
   Notification: notifications.notifications,
-  UsageLog: usage.usageLogs,
-  TokenQuota: usage.tokenQuotas,
-  QuotaReservation: usage.quotaReservations,
-  UsageDaily: usage.usageDaily,
-  UsagePending: usage.usagePending,
-  IdempotencyKey: records.idempotencyKeys,
-  AuditEntry: records.auditLog,
 } as const;
+
+/** Every table; those that only functions and statements of our own use have no model. */
+export const TABLES: readonly Table[] = [
+  ...Object.values(MODELLED),
+  ...Object.values(usage),
+  ...Object.values(records),
+];
 
 export type UserRow = RowOf<typeof accounts.users>;
 export type SubscriptionRow = RowOf<typeof accounts.subscriptions>;
@@ -52,14 +52,14 @@ export type MessageRow = RowOf<typeof agents.messages>;
 export type HeartbeatRow = RowOf<typeof heartbeats.heartbeats>;
 export type NotificationRow = RowOf<typeof notifications.notifications>;
 
-export type Tables = typeof TABLES;
+export type Tables = typeof MODELLED;
 
 /** The models of one database, by name. */
 export type Models = Readonly<Record<string, ModelOf<Table>>>;
 
 /** Defines every model on one Sequelize instance: a process may hold several databases. */
 export function defineModels(sequelize: Sequelize): Models {
-  const tables: [string, Table][] = Object.entries(TABLES);
+  const tables: [string, Table][] = Object.entries(MODELLED);
   return Object.fromEntries(
     tables.map(([name, table]) => [name, defineTable(sequelize, name, table)]),
   );

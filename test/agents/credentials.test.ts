@@ -34,7 +34,7 @@ async function environment(id = agentId): Promise<Record<string, string>> {
 
 async function wholeDatabase(): Promise<string> {
   const all: unknown[] = [];
-  for (const { name } of Object.values(TABLES)) {
+  for (const { name } of TABLES) {
     all.push(await platform.db.asPlatform().query(`SELECT to_jsonb(t) FROM ${name} t`));
   }
   return JSON.stringify(all);

@@ -33,7 +33,8 @@ async function agentOf(on: TestPlatform, userId: string): Promise<string> {
     model: 'gpt-4',
     aiProvider: 'openai',
     config: {},
-    limit: 1,
+    limit: () => Promise.resolve(1),
+    requestId: 'test',
   });
   return agent.id;
 }

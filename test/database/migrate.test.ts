@@ -37,9 +37,9 @@ describe('migrations', () => {
     try {
       const options = { logging: false, define: { underscored: true } };
       const sequelize = new Sequelize(synced.ownerUrl, options);
-      for (const [name, table] of Object.entries(TABLES)) defineTable(sequelize, name, table);
+      for (const table of TABLES) defineTable(sequelize, table.name, table);
       await sequelize.sync().finally(() => sequelize.close());
-      const policies = Object.values(TABLES).map(policySql);
+      const policies = TABLES.map(policySql);
       await queryRows(synced.ownerUrl, policies.join(''));
 
       for (const facts of [COLUMNS, INDEXES, POLICIES]) {

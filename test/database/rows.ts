@@ -184,7 +184,7 @@ export const ROWS: Readonly<Record<string, RowOf>> = {
   }),
 };
 
-const tables = Object.values(TABLES);
+const tables = TABLES;
 
 /** The column that names whose a row is; in tables of the platform alone, one that would. */
 export function ownerColumn(table: string): string {

@@ -42,7 +42,8 @@ const create = async (userId = 'alice', id: string = randomUUID(), limit = 100) 
     model: 'gpt-4',
     aiProvider: 'openai',
     config: {},
-    limit,
+    limit: () => Promise.resolve(limit),
+    requestId: 'test',
   });
   return agent;
 };
