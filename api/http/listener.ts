@@ -3,6 +3,7 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import type { HttpSettings } from '../../src/http/settings.js';
 import type { Database } from '../../src/database/database.js';
+import { KeptAnswers } from '../../src/idempotency/kept-answers.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { Given, type Grounding } from '../auth/authentication.js';
 import { addressReader } from './client-address.js';
@@ -71,7 +72,7 @@ export function createListener(options: ListenerOptions): Listener {
     limiter,
     addressOf: addressReader(settings.trustedProxies, options.believesForwarded),
     given: new Given(options.authenticate),
-    idempotency: idempotency(database, options.secrets),
+    idempotency: idempotency(new KeptAnswers(database, options.secrets)),
     database,
     log,
     production: settings.production,

@@ -11,6 +11,7 @@ import {
   TooManyRequestsError,
   UnauthorizedError,
 } from '../../src/errors.js';
+import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import type { Given } from '../auth/authentication.js';
 import { watchAccess } from './access-log.js';
 import type { AddressReader } from './client-address.js';
@@ -18,8 +19,7 @@ import type { Endpoint } from './endpoint.js';
 import { planOf, type Plan } from './endpoint-plan.js';
 import { HandlerRequest, routeOf } from './endpoint-request.js';
 import { describeError, errorAnswer, type ErrorAnswer } from './error-answer.js';
-import { hashRequest, readIdempotencyKey, StillRunningError } from './idempotency.js';
-import type { OncePerKey } from './idempotency.js';
+import { hashRequest, readIdempotencyKey, type OncePerKey } from './idempotency.js';
 import { errorJson, jsonAnswer, type Answer } from './presenter.js';
 import type { Limiter } from './limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from './rate-limit.js';

@@ -110,6 +110,46 @@ test('without Docker, /health says so, what needs containers is a 500, deleting 
   expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(0);
 });
 
+test('an agent that is not there is 404 for every operation, also without Docker and Temporal', async () => {
+  const on = await start({ workers: false, dead: ['docker', 'temporal'] });
+  const [user, other] = [await on.signUp('solo'), await on.signUp('solo')];
+  const operations = [
+    ['PUT', '', { plan: 'no plan' }],
+    ['POST', '/start', undefined],
+    ['POST', '/stop', undefined],
+    ['POST', '/restart', undefined],
+    ['POST', '/repair', undefined],
+    ['POST', '/update', { version: '1.0.0' }],
+    ['POST', '/reset-memory', undefined],
+    ['POST', '/restore', { archiveId: randomUUID() }],
+  ] as const;
+  const onBackend = [
+    ...operations,
+    ['PUT', '/skills/notes', { enabled: true }],
+    ['PUT', '/credentials/TOKEN', { value: 'x' }],
+    ['GET', '/stats', undefined],
+    ['GET', '/token', undefined],
+  ] as const;
+  for (const id of [randomUUID(), await agentOf(on, other.id)]) {
+    const path = `/api/agents/${id}`;
+    for (const [method, rest, body] of onBackend) {
+      const { status, text } = await on.backend(user, method, path + rest, { body });
+      expect([rest, status, text]).toEqual([rest, 404, expect.stringContaining('Agent not found')]);
+    }
+    for (const [method, rest, body] of operations) {
+      const { status } = await on.web(user, method, path + rest, { body });
+      expect([rest, status]).toEqual([rest, 404]);
+    }
+    for (const change of [
+      { action: 'update-skill', skill: 'notes', enabled: true },
+      { action: 'set-credential', name: 'TOKEN', value: 'x' },
+    ]) {
+      const body = { ...change, agentId: id };
+      expect((await on.web(user, 'POST', '/api/agent', { body })).status).toBe(404);
+    }
+  }
+});
+
 describe('without a worker', () => {
   test('what was taken back is carried out when it is asked for again', async () => {
     const on = await start({});

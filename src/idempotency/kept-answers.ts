@@ -1,0 +1,164 @@
+import type { Database, TenantDatabase } from '../database/database.js';
+import { ConflictError, UnprocessableError } from '../errors.js';
+import type { SecretBox } from '../secrets/secret-box.js';
+
+/** Names one request that may come again. */
+export interface RequestIdentity {
+  readonly caller: string;
+  readonly route: string;
+  readonly key: string;
+  /** Tells another request with the same key from a repetition. */
+  readonly requestHash: string;
+  /** Request or answer holds a secret: hash and body are kept encrypted. Headers are not. */
+  readonly sealed: boolean;
+}
+
+/** What is kept of an answer. */
+export interface KeptAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  /** The text as it was sent. */
+  readonly body: string | undefined;
+}
+
+/** A request that has run this long is taken for dead with its process. */
+const LOCK_SECONDS = 60;
+const KEEP_HOURS = 24;
+/** Old rows are removed as new ones are stored, so the table stays bounded without a cleaner. */
+const PURGED_AT_ONCE = 10;
+
+// A key is free when it is new, older than KEEP_HOURS, or left `running` by a dead process.
+const CLAIM = `
+  INSERT INTO idempotency_keys AS held
+    (caller, route, key, request_hash, state, locked_until, created_at)
+  VALUES ($caller, $route, $key, $requestHash, 'running', now() + make_interval(secs => ${LOCK_SECONDS}), now())
+  ON CONFLICT (caller, route, key) DO UPDATE SET
+    request_hash = excluded.request_hash, state = 'running', status = NULL, body = NULL,
+    headers = NULL, locked_until = excluded.locked_until, created_at = excluded.created_at
+  WHERE (held.state = 'done' OR held.locked_until < now())
+    AND (held.created_at < now() - make_interval(hours => ${KEEP_HOURS})
+      OR (held.state = 'running' AND held.request_hash = excluded.request_hash))
+  RETURNING locked_until::text AS lock`;
+
+const READ = `
+  SELECT request_hash, state, status, body, headers,
+    greatest(1, ceil(extract(epoch FROM locked_until - now())))::int AS wait
+  FROM idempotency_keys WHERE caller = $caller AND route = $route AND key = $key`;
+
+// The lock's end tells this run from one that took the key over after it.
+const OWNED = `caller = $caller AND route = $route AND key = $key AND state = 'running'
+  AND locked_until = $lock::timestamptz`;
+
+const FINISH = `
+  WITH purged AS (
+    DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM idempotency_keys
+      WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
+      ORDER BY created_at LIMIT ${PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)))
+  UPDATE idempotency_keys
+  SET state = 'done', status = $status, body = $body::jsonb, headers = $headers::jsonb
+  WHERE ${OWNED}`;
+
+const RELEASE = `DELETE FROM idempotency_keys WHERE ${OWNED}`;
+
+interface StoredRow {
+  readonly request_hash: string;
+  readonly state: 'running' | 'done';
+  readonly status: number | null;
+  /** Sealed where that is asked for; a JSON string, so that a repetition gets the same bytes. */
+  readonly body: string | null;
+  readonly headers: KeptAnswer['headers'] | null;
+  readonly wait: number;
+}
+
+/** First answers, in the table `idempotency_keys`, whose primary key decides who is first. */
+export class KeptAnswers {
+  readonly #platform: TenantDatabase;
+  readonly #secrets: SecretBox | undefined;
+
+  /** @param secrets what seals and opens what is secret; without it such requests are refused. */
+  constructor(database: Database, secrets?: SecretBox) {
+    this.#platform = database.asPlatform();
+    this.#secrets = secrets;
+  }
+
+  /**
+   * Does the work of a request, unless it was done before.
+   *
+   * @param keep what is kept of an answer; undefined where a repetition is to do the work again.
+   * @returns the work's answer, or else what was kept of the first one's.
+   * @throws UnprocessableError when the key was used with a different request
+   * @throws StillRunningError while the first one has no answer yet
+   */
+  async once<A>(
+    identity: RequestIdentity,
+    work: () => Promise<A>,
+    keep: (answer: A) => KeptAnswer | undefined,
+  ): Promise<{ readonly answer: A } | { readonly kept: KeptAnswer }> {
+    const { caller, route, key } = identity;
+    const vault = identity.sealed ? vaultOf(identity, this.#secrets) : CLEAR;
+    const requestHash = vault.hash(identity.requestHash);
+    const named = { caller, route, key };
+    const [claim] = await this.#platform.query<{ lock: string }>(CLAIM, { ...named, requestHash });
+    if (claim === undefined) {
+      const [stored] = await this.#platform.query<StoredRow>(READ, named);
+      return { kept: keptIn(stored, requestHash, vault) };
+    }
+    const owned = { ...named, lock: claim.lock };
+    const answer = await work();
+    const kept = keep(answer);
+    if (kept === undefined) await this.#platform.query(RELEASE, owned);
+    else {
+      const body = kept.body === undefined ? null : JSON.stringify(vault.put(kept.body));
+      const headers = JSON.stringify(kept.headers);
+      await this.#platform.query(FINISH, { ...owned, status: kept.status, body, headers });
+    }
+    return { answer };
+  }
+}
+
+/** 409: the first request with this key has no answer yet. */
+export class StillRunningError extends ConflictError {
+  /** @param retryAfter seconds after which its key is free at the latest. */
+  constructor(readonly retryAfter = 1) {
+    super('A request with this Idempotency-Key is still running');
+  }
+}
+
+/** @param stored undefined when the first request failed and released the key just now. */
+function keptIn(stored: StoredRow | undefined, requestHash: string, vault: Vault): KeptAnswer {
+  if (stored !== undefined && stored.request_hash !== requestHash) {
+    throw new UnprocessableError('Idempotency-Key was used with a different request');
+  }
+  if (stored?.state !== 'done' || stored.status === null) throw new StillRunningError(stored?.wait);
+  return {
+    status: stored.status,
+    headers: stored.headers ?? {},
+    body: stored.body === null ? undefined : vault.take(stored.body),
+  };
+}
+
+/** How a request's hash, and the text of its answer, lie in the table. */
+interface Vault {
+  hash(requestHash: string): string;
+  put(text: string): string;
+  take(stored: string): string;
+}
+
+const CLEAR: Vault = {
+  hash: (requestHash) => requestHash,
+  put: (text) => text,
+  take: (stored) => stored,
+};
+
+/** Sealed for this one request: the answer to another, put in its place, does not open. */
+function vaultOf({ caller, route, key }: RequestIdentity, secrets: SecretBox | undefined): Vault {
+  if (secrets === undefined) throw new TypeError('a listener with sealed answers needs secrets');
+  const context = `idempotency/${JSON.stringify([caller, route, key])}`;
+  return {
+    // A short secret could be guessed from a plain hash of all that surrounds it.
+    hash: (requestHash) => secrets.digest(requestHash, context),
+    put: (text) => secrets.seal(text, context),
+    take: (stored) => secrets.open(stored, context),
+  };
+}
