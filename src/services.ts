@@ -6,8 +6,10 @@ import { createAi, type Ai } from './ai/ai.js';
 import type { AttemptResult } from './ai/no-answer-error.js';
 import type { DockerHost } from './containers/docker-host.js';
 import { runtimeImage } from './containers/image-name.js';
+import { Chats } from './chat/chats.js';
 import type { Database } from './database/database.js';
 import type { HeartbeatScheduler } from './heartbeat/heartbeats.js';
+import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
 
@@ -26,7 +28,9 @@ export interface Foundation {
 /** What the product does, by area. */
 export interface Services {
   readonly ai: Ai;
+  readonly chats: Chats;
   readonly deployments: Deployments;
+  readonly heartbeats: UserHeartbeats;
   readonly operations: AgentOperations;
   readonly secrets: SecretBox;
 }
@@ -38,6 +42,8 @@ export function createServices(foundation: Foundation): Services {
   const { provider: aiProvider } = settings.ai;
   return {
     ai: createAi(foundation),
+    chats: new Chats(secrets, settings),
+    heartbeats: new UserHeartbeats(database, foundation.heartbeatSchedules),
     deployments: new Deployments({
       database,
       secrets,

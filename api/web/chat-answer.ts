@@ -1,9 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { readGatewayToken } from '../../src/agents/agent-secrets.js';
-import { getAgent } from '../../src/agents/agents.js';
-import { requireProvider } from '../../src/ai/route.js';
-import { chatTurn, portOf, type TurnEvent } from '../../src/chat/turn.js';
+import type { Question } from '../../src/chat/chats.js';
+import type { TurnEvent } from '../../src/chat/turn.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { MessageRow } from '../../src/database/models.js';
 import { ServiceError } from '../../src/errors.js';
@@ -40,26 +37,15 @@ interface Asked {
 
 /** Asks an agent, and answers whole or, where that is asked for, as server-sent events. */
 export async function answerChat(
-  { settings, secrets }: WebDependencies,
+  { chats }: Pick<WebDependencies, 'chats'>,
   { headers, signal, tenant }: Asked,
-  asked: {
-    readonly agentId: string;
-    readonly message: string;
-    readonly conversation?: string | undefined;
-  },
+  asked: Question,
 ) {
-  const agent = await getAgent(tenant, asked.agentId);
-  const port = portOf(agent, settings.agents.host);
-  // Asked for its error alone: without a provider the agent could only fail.
-  requireProvider(settings.ai.providers, settings.ai.provider);
-  const token = await readGatewayToken(tenant, secrets, agent.id);
-  const conversation = asked.conversation ?? randomUUID();
-  const question = { message: asked.message, conversation };
-  const turn = chatTurn(tenant, agent, { port, token }, question, signal);
+  const turn = await chats.ask(tenant, asked, signal);
   if (wantsEvents(headers)) {
-    return eventStream(serverEvents(turn, agent.id));
+    return eventStream(serverEvents(turn, asked.agentId));
   }
-  return reply(200, presentAnswer(await lastOf(turn), agent.id));
+  return reply(200, presentAnswer(await lastOf(turn), asked.agentId));
 }
 
 async function lastOf(turn: AsyncIterable<TurnEvent>): Promise<MessageRow> {

@@ -190,7 +190,7 @@ async function build(
   const { ai, secrets } = services;
   cleanups.push(() => ai.meter.close());
 
-  const backendParts = { ...services, settings, database: db, heartbeatSchedules, docker, log };
+  const backendParts = { ...services, settings, database: db, docker, log };
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
   cleanups.push(backendListening.close);
   const webParts = {
