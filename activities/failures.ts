@@ -6,6 +6,8 @@ import {
   SubnetTakenError,
   VolumeMissingError,
 } from '../src/containers/container-errors.js';
+import { NotFoundError } from '../src/errors.js';
+import { NoPortFreeError } from '../src/agents/supervisor-store.js';
 import { AgentNotReadyError } from '../src/agents/await-ready.js';
 import { AgentGoneError } from '../src/agents/runtime-store.js';
 
@@ -15,6 +17,8 @@ const FINAL = [
   AgentNotReadyError,
   ForeignContainerError,
   ImageUnavailableError,
+  NoPortFreeError,
+  NotFoundError,
   PortTakenError,
   SubnetTakenError,
   VolumeMissingError,

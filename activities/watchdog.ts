@@ -8,9 +8,8 @@ import type { ContainerHealth, Observation } from '../src/agents/observation.js'
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
 import { logHistory } from '../src/logs/live-logs.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { dockerActivity } from './docker-activity.js';
+import { dockerActivity, heartbeating } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
-import { heartbeating } from './heartbeating.js';
 
 /** How soon to look again while a container starts, and while Docker does not answer. */
 const STARTING_DELAY_MS = 2_000;

@@ -17,14 +17,17 @@ export class Batcher<Item, Result> {
   #waiting: Waiting<Item, Result>[] = [];
   #running = false;
 
+  readonly #run: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly #maxItems: number;
+
   /**
    * @param run does a batch; its results are in the order of the items.
    * @param maxItems in one batch.
    */
-  constructor(
-    private readonly run: (items: readonly Item[]) => Promise<readonly Result[]>,
-    private readonly maxItems: number,
-  ) {}
+  constructor(run: (items: readonly Item[]) => Promise<readonly Result[]>, maxItems: number) {
+    this.#run = run;
+    this.#maxItems = maxItems;
+  }
 
   /** @throws UnavailableError when too many wait; else what the batch failed with. */
   add(item: Item): Promise<Result> {
@@ -39,13 +42,13 @@ export class Batcher<Item, Result> {
 
   async #runAll(): Promise<void> {
     this.#running = true;
-    while (this.#waiting.length > 0) await this.#runOne(this.#waiting.splice(0, this.maxItems));
+    while (this.#waiting.length > 0) await this.#runOne(this.#waiting.splice(0, this.#maxItems));
     this.#running = false;
   }
 
   async #runOne(batch: readonly Waiting<Item, Result>[]): Promise<void> {
     try {
-      const results = await this.run(batch.map(({ item }) => item));
+      const results = await this.#run(batch.map(({ item }) => item));
       if (results.length !== batch.length) throw new RangeError('a batch lost some of its results');
       // The lengths are the same.
       for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result);

@@ -50,7 +50,11 @@ class DockerSlots implements CustomSlotSupplier<ActivitySlotInfo> {
   /** At most one for each poller. */
   readonly #waiting = new Set<() => void>();
 
-  constructor(private readonly limits: DockerSlotLimits) {}
+  readonly #limits: DockerSlotLimits;
+
+  constructor(limits: DockerSlotLimits) {
+    this.#limits = limits;
+  }
 
   async reserveSlot(_context: SlotReserveContext, signal: AbortSignal): Promise<SlotPermit> {
     for (;;) {
@@ -62,14 +66,14 @@ class DockerSlots implements CustomSlotSupplier<ActivitySlotInfo> {
   }
 
   tryReserveSlot(): SlotPermit | null {
-    if (this.#taken >= this.limits.dockerCalls) return null;
+    if (this.#taken >= this.#limits.dockerCalls) return null;
     this.#taken++;
     return new Permit();
   }
 
   markSlotUsed({ slotInfo, permit }: SlotMarkUsedContext<ActivitySlotInfo>): void {
     if (!(permit instanceof Permit) || !WATCHING.includes(slotInfo.activityType)) return;
-    if (this.#watched >= this.limits.watched) return;
+    if (this.#watched >= this.#limits.watched) return;
     permit.watches = true;
     this.#watched++;
     this.#free();

@@ -32,10 +32,10 @@ const FIND = { name: 'find_api_keys', text: 'SELECT * FROM find_api_keys($1)' };
 export class ApiKeyLookup {
   readonly #tokens: TokenLookup<FoundKey>;
 
-  constructor(
-    database: Database,
-    private readonly rules: AdminRules,
-  ) {
+  readonly #rules: AdminRules;
+
+  constructor(database: Database, rules: AdminRules) {
+    this.#rules = rules;
     this.#tokens = new TokenLookup(database, FIND);
   }
 
@@ -49,7 +49,7 @@ export class ApiKeyLookup {
       keyId: found.key_id,
       userId: found.user_id,
       email,
-      isAdmin: isAdmin({ email, isAdmin: found.is_admin }, this.rules),
+      isAdmin: isAdmin({ email, isAdmin: found.is_admin }, this.#rules),
       plan,
       subscription: found.plan === null ? 'none' : plan ? 'active' : 'ended',
       lastUsed: found.last_used,

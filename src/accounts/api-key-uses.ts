@@ -18,10 +18,13 @@ const NOTE = `
 export class ApiKeyUses {
   readonly #underWay = new Set<string>();
 
-  constructor(
-    private readonly database: Database,
-    private readonly log: Logger,
-  ) {}
+  readonly #database: Database;
+  readonly #log: Logger;
+
+  constructor(database: Database, log: Logger) {
+    this.#database = database;
+    this.#log = log;
+  }
 
   /** Notes that a key is used now. Returns at once and never fails: a failure is logged. */
   note({ keyId, userId, lastUsed }: ApiKeyHolder): void {
@@ -33,9 +36,9 @@ export class ApiKeyUses {
 
   async #write(keyId: string, userId: string): Promise<void> {
     try {
-      await this.database.asUser(userId).query(NOTE, { keyId });
+      await this.#database.asUser(userId).query(NOTE, { keyId });
     } catch (error) {
-      this.log.warn({ err: error, keyId }, "an API key's use was not noted");
+      this.#log.warn({ err: error, keyId }, "an API key's use was not noted");
     } finally {
       this.#underWay.delete(keyId);
     }

@@ -25,10 +25,12 @@ export class TokenLookup<Row extends Found> {
   readonly #batches: Batcher<string, Row | undefined>;
 
   /** @param statement calls a function of hashes. */
-  constructor(
-    private readonly database: Database,
-    private readonly statement: { readonly name: string; readonly text: string },
-  ) {
+  readonly #database: Database;
+  readonly #statement: { readonly name: string; readonly text: string };
+
+  constructor(database: Database, statement: { readonly name: string; readonly text: string }) {
+    this.#database = database;
+    this.#statement = statement;
     this.#batches = new Batcher((hashes) => this.#findAll(hashes), MAX_BATCH);
   }
 
@@ -37,7 +39,7 @@ export class TokenLookup<Row extends Found> {
   }
 
   async #findAll(hashes: readonly string[]): Promise<(Row | undefined)[]> {
-    const rows = await this.database.call<Row>(this.statement, [[...new Set(hashes)]]);
+    const rows = await this.#database.call<Row>(this.#statement, [[...new Set(hashes)]]);
     const found = new Map(rows.map((row) => [row.hash, row]));
     return hashes.map((hash) => found.get(hash));
   }

@@ -34,10 +34,10 @@ const FIND = { name: 'find_agent_callers', text: 'SELECT * FROM find_agent_calle
 export class AgentCallerLookup {
   readonly #tokens: TokenLookup<FoundAgent>;
 
-  constructor(
-    database: Database,
-    private readonly rules: AdminRules,
-  ) {
+  readonly #rules: AdminRules;
+
+  constructor(database: Database, rules: AdminRules) {
+    this.#rules = rules;
     this.#tokens = new TokenLookup(database, FIND);
   }
 
@@ -52,7 +52,7 @@ export class AgentCallerLookup {
       aiProvider: found.ai_provider,
       ownModel: found.own_model ?? undefined,
       userId: found.user_id,
-      isAdmin: isAdmin({ email, isAdmin: admin }, this.rules),
+      isAdmin: isAdmin({ email, isAdmin: admin }, this.#rules),
       plan: activePlan(found),
     };
   }

@@ -27,7 +27,11 @@ type Times = Map<string, string>;
 export class LastSeen {
   #gathered: { readonly times: Times; readonly written: Promise<void> } | undefined;
 
-  constructor(private readonly database: Database) {}
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
   /**
    * Resolves when it is written down, about a second later.
@@ -52,6 +56,6 @@ export class LastSeen {
 
   async #write(times: Times): Promise<void> {
     const values = { ids: [...times.keys()], times: [...times.values()] };
-    await this.database.asPlatform().query(WRITE, values);
+    await this.#database.asPlatform().query(WRITE, values);
   }
 }

@@ -9,7 +9,11 @@ const MAX_KNOWN = 10_000;
 export class PortCache {
   readonly #known = new Map<string, { readonly watch: string; readonly port: number }>();
 
-  constructor(private readonly specs: Pick<RuntimeStore, 'portOf'>) {}
+  readonly #specs: Pick<RuntimeStore, 'portOf'>;
+
+  constructor(specs: Pick<RuntimeStore, 'portOf'>) {
+    this.#specs = specs;
+  }
 
   /**
    * Asks the database with the first check of each watch: whatever gives an agent another port ends
@@ -21,7 +25,7 @@ export class PortCache {
   async of(agent: AgentRef, watch: string): Promise<number> {
     const known = this.#known.get(agent.agentId);
     if (known?.watch === watch) return known.port;
-    const port = await this.specs.portOf(agent);
+    const port = await this.#specs.portOf(agent);
     setBounded(this.#known, agent.agentId, { watch, port }, MAX_KNOWN);
     return port;
   }

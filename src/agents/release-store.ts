@@ -25,38 +25,42 @@ export interface Replacement {
  * may be called again with the same arguments: the second call changes nothing.
  */
 export class ReleaseStore {
-  constructor(private readonly database: Database) {}
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
   /** @throws AgentGoneError when the agent, or what it is to become, is not there any more. */
   async replacementOf(agent: AgentRef, operationId: string): Promise<Replacement> {
-    return this.as(agent, async (db) => {
-      const row = await this.find(db, agent);
-      const operation = await this.operation(db, operationId);
+    return this.#as(agent, async (db) => {
+      const row = await this.#find(db, agent);
+      const operation = await this.#operation(db, operationId);
       if (!row || !operation) throw new AgentGoneError(agent.agentId);
       return {
         image: operation.input?.image,
         volume: newVolume(row, operation),
-        copyOf: await this.copyOf(db, row, operation),
+        copyOf: await this.#copyOf(db, row, operation),
       };
     });
   }
 
   /** A stopped agent takes note of the image that it is to start with. */
   async recordUpdate(agent: AgentRef, operationId: string): Promise<void> {
-    await this.as(agent, async (db) => {
-      const operation = await this.operation(db, operationId);
+    await this.#as(agent, async (db) => {
+      const operation = await this.#operation(db, operationId);
       const image = operation?.input?.image;
-      if (image !== undefined) await this.update(db, agent, { image });
+      if (image !== undefined) await this.#update(db, agent, { image });
     });
   }
 
   /** From here on the agent is what the operation makes of it, and can go back. */
   async beginRelease(agent: AgentRef, operationId: string): Promise<void> {
-    await this.as(agent, async (db) => {
-      const row = await this.find(db, agent);
-      const operation = await this.operation(db, operationId);
+    await this.#as(agent, async (db) => {
+      const row = await this.#find(db, agent);
+      const operation = await this.#operation(db, operationId);
       if (!row || !operation || row.previousRelease?.operationId === operationId) return;
-      await this.update(db, agent, {
+      await this.#update(db, agent, {
         previousRelease: releaseOf(row, operationId),
         volume: newVolume(row, operation),
         image: operation.input?.image ?? row.image,
@@ -66,16 +70,16 @@ export class ReleaseStore {
 
   /** The replacement has proved itself, and a memory that it put away is archived. */
   async keepRelease(agent: AgentRef, operationId: string): Promise<void> {
-    await this.as(agent, async (db) => {
-      const row = await this.find(db, agent);
-      const operation = await this.operation(db, operationId);
+    await this.#as(agent, async (db) => {
+      const row = await this.#find(db, agent);
+      const operation = await this.#operation(db, operationId);
       if (!row || !operation || row.previousRelease?.operationId !== operationId) return;
       const { kind } = operation;
       if (kind === 'reset-memory' || kind === 'restore') {
-        await this.archive(db, row, { ...operation, kind });
+        await this.#archive(db, row, { ...operation, kind });
       }
       const isMended = row.failedImage === row.image;
-      await this.update(db, agent, {
+      await this.#update(db, agent, {
         previousRelease: null,
         ...(isMended && { failedImage: null }),
       });
@@ -84,12 +88,12 @@ export class ReleaseStore {
 
   /** The agent is again what it was before the operation, which remembers an image that failed. */
   async rollBackRelease(agent: AgentRef, operationId: string): Promise<void> {
-    await this.as(agent, async (db) => {
-      const row = await this.find(db, agent);
+    await this.#as(agent, async (db) => {
+      const row = await this.#find(db, agent);
       if (row?.previousRelease?.operationId !== operationId) return;
       const { operationId: _operationId, ...before } = row.previousRelease;
       const hasFailed = row.image !== before.image;
-      await this.update(db, agent, {
+      await this.#update(db, agent, {
         ...before,
         previousRelease: null,
         ...(hasFailed && { failedImage: row.image }),
@@ -100,8 +104,8 @@ export class ReleaseStore {
 
   /** The volumes that the agent uses, may go back to, or has archived. @throws AgentGoneError */
   async volumesOf(agent: AgentRef): Promise<string[]> {
-    return this.as(agent, async (db) => {
-      const row = await this.find(db, agent);
+    return this.#as(agent, async (db) => {
+      const row = await this.#find(db, agent);
       if (!row) throw new AgentGoneError(agent.agentId);
       const archives = await archivesOf(db, agent.agentId);
       return [
@@ -112,7 +116,7 @@ export class ReleaseStore {
     });
   }
 
-  private async copyOf(
+  async #copyOf(
     db: TenantTransaction,
     row: AgentRow,
     { kind, input }: OperationRow,
@@ -125,7 +129,7 @@ export class ReleaseStore {
     return archive.volume;
   }
 
-  private async archive(
+  async #archive(
     db: TenantTransaction,
     row: AgentRow,
     operation: { readonly id: string; readonly kind: AgentArchiveRow['reason'] },
@@ -143,16 +147,16 @@ export class ReleaseStore {
     await db.AgentArchive.destroy({ where: { id: tooOld } });
   }
 
-  private find(db: TenantTransaction, { agentId }: AgentRef): Promise<AgentRow | null> {
+  #find(db: TenantTransaction, { agentId }: AgentRef): Promise<AgentRow | null> {
     const where = { id: agentId, deletedAt: null };
     return db.Agent.findOne({ where });
   }
 
-  private operation(db: TenantTransaction, id: string): Promise<OperationRow | null> {
+  #operation(db: TenantTransaction, id: string): Promise<OperationRow | null> {
     return db.Operation.findByPk(id);
   }
 
-  private async update(
+  async #update(
     db: TenantTransaction,
     { agentId }: AgentRef,
     values: Partial<AgentRow>,
@@ -161,8 +165,8 @@ export class ReleaseStore {
     await db.Agent.update(values, { where });
   }
 
-  private as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
-    return this.database.asUser(agent.userId).transaction(work);
+  #as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
+    return this.#database.asUser(agent.userId).transaction(work);
   }
 }
 

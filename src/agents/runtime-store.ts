@@ -35,32 +35,35 @@ export interface RuntimeStoreOptions {
 
 /** What the containers' side reads and writes of one agent. Secrets are opened here, and only here. */
 export class RuntimeStore {
-  private readonly lastSeen: LastSeen;
+  readonly #lastSeen: LastSeen;
 
-  constructor(private readonly options: RuntimeStoreOptions) {
-    this.lastSeen = new LastSeen(options.database);
+  readonly #options: RuntimeStoreOptions;
+
+  constructor(options: RuntimeStoreOptions) {
+    this.#options = options;
+    this.#lastSeen = new LastSeen(options.database);
   }
 
   /** @throws AgentGoneError */
   async specOf(agent: AgentRef): Promise<AgentContainerSpec> {
-    const { database, secrets } = this.options;
+    const { database, secrets } = this.#options;
     const tenant = database.asUser(agent.userId);
     const [{ row, gatewayToken, aiToken }, credentials] = await Promise.all([
-      this.read(agent),
+      this.#read(agent),
       readCredentials(tenant, secrets, agent.agentId),
     ]);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
     return {
       agentId: row.id,
       userId: row.userId,
-      image: row.image ?? this.options.image,
+      image: row.image ?? this.#options.image,
       volume: row.volume ?? undefined,
       port: row.port,
-      subnet: subnetOf(row.port, this.options.ports.first, this.options.subnetPool),
+      subnet: subnetOf(row.port, this.#options.ports.first, this.#options.subnetPool),
       env: { ...credentials, ...openClawEnvironment({ gatewayToken, aiToken }) },
       files: {
         [CONFIG_FILE]: openClawConfig({
-          aiBaseUrl: this.options.aiBaseUrl,
+          aiBaseUrl: this.#options.aiBaseUrl,
           model: AGENT_MODEL,
           userConfig: row.config.runtime,
         }),
@@ -70,65 +73,65 @@ export class RuntimeStore {
 
   /** @throws AgentGoneError */
   async imageOf(agent: AgentRef): Promise<string> {
-    return this.as(agent, async (db) => {
-      const row = await this.find(db, agent);
-      return row.image ?? this.options.image;
+    return this.#as(agent, async (db) => {
+      const row = await this.#find(db, agent);
+      return row.image ?? this.#options.image;
     });
   }
 
   /** Where the agent's gateway is, and the token it asks for. */
   async gatewayOf(agent: AgentRef): Promise<{ port: number; gatewayToken: string }> {
-    const { row, gatewayToken } = await this.read(agent);
+    const { row, gatewayToken } = await this.#read(agent);
     if (row.port === null) throw new AgentGoneError(agent.agentId);
     return { port: row.port, gatewayToken };
   }
 
   /** The loopback port that leads to the agent's gateway. @throws AgentGoneError */
   async portOf(agent: AgentRef): Promise<number> {
-    const { port } = await this.as(agent, (db) => this.find(db, agent));
+    const { port } = await this.#as(agent, (db) => this.#find(db, agent));
     if (port === null) throw new AgentGoneError(agent.agentId);
     return port;
   }
 
   async recordImage(agent: AgentRef, image: string, version: string | undefined): Promise<void> {
-    await this.update(agent, { image, runtimeVersion: version ?? null });
+    await this.#update(agent, { image, runtimeVersion: version ?? null });
   }
 
   async recordContainer(agent: AgentRef, containerId: string): Promise<void> {
-    await this.update(agent, { containerId });
+    await this.#update(agent, { containerId });
   }
 
   /** The same was seen again: only the time of it changes. Resolves about a second later. */
   recordSeen(agent: AgentRef, seen: Observation): Promise<void> {
-    return this.lastSeen.record(agent.agentId, seen.observedAt);
+    return this.#lastSeen.record(agent.agentId, seen.observedAt);
   }
 
   /** What must not show in what the agent wrote. */
   secretsToRedact(agent: AgentRef): Promise<string[]> {
-    const { database, secrets } = this.options;
+    const { database, secrets } = this.#options;
     return secretsToRedact(database.asUser(agent.userId), secrets, agent.agentId);
   }
 
   async recordCrash(agent: AgentRef, transitionId: string, crash: CrashRecord): Promise<void> {
-    await recordCrash(this.options.database.asUser(agent.userId), transitionId, crash);
+    await recordCrash(this.#options.database.asUser(agent.userId), transitionId, crash);
   }
 
-  private async read(agent: AgentRef) {
-    return this.as(agent, async (db) => {
-      const row = await this.find(db, agent);
+  async #read(agent: AgentRef) {
+    return this.#as(agent, async (db) => {
+      const row = await this.#find(db, agent);
       const sealed = await db.AgentSecret.findAll({
         where: { agentId: agent.agentId },
       });
       const open = (kind: AgentSecretKind): string => {
         const secret = sealed.find((candidate) => candidate.kind === kind);
         if (!secret) throw new AgentGoneError(agent.agentId);
-        return this.options.secrets.open(secret.sealed, secretContext(agent.agentId, kind));
+        return this.#options.secrets.open(secret.sealed, secretContext(agent.agentId, kind));
       };
       return { row, gatewayToken: open('gateway-token'), aiToken: open('ai-token') };
     });
   }
 
-  private async find(db: TenantTransaction, agent: AgentRef): Promise<AgentRow> {
+  async #find(db: TenantTransaction, agent: AgentRef): Promise<AgentRow> {
     const row = await db.Agent.findOne({
       where: { id: agent.agentId, deletedAt: null },
     });
@@ -136,14 +139,14 @@ export class RuntimeStore {
     return row;
   }
 
-  private async update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
-    await this.as(agent, async (db) => {
+  async #update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
+    await this.#as(agent, async (db) => {
       const where = { id: agent.agentId, deletedAt: null };
       await db.Agent.update(values, { where });
     });
   }
 
-  private as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
-    return this.options.database.asUser(agent.userId).transaction(work);
+  #as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
+    return this.#options.database.asUser(agent.userId).transaction(work);
   }
 }

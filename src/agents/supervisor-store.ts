@@ -64,7 +64,11 @@ const STATUS: Partial<Record<WatchdogState, AgentStatus>> = {
  * arguments: the second call changes nothing.
  */
 export class SupervisorStore {
-  constructor(private readonly database: Database) {}
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
   /**
    * Gives the agent the lowest free port of its host above `above`; the one it has when `above` is 0.
@@ -76,7 +80,7 @@ export class SupervisorStore {
    */
   async reservePort(agent: AgentRef, above: number): Promise<number> {
     // Other tenants' ports count too, so this looks across tenants.
-    return this.database.asPlatform().transaction(async (db) => {
+    return this.#database.asPlatform().transaction(async (db) => {
       await db.lock(`agent-ports:${agent.host}`);
       const row = await db.Agent.findByPk(agent.agentId);
       if (!row) throw new NotFoundError();
@@ -97,7 +101,7 @@ export class SupervisorStore {
   }
 
   async releasePort(agent: AgentRef): Promise<void> {
-    await this.update(agent, { port: null });
+    await this.#update(agent, { port: null });
   }
 
   /**
@@ -105,7 +109,7 @@ export class SupervisorStore {
    * agent is up can ask for the next operation.
    */
   async recordRunning(agent: AgentRef): Promise<void> {
-    await this.database.asUser(agent.userId).transaction(async (db) => {
+    await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { agentId } = agent;
       const running = await db.Operation.count({ where: { agentId, status: 'running' } });
       const now = new Date();
@@ -129,7 +133,7 @@ export class SupervisorStore {
     agent: AgentRef,
     operation: OperationBegin,
   ): Promise<'begun' | 'withdrawn' | 'gone'> {
-    return this.database.asUser(agent.userId).transaction(async (db) => {
+    return this.#database.asUser(agent.userId).transaction(async (db) => {
       const where = { id: agent.agentId, deletedAt: null };
       const found = await db.Agent.findOne({ where });
       if (!found) return 'gone';
@@ -150,20 +154,20 @@ export class SupervisorStore {
         await db.Agent.update({ ...(desired && { desired }), ...configured }, { where });
         if (row.input?.credential) await beginCredential(db, row.id);
       }
-      await this.transition(db, agent, operation.transition);
+      await this.#transition(db, agent, operation.transition);
       return 'begun';
     });
   }
 
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
-    await this.database.asUser(agent.userId).transaction(async (db) => {
+    await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { Agent, AgentArchive, AgentCredential, AgentSecret, Message, Operation } = db;
       const finishedAt = new Date();
       await Operation.update(
         { status: operation.status, error: operation.error, finishedAt },
         { where: { id: operation.id, status: ['requested', 'running'] } },
       );
-      await this.transition(db, agent, operation.transition);
+      await this.#transition(db, agent, operation.transition);
       const where = { id: agent.agentId, deletedAt: null };
       // An agent that does not run has nothing to go back to.
       if (operation.kind === 'configure') {
@@ -212,8 +216,8 @@ export class SupervisorStore {
 
   /** Puts down a change that the watchdog made, and what it means for the status. */
   async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
-    await this.database.asUser(agent.userId).transaction(async (db) => {
-      await this.transition(db, agent, made);
+    await this.#database.asUser(agent.userId).transaction(async (db) => {
+      await this.#transition(db, agent, made);
       const status = STATUS[made.memory.state];
       if (!status) return;
       await db.Agent.update(
@@ -225,10 +229,10 @@ export class SupervisorStore {
 
   /** Puts down how far a repair is. */
   async recordRepairAttempt(agent: AgentRef, memory: WatchdogMemory): Promise<void> {
-    await this.update(agent, { watchdog: memory });
+    await this.#update(agent, { watchdog: memory });
   }
 
-  private async transition(
+  async #transition(
     db: TenantTransaction,
     agent: AgentRef,
     made: WatchdogTransition | undefined,
@@ -236,8 +240,8 @@ export class SupervisorStore {
     if (made) await recordTransition(db, agent, made);
   }
 
-  private async update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
-    await this.database.asUser(agent.userId).transaction(async (db) => {
+  async #update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
+    await this.#database.asUser(agent.userId).transaction(async (db) => {
       await db.Agent.update(values, {
         where: { id: agent.agentId, deletedAt: null },
       });

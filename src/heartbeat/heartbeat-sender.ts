@@ -31,14 +31,17 @@ export interface AgentPage {
 
 /** One heartbeat of all of a user's agents. */
 export class HeartbeatSender {
-  constructor(
-    private readonly database: Database,
-    private readonly secrets: SecretBox,
-  ) {}
+  readonly #database: Database;
+  readonly #secrets: SecretBox;
+
+  constructor(database: Database, secrets: SecretBox) {
+    this.#database = database;
+    this.#secrets = secrets;
+  }
 
   /** Notes that the user's agents are asked now; false when the user does not want them to be. */
   async begin(userId: string): Promise<boolean> {
-    const begun = await this.database
+    const begun = await this.#database
       .asUser(userId)
       .transaction((db) =>
         db.Heartbeat.update({ lastHeartbeatAt: new Date() }, { where: { userId, enabled: true } }),
@@ -48,7 +51,7 @@ export class HeartbeatSender {
 
   /** The user's agents that run. */
   async runningAgents(userId: string, after: string): Promise<AgentPage> {
-    const rows = await this.database.asUser(userId).transaction((db) =>
+    const rows = await this.#database.asUser(userId).transaction((db) =>
       db.Agent.findAll({
         attributes: ['id', 'host'],
         where: { userId, id: { [Op.gt]: after }, desired: 'running', status: 'active' },
@@ -66,13 +69,13 @@ export class HeartbeatSender {
    * @throws BadGatewayError when its gateway fails. It may have cost tokens: not to be repeated.
    */
   async send(agent: AgentRef, signal: AbortSignal): Promise<'answered' | 'skipped'> {
-    const tenant = this.database.asUser(agent.userId);
+    const tenant = this.#database.asUser(agent.userId);
     const row = await findAgent(tenant, agent.agentId);
     const runsHere = row?.desired === 'running' && row.status === 'active';
     if (!runsHere || row.host !== agent.host || row.port === null) return 'skipped';
     const gateway = {
       port: row.port,
-      token: await readGatewayToken(tenant, this.secrets, row.id),
+      token: await readGatewayToken(tenant, this.#secrets, row.id),
     };
     const question = { message: PROMPT, conversation: HEARTBEAT_CONVERSATION };
     const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);

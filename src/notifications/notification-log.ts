@@ -25,11 +25,15 @@ export type Claim =
 
 /** Which notifications were sent, and when the next may be. All workers share it. */
 export class NotificationLog {
-  constructor(private readonly database: Database) {}
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
 
   /** Takes the notification's turn in the channel, or tells when it comes. */
   async claim(notification: Notification, channel: NotificationChannelName): Promise<Claim> {
-    return this.locked(channel, async (db) => {
+    return this.#locked(channel, async (db) => {
       const now = new Date();
       await purge(db, channel, now);
       const { id } = notification;
@@ -60,7 +64,7 @@ export class NotificationLog {
 
   /** It was sent, or will not be. */
   async settle(id: string, channel: NotificationChannelName, status: 'sent' | 'dropped') {
-    await this.database
+    await this.#database
       .asPlatform()
       .transaction((db) =>
         db.Notification.update({ status, settledAt: new Date() }, { where: { id, channel } }),
@@ -73,7 +77,7 @@ export class NotificationLog {
     channel: NotificationChannelName,
     delayMs: number,
   ): Promise<'waiting' | 'dropped'> {
-    return this.database.asPlatform().transaction(async (db) => {
+    return this.#database.asPlatform().transaction(async (db) => {
       const where = { id, channel };
       const row = await db.Notification.findOne({ where });
       const now = Date.now();
@@ -88,12 +92,12 @@ export class NotificationLog {
   }
 
   /** One claim of a channel at a time, so that two never take the same turn. */
-  private locked<T>(
+  #locked<T>(
     channel: NotificationChannelName,
     work: (db: TenantTransaction) => Promise<T>,
   ): Promise<T> {
     // Operators hear of all tenants' agents through the same channel.
-    return this.database.asPlatform().transaction(async (db) => {
+    return this.#database.asPlatform().transaction(async (db) => {
       await db.lock(`notifications:${channel}`);
       return work(db);
     });

@@ -24,15 +24,17 @@ export type Delivery = { readonly channel: NotificationChannelName } & (
 
 /** Tells operators of agents, through every channel that is configured. */
 export class Notifier {
-  private readonly log: NotificationLog;
+  readonly #log: NotificationLog;
   /** Claims wait for each other in the database: one at a time leaves its connections to others. */
-  private claimed: Promise<unknown> = Promise.resolve();
+  #claimed: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    private readonly database: Database,
-    private readonly channels: readonly NotificationChannel[],
-  ) {
-    this.log = new NotificationLog(database);
+  readonly #database: Database;
+  readonly #channels: readonly NotificationChannel[];
+
+  constructor(database: Database, channels: readonly NotificationChannel[]) {
+    this.#database = database;
+    this.#channels = channels;
+    this.#log = new NotificationLog(database);
   }
 
   /**
@@ -41,20 +43,22 @@ export class Notifier {
    * is no news.
    */
   async notify(notification: Notification): Promise<Delivery[]> {
-    if (this.channels.length === 0) return [];
+    if (this.#channels.length === 0) return [];
     const { agentId, userId } = notification.agent;
-    const agent = await findAgent(this.database.asUser(userId), agentId);
+    const agent = await findAgent(this.#database.asUser(userId), agentId);
     if (!agent || agent.desired === 'deleted') return [];
-    return Promise.all(this.channels.map((channel) => this.deliver(notification, agent, channel)));
+    return Promise.all(
+      this.#channels.map((channel) => this.#deliver(notification, agent, channel)),
+    );
   }
 
-  private async deliver(
+  async #deliver(
     notification: Notification,
     agent: AgentRow,
     channel: NotificationChannel,
   ): Promise<Delivery> {
     const { name } = channel;
-    const claim = await this.claim(notification, name);
+    const claim = await this.#claim(notification, name);
     if (claim.kind === 'wait') {
       const reason = 'as many as may be sent within a minute are before it';
       return { channel: name, outcome: 'waiting', delayMs: claim.delayMs, reason };
@@ -66,32 +70,32 @@ export class Notifier {
     try {
       await channel.send(messageOf(notification, agent, claim.missed));
     } catch (error) {
-      return this.settleFailure(notification.id, name, error);
+      return this.#settleFailure(notification.id, name, error);
     }
-    await this.log.settle(notification.id, name, 'sent');
+    await this.#log.settle(notification.id, name, 'sent');
     return { channel: name, outcome: 'sent' };
   }
 
-  private async settleFailure(
+  async #settleFailure(
     id: string,
     channel: NotificationChannelName,
     error: unknown,
   ): Promise<Delivery> {
     if (error instanceof MessageRefusedError) {
-      await this.log.settle(id, channel, 'dropped');
+      await this.#log.settle(id, channel, 'dropped');
       return { channel, outcome: 'dropped', reason: error.message };
     }
     const isLimited = error instanceof ChannelLimitedError;
     if (!isLimited && !(error instanceof ChannelUnavailableError)) throw error;
     const delayMs = isLimited ? error.retryAfterMs : UNAVAILABLE_DELAY_MS;
-    const outcome = await this.log.postpone(id, channel, delayMs);
+    const outcome = await this.#log.postpone(id, channel, delayMs);
     if (outcome === 'dropped') return { channel, outcome, reason: error.message };
     return { channel, outcome, delayMs, reason: error.message };
   }
 
-  private claim(notification: Notification, channel: NotificationChannelName): Promise<Claim> {
-    const claim = this.claimed.then(() => this.log.claim(notification, channel));
-    this.claimed = claim.catch(() => undefined); // thrown to whoever made the claim
+  #claim(notification: Notification, channel: NotificationChannelName): Promise<Claim> {
+    const claim = this.#claimed.then(() => this.#log.claim(notification, channel));
+    this.#claimed = claim.catch(() => undefined); // thrown to whoever made the claim
     return claim;
   }
 }

@@ -23,7 +23,10 @@ export class SecretUnreadableError extends Error {
  * secret that is moved elsewhere does not open.
  */
 export class SecretBox {
-  constructor(private readonly encryptionKey: Buffer) {
+  readonly #encryptionKey: Buffer;
+
+  constructor(encryptionKey: Buffer) {
+    this.#encryptionKey = encryptionKey;
     if (encryptionKey.length !== KEY_BYTES) {
       throw new RangeError(`The encryption key must have ${KEY_BYTES} bytes`);
     }
@@ -32,7 +35,7 @@ export class SecretBox {
   /** Seals text as text. Sealing the same twice gives two different results. */
   seal(plaintext: string, context: string): string {
     const dataKey = randomBytes(KEY_BYTES);
-    const wrappedKey = encrypt(this.encryptionKey, dataKey, context);
+    const wrappedKey = encrypt(this.#encryptionKey, dataKey, context);
     const body = encrypt(dataKey, Buffer.from(plaintext, 'utf8'), context);
     return VERSION + Buffer.concat([wrappedKey, body]).toString('base64url');
   }
@@ -41,7 +44,7 @@ export class SecretBox {
   open(sealed: string, context: string): string {
     if (!sealed.startsWith(VERSION)) throw new SecretUnreadableError();
     const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
-    const dataKey = decrypt(this.encryptionKey, bytes.subarray(0, WRAPPED_KEY_BYTES), context);
+    const dataKey = decrypt(this.#encryptionKey, bytes.subarray(0, WRAPPED_KEY_BYTES), context);
     return decrypt(dataKey, bytes.subarray(WRAPPED_KEY_BYTES), context).toString('utf8');
   }
 
@@ -50,7 +53,7 @@ export class SecretBox {
    * for guessing the text without the encryption key.
    */
   digest(text: string, context: string): string {
-    const key = hkdfSync('sha256', this.encryptionKey, '', `digest/${context}`, KEY_BYTES);
+    const key = hkdfSync('sha256', this.#encryptionKey, '', `digest/${context}`, KEY_BYTES);
     return createHmac('sha256', Buffer.from(key)).update(text).digest('hex');
   }
 }
