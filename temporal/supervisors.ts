@@ -7,7 +7,7 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure, type SignalDefinition } from '@temporalio/common';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { OperationKind } from '../src/agents/operation-rules.js';
+import type { OperationKind, RequestedKind } from '../src/agents/operation-kinds.js';
 import type {
   AgentSupervisors,
   RequestedOperation,
@@ -51,7 +51,7 @@ export class Supervisors implements AgentSupervisors {
 
   async request(
     agent: Supervised,
-    kind: Exclude<OperationKind, 'provision'>,
+    kind: RequestedKind,
     operationId: string,
     requestedAt?: Date,
   ): Promise<RequestedOperation> {
@@ -61,7 +61,7 @@ export class Supervisors implements AgentSupervisors {
     });
     return this.#call(async () => {
       const admitted = await this.#client.workflow.executeUpdateWithStart(
-        supervision.OPERATION_UPDATES[kind],
+        supervision.operationUpdate(kind),
         {
           args: [{ operationId }],
           updateId: updateIdOf(operationId, requestedAt),

@@ -9,7 +9,7 @@ import {
 import type { ContainerActivities } from '../activities/containers.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../activities/releases.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { OperationKind } from '../src/agents/operation-rules.js';
+import type { OperationKind } from '../src/agents/operation-kinds.js';
 import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
@@ -18,9 +18,9 @@ import * as retries from './retries.js';
 /** The type of the failure after which the agent is as it was before. */
 export const AGENT_UNHARMED = 'AgentUnharmed';
 
-export interface ReplacementRequest {
+export interface Replacement {
+  readonly agent: AgentRef;
   readonly operationId: string;
-  readonly kind: Extract<OperationKind, 'configure' | 'update' | 'reset-memory' | 'restore'>;
   readonly desired: 'running' | 'stopped';
   /** Whether it has ever run. */
   readonly provisioned: boolean;
@@ -34,8 +34,8 @@ export interface ReplacementRequest {
  * Can be cancelled at any point by a deletion, which takes away all that is left.
  */
 export async function replaceContainer(
-  agent: AgentRef,
-  { operationId, kind, desired, provisioned }: ReplacementRequest,
+  kind: Extract<OperationKind, 'configure' | 'update' | 'reset-memory' | 'restore'>,
+  { agent, operationId, desired, provisioned }: Replacement,
 ): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyLocalActivities<ReleaseRecordActivities>(retries.records);

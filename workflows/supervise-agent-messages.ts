@@ -1,7 +1,11 @@
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { Observation } from '../src/agents/observation.js';
-import type { OperationKind } from '../src/agents/operation-rules.js';
+import {
+  OPERATIONS,
+  type OperationKind,
+  type RequestedKind,
+} from '../src/agents/operation-kinds.js';
 import type { DeathCause, WatchdogMemory } from '../src/agents/watchdog.js';
 
 /** The request of one operation. Its input, if any, stands in the `operations` table. */
@@ -42,28 +46,10 @@ export interface DockerReturn {
   readonly awayFrom: number;
 }
 
-export const startAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('startAgent');
-export const stopAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('stopAgent');
-export const restartAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('restartAgent');
-export const configureAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('configureAgent');
-export const updateAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('updateAgent');
-export const repairOnDemand = defineUpdate<OperationAdmitted, [OperationRequest]>('repairAgent');
-export const resetMemory = defineUpdate<OperationAdmitted, [OperationRequest]>('resetMemory');
-export const restoreMemory = defineUpdate<OperationAdmitted, [OperationRequest]>('restoreMemory');
-export const deleteAgent = defineUpdate<OperationAdmitted, [OperationRequest]>('deleteAgent');
-
-/** The Update by which each operation is asked for. */
-export const OPERATION_UPDATES = {
-  start: startAgent,
-  stop: stopAgent,
-  restart: restartAgent,
-  configure: configureAgent,
-  update: updateAgent,
-  repair: repairOnDemand,
-  'reset-memory': resetMemory,
-  restore: restoreMemory,
-  delete: deleteAgent,
-} as const;
+/** The Update by which an operation is asked for. */
+export function operationUpdate(kind: RequestedKind) {
+  return defineUpdate<OperationAdmitted, [OperationRequest]>(OPERATIONS[kind].update);
+}
 
 /** Look at the container now, instead of at the next check: after a restart of the host, say. */
 export const checkNow = defineSignal('checkNow');

@@ -28,6 +28,7 @@ import { failureReason } from './failure-reason.js';
 import { containersTaskQueue, repairAgentId } from './ids.js';
 import { interruptible } from './interruptible.js';
 import { Notices } from './notices.js';
+import { showPhase } from './phase.js';
 import { repairAgent, type RepairOutcome } from './repair-agent.js';
 import * as retries from './retries.js';
 import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
@@ -37,23 +38,15 @@ import {
   dockerReturned,
   type ContainerEnd,
   type DockerReturn,
+  type SuperviseAgentInput,
 } from './supervise-agent-messages.js';
 
-export interface WatchdogOptions {
-  readonly agent: AgentRef;
-  readonly memory: WatchdogMemory;
-  readonly observed: ContainerHealth | undefined;
-  /** Whether an operation waits: it ends a watch, and a repair. */
-  readonly operationWaits: () => boolean;
-  /** Whether an operation runs: what happens to the container meanwhile is its doing. */
-  readonly operationRuns: () => boolean;
-  /** Shows the phase to operators. */
-  readonly show: (phase: string, reason: string | null) => void;
-}
+/** What goes from run to run. */
+type WatchdogInput = Pick<SuperviseAgentInput, 'desired' | 'observed' | 'watchdog'>;
 
 /**
  * Watches one agent that should run, and mends it. It goes from state to state (spec 3), one step
- * at a time; in between, the supervisor may run an operation or continue as new.
+ * at a time; in between, it pauses for an operation, or the supervisor continues as new.
  */
 export class Watchdog {
   #memory: WatchdogMemory;
@@ -65,7 +58,12 @@ export class Watchdog {
   #death: DeathCause | undefined;
   #return: DockerReturn | undefined;
   #repairs = false;
+  /** An operation has the container. */
+  #isPaused = false;
+  /** An operation waits: it ends a watch, and a repair. */
+  #isInterrupted = false;
 
+  readonly #agent: AgentRef;
   readonly #record = proxyLocalActivities<RecordActivities>(retries.records);
   readonly #notices = new Notices();
   readonly #docker: ContainerActivities;
@@ -74,10 +72,17 @@ export class Watchdog {
   readonly #degradedWatch: WatchdogActivities;
   readonly #crashReport: WatchdogActivities;
 
-  constructor(private readonly options: WatchdogOptions) {
-    this.#memory = options.memory;
-    this.#observed = options.observed;
-    const taskQueue = containersTaskQueue(options.agent.host);
+  constructor(agent: AgentRef, { desired, observed, watchdog }: WatchdogInput) {
+    this.#agent = agent;
+    this.#observed = observed;
+    this.#memory = watchdog ?? {
+      state: desired === 'running' ? 'starting' : 'stopped',
+      since: Date.now(),
+      crashes: [],
+      repairAttempts: 0,
+      lastRepair: null,
+    };
+    const taskQueue = containersTaskQueue(agent.host);
     this.#docker = proxyActivities({ ...retries.endlessDockerCall, taskQueue });
     this.#eyes = proxyActivities({ ...retries.look, taskQueue });
     this.#healthWatch = proxyActivities({ ...retries.healthWatch, taskQueue });
@@ -89,7 +94,7 @@ export class Watchdog {
     });
     setHandler(containerEnded, (end) => {
       // What operations and repairs do to the container is intended; afterwards a look tells.
-      if (this.#repairs || options.operationRuns()) this.#looksNow = true;
+      if (this.#repairs || this.#isPaused) this.#looksNow = true;
       else this.#end = end;
     });
     setHandler(dockerReturned, (back) => {
@@ -101,9 +106,10 @@ export class Watchdog {
     return this.#memory;
   }
 
-  /** For the next run: what was seen last, unless it has to be looked at anew. */
-  get observed(): ContainerHealth | undefined {
-    return this.isCalled() ? undefined : this.#observed;
+  /** For the next run: what is remembered, and what was seen unless it has to be looked at anew. */
+  get state(): Pick<WatchdogInput, 'observed' | 'watchdog'> {
+    const observed = this.#isWoken() ? undefined : this.#observed;
+    return { watchdog: this.#memory, ...(observed && { observed }) };
   }
 
   /** Whether nothing is left to be told to operators: a new run would lose it. */
@@ -111,70 +117,90 @@ export class Watchdog {
     return this.#notices.areSent();
   }
 
-  /** Whether a signal asks for a look. */
-  isCalled(): boolean {
-    return this.#looksNow || this.#end !== undefined || this.#return !== undefined;
+  /** Ends the step under way, for an operation that waits. */
+  interrupt(): void {
+    this.#isInterrupted = true;
   }
 
-  /** Forgets the crashes: somebody takes the agent into their own hands. */
-  clearCrashes(): void {
-    this.#memory = { ...this.#memory, crashes: [], repairAttempts: 0 };
+  /** An operation has begun: what happens to the container from here on is its doing. */
+  pause(transition: WatchdogTransition | undefined): void {
+    this.dismissWakeups();
+    this.#isPaused = true;
+    if (transition) this.#memory = transition.memory;
+  }
+
+  /** The operation has left the agent like this; undefined when it has to be looked at. */
+  resume(observed: ContainerHealth | undefined, transition: WatchdogTransition | undefined): void {
+    this.#isPaused = false;
+    this.#observed = observed;
+    if (transition) this.#memory = transition.memory;
   }
 
   /** What was heard until now does not count any more. */
-  forgetCalls(): void {
+  dismissWakeups(): void {
     this.#looksNow = false;
     this.#end = undefined;
     this.#return = undefined;
   }
 
-  /** An operation has left the agent like this; undefined when it has to be looked at. */
-  left(observed: ContainerHealth | undefined): void {
-    this.#observed = observed;
+  /** The change to another state; whoever asks for it writes it down and applies it. */
+  transitionTo(
+    state: WatchdogState,
+    cause: WatchdogCause,
+    reason: string | null,
+    cleared?: Pick<WatchdogMemory, 'crashes' | 'repairAttempts'>,
+  ): WatchdogTransition {
+    const memory = { ...this.#memory, ...cleared, state, since: Date.now() };
+    return { id: uuid4(), from: this.#memory.state, cause, reason, memory };
   }
 
-  /** Goes over to another state; whoever calls writes it down. */
-  enter(state: WatchdogState, cause: WatchdogCause, reason: string | null): WatchdogTransition {
-    const from = this.#memory.state;
-    this.#memory = { ...this.#memory, state, since: Date.now() };
-    this.options.show(state, reason);
-    return { id: uuid4(), from, cause, reason, memory: this.#memory };
-  }
-
-  /** Somebody has looked at an agent that should not run: if it does, it is stopped. */
+  /** Waits as long as the agent should not run. When somebody has looked at it, it is stopped. */
   async keepStopped(provisioned: boolean): Promise<void> {
-    const isCalled = this.isCalled();
-    this.forgetCalls();
-    if (!isCalled || !provisioned) return;
-    await interruptible(this.options.operationWaits, () =>
-      this.#docker.stopContainer(this.options.agent),
+    this.#isInterrupted = false;
+    await condition(() => this.#isInterrupted || this.#isWoken());
+    const isWoken = this.#isWoken();
+    this.dismissWakeups();
+    if (!isWoken || !provisioned) return;
+    await interruptible(
+      () => this.#isInterrupted,
+      () => this.#docker.stopContainer(this.#agent),
     );
   }
 
-  /** Takes the next step; returns at the latest when an operation waits. */
-  async step(): Promise<void> {
+  /** Takes the next step with an agent that should run; returns when an operation waits. */
+  async watch(): Promise<void> {
+    this.#isInterrupted = false;
     if (this.#return) return this.#comeBack(this.#return);
     switch (this.#memory.state) {
       case 'crash_loop':
-        this.forgetCalls();
-        return condition(() => this.options.operationWaits() || this.isCalled());
+        this.dismissWakeups();
+        return condition(() => this.#isUrgent());
       case 'degraded':
       case 'repairing':
         return this.#mend();
       default:
-        return this.#watch();
+        return this.#check();
     }
   }
 
-  async #watch(): Promise<void> {
+  /** Whether a signal asks for a look. */
+  #isWoken(): boolean {
+    return this.#looksNow || this.#end !== undefined || this.#return !== undefined;
+  }
+
+  #isUrgent(): boolean {
+    return this.#isInterrupted || this.#isWoken();
+  }
+
+  async #check(): Promise<void> {
     const last = this.#memory.state === 'running' ? 'healthy' : null;
-    const seen = await this.#look(() => this.#healthWatch.watchHealth(this.options.agent, last));
+    const seen = await this.#look(() => this.#healthWatch.watchHealth(this.#agent, last));
     if (seen) await this.#judge(seen);
   }
 
   /** Repairs an agent that is still not well, or waits for it to recover where that is switched off. */
   async #mend(): Promise<void> {
-    const { agent } = this.options;
+    const agent = this.#agent;
     const settings = await this.#record.watchdogSettings();
     const seen = settings.autoRepair
       ? await this.#look(() => this.#eyes.observeAgent(agent))
@@ -190,14 +216,14 @@ export class Watchdog {
 
   /** What a look finds, or a signal asks to look for. Nothing when something else is more urgent. */
   async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
-    const isUrgent = () => this.options.operationWaits() || this.isCalled();
+    const isUrgent = () => this.#isUrgent();
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
     if (!seen && (this.#looksNow || this.#end) && !this.#isPressed()) {
       this.#looksNow = false;
       const end = this.#end;
       seen = await interruptible(
         () => this.#isPressed(),
-        () => this.#eyes.observeAgent(this.options.agent),
+        () => this.#eyes.observeAgent(this.#agent),
       );
       this.#end = undefined;
       // Docker's events tell a stop from a kill; only its record of a container is sure of an
@@ -216,7 +242,7 @@ export class Watchdog {
 
   /** Whether something has come up that goes before any look. */
   #isPressed(): boolean {
-    return this.options.operationWaits() || this.#return !== undefined;
+    return this.#isInterrupted || this.#return !== undefined;
   }
 
   async #judge(seen: Observation): Promise<void> {
@@ -241,7 +267,7 @@ export class Watchdog {
     this.#memory = { ...this.#memory, crashes };
     const { id } = await this.#transition('degraded', cause, reason);
     try {
-      await this.#crashReport.recordCrash(this.options.agent, id);
+      await this.#crashReport.recordCrash(this.#agent, id);
     } catch (error) {
       if (isCancellation(error)) throw error;
       log.warn('nothing more was found out about a crash', { reason: failureReason(error) });
@@ -270,7 +296,7 @@ export class Watchdog {
 
   /** Runs the repair as a child of its own, so that operators see each attempt. */
   async runRepair(settings: WatchdogSettings): Promise<RepairOutcome> {
-    const { agent } = this.options;
+    const agent = this.#agent;
     this.#repairs = true;
     try {
       const outcome = await executeChild(repairAgent, {
@@ -303,7 +329,7 @@ export class Watchdog {
 
   /** Docker was away: what ended meanwhile has not crashed, and is brought up again. */
   async #comeBack({ awayFrom }: DockerReturn): Promise<void> {
-    this.forgetCalls();
+    this.dismissWakeups();
     this.#observed = undefined;
     if (this.#memory.state === 'crash_loop') return;
     const crashes = this.#memory.crashes.filter((at) => at < awayFrom);
@@ -313,7 +339,7 @@ export class Watchdog {
       const isUp = await interruptible(
         () => this.#isPressed(),
         async () => {
-          await bringBack(this.options.agent);
+          await bringBack(this.#agent);
           return true;
         },
       );
@@ -331,8 +357,10 @@ export class Watchdog {
     cause: WatchdogCause,
     reason: string | null,
   ): Promise<WatchdogTransition> {
-    const made = this.enter(state, cause, reason);
-    const { agent } = this.options;
+    const made = this.transitionTo(state, cause, reason);
+    this.#memory = made.memory;
+    showPhase(state, 'running', reason);
+    const agent = this.#agent;
     await this.#record.recordTransition(agent, made);
     if (state === 'degraded') this.#notices.send({ id: made.id, agent, event: 'degraded' });
     if (state === 'crash_loop') {

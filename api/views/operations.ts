@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/agents/operation-rules.js';
+import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/agents/operation-kinds.js';
 import { IMAGE_TAG } from '../../src/containers/image-name.js';
 import type { AgentArchiveRow, OperationRow } from '../../src/database/models.js';
 import { watchdogTransition } from './watchdog.js';

@@ -16,7 +16,7 @@ import { withSkill, type SkillChange } from './agent-skills.js';
 import { findAgent, getAgent } from './agents.js';
 import { getArchive } from './archives.js';
 import { requestedModel } from './models.js';
-import type { OperationKind } from './operation-rules.js';
+import type { OperationKind } from './operation-kinds.js';
 import { findOperation, requestOperation, withdrawOperation } from './operations.js';
 import { requireDocker } from './require-docker.js';
 import { supervisedOf, type AgentSupervisors, type RequestedOperation } from './supervisors.js';

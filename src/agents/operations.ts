@@ -5,7 +5,7 @@ import { selectFrom } from '../database/table.js';
 import { operations } from '../database/tables/agents.js';
 import { BadRequestError } from '../errors.js';
 import { requestCredential, type CredentialChange } from './agent-credentials.js';
-import type { OperationKind } from './operation-rules.js';
+import type { OperationKind } from './operation-kinds.js';
 
 /** The page of an agent's history, newest first. */
 export async function listOperations(

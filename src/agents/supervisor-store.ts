@@ -5,7 +5,7 @@ import { NotFoundError } from '../errors.js';
 import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
 import { withSkill } from './agent-skills.js';
-import type { OperationKind } from './operation-rules.js';
+import { operationRules, type OperationKind } from './operation-kinds.js';
 import { releaseOf } from './previous-release.js';
 import { recordTransition } from './watchdog-transitions.js';
 import type { WatchdogMemory, WatchdogState, WatchdogTransition } from './watchdog.js';
@@ -36,16 +36,6 @@ export interface OperationEnd {
   /** What the end of the operation changes for the watchdog. */
   readonly transition?: WatchdogTransition;
 }
-
-/** What the operation wants from here on, also when it fails. */
-const DESIRED: Partial<Record<OperationKind, 'running' | 'stopped' | 'deleted'>> = {
-  provision: 'running',
-  start: 'running',
-  restart: 'running',
-  repair: 'running',
-  stop: 'stopped',
-  delete: 'deleted',
-};
 
 /**
  * What the watchdog's states mean for the status in the API. What an operation brings about
@@ -146,7 +136,7 @@ export class SupervisorStore {
           { status: 'running', runId: operation.runId },
           { where: { id: row.id } },
         );
-        const desired = DESIRED[operation.kind];
+        const { desired } = operationRules(operation.kind);
         const configured = operation.kind === 'configure' && {
           ...configurationIn(row.input, found.config),
           previousRelease: releaseOf(found, operation.id),

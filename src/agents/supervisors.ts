@@ -1,6 +1,6 @@
 import type { AgentRow } from '../database/models.js';
 import type { AgentRef } from './agent-ref.js';
-import type { OperationKind } from './operation-rules.js';
+import type { OperationKind } from './operation-kinds.js';
 
 /** What the supervisor of an agent has to know when it is not there yet. */
 export interface Supervised extends AgentRef {

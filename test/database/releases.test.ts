@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
 import { AgentGoneError } from '../../src/agents/runtime-store.js';
-import type { OperationKind } from '../../src/agents/operation-rules.js';
+import type { OperationKind } from '../../src/agents/operation-kinds.js';
 import { MAX_ARCHIVES, ReleaseStore } from '../../src/agents/release-store.js';
 import type { AgentRow, OperationInput } from '../../src/database/models.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';

@@ -4,7 +4,7 @@ import proto from '@temporalio/proto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { poll } from '../../dev/poll.js';
-import type { OperationKind } from '../../src/agents/operation-rules.js';
+import type { RequestedKind } from '../../src/agents/operation-kinds.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
@@ -29,7 +29,7 @@ afterAll(() => lab?.close());
 /** Asks as the API does. */
 async function request(
   agent: FakeAgent,
-  kind: Exclude<OperationKind, 'provision'>,
+  kind: RequestedKind,
   operationId: string,
 ): Promise<string> {
   const supervisors = new Supervisors(lab.environment.client, undefined);

@@ -1,12 +1,13 @@
 import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { RequestedKind } from '../../src/agents/operation-kinds.js';
 import { OPERATION_CONFLICT } from '../../workflows/supervise-agent-messages.js';
 import { BRING_UP, type ContainerStep } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
 import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { refusalOf } from './support/refusal.js';
-import { WorkflowLab, provisioningOf, type Requested } from './support/workflow-lab.js';
+import { WorkflowLab, provisioningOf } from './support/workflow-lab.js';
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 const KINDS = ['start', 'stop', 'restart', 'configure'] as const;
@@ -18,7 +19,7 @@ const MIDDLE = {
   restart: 'awaitReady',
   configure: 'createContainer',
   delete: 'removeNetwork',
-} as const satisfies Partial<Record<Requested, ContainerStep>>;
+} as const satisfies Partial<Record<RequestedKind, ContainerStep>>;
 
 let lab: WorkflowLab;
 beforeAll(async () => {

@@ -52,6 +52,19 @@ describe('the watchdog', () => {
     await agent.went('degraded (exit)', 'repairing (exit)');
   });
 
+  test('judges what it heard while an operation was taken back', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('beginOperation', gate.pass);
+    agent.beginnings.set('op', 'withdrawn');
+    const supervisor = await watched(agent);
+    await supervisor.request('restart', 'op');
+    await agent.reached('beginOperation');
+    agent.health = 'stopped';
+    await supervisor.containerEnded({ cause: 'kill' });
+    gate.open();
+    await agent.went('degraded (kill)', 'repairing (kill)');
+  });
+
   test('leaves an agent to a person when somebody ended the run of its repair', async () => {
     const agent = lab.agent();
     const supervisor = await watched(agent);

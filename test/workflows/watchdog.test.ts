@@ -297,6 +297,25 @@ describe('a crash loop', () => {
     await agent.reached('watchHealth');
   });
 
+  test('is not left by a start that was taken back meanwhile: nothing changes', async () => {
+    const agent = lab.agent();
+    agent.beginnings.set('start', 'withdrawn');
+    const at = await now();
+    const supervisor = await watched(agent, { state: 'crash_loop', crashes: [at, at, at] });
+    agent.health = 'stopped';
+    await supervisor.request('start', 'start');
+    await agent.reached('beginOperation');
+    await lab.pass('10 minutes');
+    expect(agent.steps).toEqual(['beginOperation']);
+
+    await supervisor.request('configure', 'op');
+    expect(await ends(agent, 'op')).toBe('succeeded');
+    expect(agent.transitions[0]).toMatchObject({
+      from: 'crash_loop',
+      memory: { crashes: [at, at, at] },
+    });
+  });
+
   test('is where a repair on demand that does not help ends', async () => {
     const agent = lab.agent();
     agent.health = 'unhealthy';

@@ -1,7 +1,7 @@
 import { Op } from 'sequelize';
 import type { Plan } from '../../accounts/plans.js';
 import type { SkillChange } from '../../agents/agent-skills.js';
-import type { OperationKind, OperationStatus } from '../../agents/operation-rules.js';
+import type { OperationKind, OperationStatus } from '../../agents/operation-kinds.js';
 import type { WatchdogCause, WatchdogMemory, WatchdogState } from '../../agents/watchdog.js';
 import { ownedThrough } from '../policies.js';
 import {

@@ -278,9 +278,10 @@ export function fakeActivities(
       },
       async beginOperation(agent, { id, transition }) {
         await agentOf(agent).step('beginOperation');
-        agentOf(agent).changed(transition);
         const answer = agentOf(agent).beginnings.get(id) ?? 'begun';
-        if (answer === 'begun') agentOf(agent).begun.push(id);
+        if (answer !== 'begun') return answer;
+        agentOf(agent).changed(transition);
+        agentOf(agent).begun.push(id);
         return answer;
       },
       async finishOperation(agent, { id, status, error, transition }) {

@@ -1,11 +1,7 @@
+import type { RequestedKind } from '../../../src/agents/operation-kinds.js';
 import type { FakeAgent } from './fake-agent.js';
 import { refuse, untilCancelled } from './misbehaviours.js';
-import {
-  provisioningOf,
-  type Requested,
-  type Supervised,
-  type WorkflowLab,
-} from './workflow-lab.js';
+import { provisioningOf, type Supervised, type WorkflowLab } from './workflow-lab.js';
 
 /** Plays a part of an agent's life, to its end. */
 type Scenario = (lab: WorkflowLab, agent: FakeAgent) => Promise<void>;
@@ -99,7 +95,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
 
 /** A deletion that takes over from an operation in the middle of a step. */
 function during(
-  kind: Exclude<Requested, 'delete'>,
+  kind: Exclude<RequestedKind, 'delete'>,
   step: 'stopContainer' | 'awaitReady',
 ): Scenario {
   return async (lab, agent) => {

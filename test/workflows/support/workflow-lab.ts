@@ -15,7 +15,7 @@ import { findTemporalTestServer } from '../../../dev/temporal/temporal-binary.js
 import { poll } from '../../../dev/poll.js';
 import { readSettings } from '../../../dev/settings.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
-import type { OperationKind } from '../../../src/agents/operation-rules.js';
+import type { OperationKind, RequestedKind } from '../../../src/agents/operation-kinds.js';
 import type { WatchdogMemory } from '../../../src/agents/watchdog.js';
 import {
   PLATFORM_TASK_QUEUE,
@@ -37,8 +37,6 @@ const HOST = 'lab';
 let installed: Runtime | undefined;
 
 export { SETTINGS };
-
-export type Requested = keyof typeof supervision.OPERATION_UPDATES;
 
 /** What the watchdog remembers of an agent with which nothing has happened. */
 export const RUNNING: WatchdogMemory = {
@@ -210,8 +208,8 @@ export class Supervised {
   constructor(readonly handle: WorkflowHandleWithFirstExecutionRunId<typeof superviseAgent>) {}
 
   /** Asks for an operation; returns the id of the one that is carried out. */
-  async request(kind: Requested, operationId: string, updateId = operationId): Promise<string> {
-    const answer = await this.handle.executeUpdate(supervision.OPERATION_UPDATES[kind], {
+  async request(kind: RequestedKind, operationId: string, updateId = operationId): Promise<string> {
+    const answer = await this.handle.executeUpdate(supervision.operationUpdate(kind), {
       args: [{ operationId }],
       updateId,
     });

@@ -1,0 +1,187 @@
+import type { WatchdogCause, WatchdogState } from './watchdog.js';
+
+/** What the watchdog makes of an operation, where it leaves the agent running or should have. */
+interface WatchdogEffect {
+  readonly begins: WatchdogState;
+  readonly succeeds: WatchdogCause;
+  readonly fails: { readonly state: WatchdogState; readonly cause: WatchdogCause };
+}
+
+interface OperationRules {
+  /** For people: in the API's description, and beside the Update in the Temporal UI. */
+  readonly summary: string;
+  /** The Update by which the supervisor is asked for it; null where it comes with its start. */
+  readonly update: string | null;
+  /**
+   * How the API asks for it: by `POST /api/agents/:id/<kind>` and nothing more, or by an endpoint of
+   * its own, which takes its input.
+   */
+  readonly endpoint: 'plain' | 'own';
+  /** What operators see while it runs. */
+  readonly phase: string;
+  /** What is wanted from here on, also when it fails; null leaves it as it is. */
+  readonly desired: 'running' | 'stopped' | 'deleted' | null;
+  /** What it does while another one runs: the same one joins it in any case. */
+  readonly whileBusy: 'conflicts' | 'preempts';
+  /** What becomes of a request that did not reach the supervisor. */
+  readonly refused: 'withdrawn' | 'kept';
+  /** Null: until it has succeeded, the agent is what it was. */
+  readonly watchdog: WatchdogEffect | null;
+}
+
+// What is left of a start that failed is looked at next, and judged as it is found.
+const STARTS: WatchdogEffect = {
+  begins: 'starting',
+  succeeds: 'healthy',
+  fails: { state: 'starting', cause: 'start_failed' },
+};
+const REPAIRS: WatchdogEffect = {
+  begins: 'repairing',
+  succeeds: 'repaired',
+  fails: { state: 'crash_loop', cause: 'repair_failed' },
+};
+
+/** What most have in common. */
+const ORDINARY = {
+  desired: null,
+  whileBusy: 'conflicts',
+  refused: 'withdrawn',
+  watchdog: STARTS,
+} satisfies Partial<OperationRules>;
+
+/** What can be done to an agent. How, is in `workflows/operation-steps.ts`. */
+export const OPERATIONS = {
+  provision: {
+    ...ORDINARY,
+    summary: 'Create an agent',
+    update: null,
+    endpoint: 'own',
+    phase: 'provisioning',
+    desired: 'running',
+  },
+  start: {
+    ...ORDINARY,
+    summary: 'Start an agent',
+    update: 'startAgent',
+    endpoint: 'plain',
+    phase: 'starting',
+    desired: 'running',
+  },
+  stop: {
+    ...ORDINARY,
+    summary: 'Stop an agent',
+    update: 'stopAgent',
+    endpoint: 'plain',
+    phase: 'stopping',
+    desired: 'stopped',
+    watchdog: null,
+  },
+  restart: {
+    ...ORDINARY,
+    summary: 'Restart an agent',
+    update: 'restartAgent',
+    endpoint: 'plain',
+    phase: 'restarting',
+    desired: 'running',
+  },
+  configure: {
+    ...ORDINARY,
+    summary: 'Configure an agent; it goes back by itself when that fails',
+    update: 'configureAgent',
+    endpoint: 'own',
+    phase: 'configuring',
+  },
+  update: {
+    ...ORDINARY,
+    summary: 'Update an agent; it goes back by itself when that fails',
+    update: 'updateAgent',
+    endpoint: 'own',
+    phase: 'updating',
+  },
+  repair: {
+    ...ORDINARY,
+    summary: 'Repair an agent: kill its gateway, start it again, verify that it is well',
+    update: 'repairAgent',
+    endpoint: 'plain',
+    phase: 'repairing',
+    desired: 'running',
+    watchdog: REPAIRS,
+  },
+  'reset-memory': {
+    ...ORDINARY,
+    summary: 'Archive the memory of an agent, and give it an empty one',
+    update: 'resetMemory',
+    endpoint: 'plain',
+    phase: 'resetting memory',
+  },
+  restore: {
+    ...ORDINARY,
+    summary: 'Give an agent an archived memory; the present one is archived',
+    update: 'restoreMemory',
+    endpoint: 'own',
+    phase: 'restoring memory',
+  },
+  delete: {
+    summary: 'Remove an agent and all that belongs to it',
+    update: 'deleteAgent',
+    endpoint: 'own',
+    phase: 'deleting',
+    desired: 'deleted',
+    whileBusy: 'preempts',
+    // Once written down it happens.
+    refused: 'kept',
+    watchdog: null,
+  },
+} satisfies Record<string, OperationRules>;
+
+export type OperationKind = keyof typeof OPERATIONS;
+
+/** The kinds of operation of which `Field` of the table is `Value`. */
+type KindWith<Field extends keyof OperationRules, Value> = {
+  [Kind in OperationKind]: (typeof OPERATIONS)[Kind][Field] extends Value ? Kind : never;
+}[OperationKind];
+
+/** What a supervisor is asked for by an Update. */
+export type RequestedKind = KindWith<'update', string>;
+
+/** What is asked for by `POST /api/agents/:id/<kind>` and nothing more. */
+export type PlainKind = KindWith<'endpoint', 'plain'>;
+
+// The keys of this very constant.
+const KINDS = Object.keys(OPERATIONS) as [OperationKind, ...OperationKind[]];
+
+export const OPERATION_KINDS = KINDS;
+export const REQUESTED_KINDS = KINDS.filter(
+  (kind): kind is RequestedKind => operationRules(kind).update !== null,
+);
+export const PLAIN_KINDS = KINDS.filter(
+  (kind): kind is PlainKind => operationRules(kind).endpoint === 'plain',
+);
+
+/** The line of the table, as any of them may be. */
+export function operationRules(kind: OperationKind): OperationRules {
+  return OPERATIONS[kind];
+}
+
+export const OPERATION_STATUSES = [
+  'requested',
+  'running',
+  'succeeded',
+  'failed',
+  'cancelled',
+] as const;
+
+export type OperationStatus = (typeof OPERATION_STATUSES)[number];
+
+/** What becomes of a request for an operation while another one may be running. */
+export type Admission = 'run' | 'join' | 'preempt' | 'conflict';
+
+/**
+ * One operation at a time. The same one asked for twice is one operation; a deletion is let in
+ * always, and ends what runs.
+ */
+export function admit(requested: OperationKind, running: OperationKind | undefined): Admission {
+  if (running === undefined) return 'run';
+  if (running === requested) return 'join';
+  return operationRules(requested).whileBusy === 'preempts' ? 'preempt' : 'conflict';
+}

@@ -1,0 +1,97 @@
+import {
+  ApplicationFailure,
+  ParentClosePolicy,
+  executeChild,
+  proxyActivities,
+  proxyLocalActivities,
+} from '@temporalio/workflow';
+import type { ContainerActivities } from '../activities/containers.js';
+import type { RecordActivities } from '../activities/records.js';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { OperationKind } from '../src/agents/operation-kinds.js';
+import type { WatchdogState } from '../src/agents/watchdog.js';
+import { bringUp } from './bring-up.js';
+import { containersTaskQueue, provisionAgentId } from './ids.js';
+import { provisionAgent } from './provision-agent.js';
+import { replaceContainer } from './replace-container.js';
+import * as retries from './retries.js';
+import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
+import type { Watchdog } from './watchdog.js';
+
+/** What an operation has to know of its agent. */
+export interface OperationScene {
+  readonly agent: AgentRef;
+  readonly operationId: string;
+  readonly desired: 'running' | 'stopped';
+  /** Whether it has ever run. */
+  readonly provisioned: boolean;
+  /** The watchdog's state before the operation. */
+  readonly before: WatchdogState;
+  /** Repairs agents by itself, and for an operation. */
+  readonly watchdog: Pick<Watchdog, 'runRepair'>;
+}
+
+type Steps = (scene: OperationScene) => Promise<void>;
+
+/** What each kind of operation does; what else there is to it, `OPERATIONS` says. */
+export const OPERATION_STEPS: Readonly<Record<OperationKind, Steps>> = {
+  provision: start,
+  start,
+  stop: async ({ agent, provisioned }) => {
+    if (provisioned) await docker(agent).stopContainer(agent);
+  },
+  restart: async ({ agent, provisioned }) => {
+    if (!provisioned) return provision(agent);
+    await docker(agent).stopContainer(agent);
+    await bringUp(agent);
+  },
+  repair,
+  configure: (scene) => replaceContainer('configure', scene),
+  update: (scene) => replaceContainer('update', scene),
+  'reset-memory': (scene) => replaceContainer('reset-memory', scene),
+  restore: (scene) => replaceContainer('restore', scene),
+  delete: async ({ agent }) => {
+    const taskQueue = containersTaskQueue(agent.host);
+    const removal = proxyActivities<ContainerActivities>({ ...retries.removal, taskQueue });
+    await removal.removeContainer(agent);
+    await removal.removeNetwork(agent);
+    await removal.removeVolume(agent);
+  },
+};
+
+/** What runs and is not well would be taken for what was asked for. */
+const UNWELL: readonly WatchdogState[] = ['degraded', 'repairing', 'crash_loop'];
+
+async function start({ agent, provisioned, before }: OperationScene): Promise<void> {
+  if (!provisioned) return provision(agent);
+  if (UNWELL.includes(before)) await docker(agent).stopContainer(agent);
+  await bringUp(agent);
+}
+
+async function repair({ agent, provisioned, watchdog }: OperationScene): Promise<void> {
+  if (!provisioned) return provision(agent);
+  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const outcome = await watchdog.runRepair(await record.watchdogSettings());
+  if (outcome.repaired) return;
+  throw ApplicationFailure.nonRetryable(outcome.reason ?? 'The agent does not answer');
+}
+
+/** Runs the provisioning as a child of its own: it undoes what it did when it fails. */
+async function provision(agent: AgentRef): Promise<void> {
+  await executeChild(provisionAgent, {
+    workflowId: provisionAgentId(agent.agentId),
+    args: [agent],
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+    parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+    typedSearchAttributes: [
+      { key: AGENT_ID, value: agent.agentId },
+      { key: AGENT_OWNER, value: agent.userId },
+    ],
+    staticSummary: `Provision agent ${agent.agentId}`,
+  });
+}
+
+function docker(agent: AgentRef) {
+  const taskQueue = containersTaskQueue(agent.host);
+  return proxyActivities<ContainerActivities>({ ...retries.dockerCall, taskQueue });
+}

@@ -1,0 +1,237 @@
+import {
+  ApplicationFailure,
+  CancellationScope,
+  isCancellation,
+  log,
+  proxyLocalActivities,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { RecordActivities } from '../activities/records.js';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import {
+  OPERATIONS,
+  REQUESTED_KINDS,
+  admit,
+  operationRules,
+  type OperationKind,
+  type RequestedKind,
+} from '../src/agents/operation-kinds.js';
+import type { WatchdogState, WatchdogTransition } from '../src/agents/watchdog.js';
+import { failureReason } from './failure-reason.js';
+import { OPERATION_STEPS } from './operation-steps.js';
+import { showPhase } from './phase.js';
+import { isUnharmed } from './replace-container.js';
+import * as retries from './retries.js';
+import {
+  OPERATION_CONFLICT,
+  operationUpdate,
+  type OperationAdmitted,
+  type OperationRequest,
+  type SuperviseAgentInput,
+} from './supervise-agent-messages.js';
+import type { Watchdog } from './watchdog.js';
+
+interface Operation {
+  readonly id: string;
+  readonly kind: OperationKind;
+  /** Cancelled when a deletion takes over. */
+  readonly scope: CancellationScope;
+}
+
+/** How an operation ended. */
+interface Outcome {
+  readonly status: 'succeeded' | 'failed' | 'cancelled';
+  readonly error: string | null;
+  /** It failed, and the agent is as it was before. */
+  readonly unharmed?: boolean;
+}
+
+/** What is known of an agent beside what its watchdog knows. */
+type AgentState = Pick<SuperviseAgentInput, 'desired' | 'provisioned'>;
+
+/** The operations on one agent: lets them in, and runs one at a time while the watchdog pauses. */
+export class Operations {
+  #state: AgentState;
+  #agentIsGone = false;
+  #current: Operation | undefined;
+  /** At most two: what was asked for, and the deletion that takes over. */
+  readonly #pending: Operation[] = [];
+
+  readonly #agent: AgentRef;
+  readonly #watchdog: Watchdog;
+  readonly #record = proxyLocalActivities<RecordActivities>(retries.records);
+
+  constructor(
+    agent: AgentRef,
+    watchdog: Watchdog,
+    { desired, provisioned, operation }: SuperviseAgentInput,
+  ) {
+    this.#agent = agent;
+    this.#watchdog = watchdog;
+    this.#state = { desired, provisioned };
+    if (operation) this.#pending.push(newOperation(operation.id, operation.kind));
+    for (const kind of REQUESTED_KINDS) this.#handle(kind);
+  }
+
+  /** For the next run. */
+  get state(): AgentState {
+    return this.#state;
+  }
+
+  /** Whether the agent is no more. */
+  get agentIsGone(): boolean {
+    return this.#agentIsGone;
+  }
+
+  get isWaiting(): boolean {
+    return this.#pending.length > 0;
+  }
+
+  #handle(kind: RequestedKind): void {
+    const definition = operationUpdate(kind);
+    setHandler<OperationAdmitted, [OperationRequest], typeof definition>(
+      definition,
+      ({ operationId }) => this.#accept(kind, operationId),
+      { description: OPERATIONS[kind].summary, validator: () => this.#refuseConflict(kind) },
+    );
+  }
+
+  #refuseConflict(kind: RequestedKind): void {
+    const busyWith = this.#newest()?.kind;
+    if (admit(kind, busyWith) !== 'conflict') return;
+    throw ApplicationFailure.nonRetryable(
+      `Another operation is running: ${busyWith}`,
+      OPERATION_CONFLICT,
+    );
+  }
+
+  #newest(): Operation | undefined {
+    return this.#pending.at(-1) ?? this.#current;
+  }
+
+  /** Answers at once: how it goes stands in the `operations` table, under the id that is returned. */
+  #accept(kind: RequestedKind, operationId: string): OperationAdmitted {
+    const busyWith = this.#newest();
+    if (busyWith && admit(kind, busyWith.kind) === 'join') return { operationId: busyWith.id };
+    // Only what preempts gets here while something runs.
+    for (const preempted of [this.#current, ...this.#pending]) preempted?.scope.cancel();
+    this.#pending.push(newOperation(operationId, kind));
+    this.#watchdog.interrupt();
+    return { operationId };
+  }
+
+  /** Runs what waits longest to its end. One that has been withdrawn meanwhile changes nothing. */
+  async runNext(): Promise<void> {
+    const operation = this.#pending.shift();
+    if (!operation) return;
+    this.#current = operation;
+    const before = this.#watchdog.memory.state;
+    const isCancelled = operation.scope.consideredCancelled;
+    if (isCancelled || (await this.#begin(operation))) {
+      await this.#end(operation, before, await this.#carryOut(operation, before));
+    }
+  }
+
+  /** Puts the operation down as begun. Only then does it change anything here. */
+  async #begin({ id, kind }: Operation): Promise<boolean> {
+    const asked = operationRules(kind).desired ?? this.#state.desired;
+    const desired = asked === 'running' ? 'running' : 'stopped';
+    const transition = this.#beginning(kind, desired);
+    const { runId } = workflowInfo();
+    const answer = await this.#record.beginOperation(this.#agent, { id, kind, runId, transition });
+    if (answer !== 'begun') {
+      this.#agentIsGone = answer === 'gone';
+      this.#current = undefined;
+      return false;
+    }
+    // Also when it then fails: what is left of an agent that was to be removed does not start again.
+    this.#state = { ...this.#state, desired };
+    this.#watchdog.pause(transition);
+    return true;
+  }
+
+  async #carryOut({ id, kind, scope }: Operation, before: WatchdogState): Promise<Outcome> {
+    if (scope.consideredCancelled) return { status: 'cancelled', error: null };
+    showPhase(OPERATIONS[kind].phase, this.#state.desired, null);
+    const scene = {
+      agent: this.#agent,
+      operationId: id,
+      before,
+      watchdog: this.#watchdog,
+      ...this.#state,
+    };
+    try {
+      await scope.run(() => OPERATION_STEPS[kind](scene));
+      return { status: 'succeeded', error: null };
+    } catch (failure) {
+      const reason = failureReason(failure);
+      // What fails while it is being cancelled would not have been let finish either.
+      const status = isCancellation(failure) || scope.consideredCancelled ? 'cancelled' : 'failed';
+      log.warn('operation did not succeed', { kind, status, reason });
+      const error = status === 'failed' ? reason : null;
+      return { status, error, ...(isUnharmed(failure) && { unharmed: true }) };
+    }
+  }
+
+  async #end({ id, kind }: Operation, before: WatchdogState, outcome: Outcome): Promise<void> {
+    const { desired } = operationRules(kind);
+    const { status, error } = outcome;
+    if (status === 'succeeded') {
+      this.#agentIsGone = desired === 'deleted';
+      if (desired === 'running') this.#state = { ...this.#state, provisioned: true };
+      // That the container ended is what was asked for.
+      if (desired === 'stopped') this.#watchdog.dismissWakeups();
+    }
+    const transition = this.#ending(kind, before, outcome);
+    const isUp = status === 'succeeded' && this.#state.desired === 'running';
+    this.#watchdog.resume(isUp ? 'healthy' : undefined, transition);
+    showPhase(transition?.memory.state ?? this.#settledPhase(status), this.#state.desired, error);
+    // From here on the next operation is let in; it begins when this one is put down as ended.
+    this.#current = undefined;
+    // Also when the supervisor itself was cancelled: nobody else tells how the operation ended.
+    await CancellationScope.nonCancellable(() =>
+      this.#record.finishOperation(this.#agent, { id, kind, ...outcome, transition }),
+    );
+  }
+
+  /** What an operation changes for the watchdog when it begins. */
+  #beginning(kind: OperationKind, desired: AgentState['desired']): WatchdogTransition | undefined {
+    const { watchdog: effect, desired: asked } = operationRules(kind);
+    if (!effect || desired === 'stopped') return undefined;
+    const state = this.#state.provisioned ? effect.begins : 'starting';
+    // Who asks for an agent that runs takes it into their own hands: its crashes are forgotten.
+    const cleared = asked === 'running' ? { crashes: [], repairAttempts: 0 } : undefined;
+    return this.#watchdog.transitionTo(state, 'operation', null, cleared);
+  }
+
+  /** What the end of an operation changes for the watchdog. */
+  #ending(
+    kind: OperationKind,
+    before: WatchdogState,
+    { status, error, unharmed }: Outcome,
+  ): WatchdogTransition | undefined {
+    if (this.#agentIsGone || status === 'cancelled') return undefined;
+    const { watchdog: effect } = operationRules(kind);
+    const isUp = this.#state.desired === 'running' && this.#state.provisioned;
+    if (status === 'succeeded') {
+      return effect && isUp
+        ? this.#watchdog.transitionTo('running', effect.succeeds, null)
+        : this.#watchdog.transitionTo('stopped', 'operation', null);
+    }
+    if (!effect) return undefined;
+    if (unharmed) return this.#watchdog.transitionTo(before, 'operation', error);
+    const { state, cause } = effect.fails;
+    const isDown = state === 'starting' && !isUp;
+    return this.#watchdog.transitionTo(isDown ? 'stopped' : state, cause, error);
+  }
+
+  #settledPhase(status: Outcome['status']): string {
+    if (this.#agentIsGone) return 'deleted';
+    return status === 'succeeded' ? this.#state.desired : 'error';
+  }
+}
+
+function newOperation(id: string, kind: OperationKind): Operation {
+  return { id, kind, scope: new CancellationScope() };
+}
