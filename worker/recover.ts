@@ -1,6 +1,7 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import { Op } from 'sequelize';
+import { operationRules } from '../src/agents/operation-kinds.js';
 import { supervisedOf, type AgentSupervisors } from '../src/agents/supervisors.js';
 import { withdrawOperation } from '../src/agents/operations.js';
 import type { Database } from '../src/database/database.js';
@@ -61,9 +62,9 @@ export async function recoverRequests({
     log.info({ agentId: agent.id, operation: operation.kind }, 'taking up a request');
     if (operation.kind === 'provision') {
       await supervisors.provision(supervisedOf(agent), operation.id);
-    } else if (operation.kind === 'delete') {
-      const { id, requestedAt } = operation;
-      await supervisors.request(supervisedOf(agent), 'delete', id, requestedAt);
+    } else if (operationRules(operation.kind).refused === 'kept') {
+      const { id, kind, requestedAt } = operation;
+      await supervisors.request(supervisedOf(agent), kind, id, requestedAt);
     } else if (await isTaken(operation, agent)) {
       log.info({ agentId: agent.id, operation: operation.kind }, 'its supervisor has it');
     } else {

@@ -1,11 +1,7 @@
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { Observation } from '../src/agents/observation.js';
-import {
-  OPERATIONS,
-  type OperationKind,
-  type RequestedKind,
-} from '../src/agents/operation-kinds.js';
+import { type OperationKind, type RequestedKind } from '../src/agents/operation-kinds.js';
 import type { DeathCause, WatchdogMemory } from '../src/agents/watchdog.js';
 
 /** The request of one operation. Its input, if any, stands in the `operations` table. */
@@ -48,7 +44,7 @@ export interface DockerReturn {
 
 /** The Update by which an operation is asked for. */
 export function operationUpdate(kind: RequestedKind) {
-  return defineUpdate<OperationAdmitted, [OperationRequest]>(OPERATIONS[kind].update);
+  return defineUpdate<OperationAdmitted, [OperationRequest]>(kind);
 }
 
 /** Look at the container now, instead of at the next check: after a restart of the host, say. */

@@ -10,13 +10,11 @@ interface WatchdogEffect {
 interface OperationRules {
   /** For people: in the API's description, and beside the Update in the Temporal UI. */
   readonly summary: string;
-  /** The Update by which the supervisor is asked for it; null where it comes with its start. */
-  readonly update: string | null;
   /**
-   * How the API asks for it: by `POST /api/agents/:id/<kind>` and nothing more, or by an endpoint of
-   * its own, which takes its input.
+   * How it is asked for: by `POST /api/agents/:id/<kind>` and nothing more, by an endpoint of its own,
+   * which may take input, or with the creation of the agent.
    */
-  readonly endpoint: 'plain' | 'own';
+  readonly asked: 'plainly' | 'by-own-endpoint' | 'at-creation';
   /** What operators see while it runs. */
   readonly phase: string;
   /** What is wanted from here on, also when it fails; null leaves it as it is. */
@@ -43,89 +41,66 @@ const REPAIRS: WatchdogEffect = {
 
 /** What most have in common. */
 const ORDINARY = {
+  asked: 'plainly',
   desired: null,
   whileBusy: 'conflicts',
   refused: 'withdrawn',
   watchdog: STARTS,
 } satisfies Partial<OperationRules>;
 
+/** Those that leave an agent running that was not. */
+const BRINGS_UP = { ...ORDINARY, desired: 'running' } satisfies Partial<OperationRules>;
+
 /** What can be done to an agent. How, is in `workflows/operation-steps.ts`. */
 export const OPERATIONS = {
   provision: {
-    ...ORDINARY,
+    ...BRINGS_UP,
     summary: 'Create an agent',
-    update: null,
-    endpoint: 'own',
     phase: 'provisioning',
-    desired: 'running',
+    asked: 'at-creation',
   },
-  start: {
-    ...ORDINARY,
-    summary: 'Start an agent',
-    update: 'startAgent',
-    endpoint: 'plain',
-    phase: 'starting',
-    desired: 'running',
-  },
+  start: { ...BRINGS_UP, summary: 'Start an agent', phase: 'starting' },
   stop: {
     ...ORDINARY,
     summary: 'Stop an agent',
-    update: 'stopAgent',
-    endpoint: 'plain',
     phase: 'stopping',
     desired: 'stopped',
     watchdog: null,
   },
-  restart: {
-    ...ORDINARY,
-    summary: 'Restart an agent',
-    update: 'restartAgent',
-    endpoint: 'plain',
-    phase: 'restarting',
-    desired: 'running',
-  },
+  restart: { ...BRINGS_UP, summary: 'Restart an agent', phase: 'restarting' },
   configure: {
     ...ORDINARY,
     summary: 'Configure an agent; it goes back by itself when that fails',
-    update: 'configureAgent',
-    endpoint: 'own',
     phase: 'configuring',
+    asked: 'by-own-endpoint',
   },
   update: {
     ...ORDINARY,
     summary: 'Update an agent; it goes back by itself when that fails',
-    update: 'updateAgent',
-    endpoint: 'own',
     phase: 'updating',
+    asked: 'by-own-endpoint',
   },
   repair: {
-    ...ORDINARY,
+    ...BRINGS_UP,
     summary: 'Repair an agent: kill its gateway, start it again, verify that it is well',
-    update: 'repairAgent',
-    endpoint: 'plain',
     phase: 'repairing',
-    desired: 'running',
     watchdog: REPAIRS,
   },
   'reset-memory': {
     ...ORDINARY,
     summary: 'Archive the memory of an agent, and give it an empty one',
-    update: 'resetMemory',
-    endpoint: 'plain',
     phase: 'resetting memory',
   },
   restore: {
     ...ORDINARY,
     summary: 'Give an agent an archived memory; the present one is archived',
-    update: 'restoreMemory',
-    endpoint: 'own',
     phase: 'restoring memory',
+    asked: 'by-own-endpoint',
   },
   delete: {
     summary: 'Remove an agent and all that belongs to it',
-    update: 'deleteAgent',
-    endpoint: 'own',
     phase: 'deleting',
+    asked: 'by-own-endpoint',
     desired: 'deleted',
     whileBusy: 'preempts',
     // Once written down it happens.
@@ -141,21 +116,19 @@ type KindWith<Field extends keyof OperationRules, Value> = {
   [Kind in OperationKind]: (typeof OPERATIONS)[Kind][Field] extends Value ? Kind : never;
 }[OperationKind];
 
-/** What a supervisor is asked for by an Update. */
-export type RequestedKind = KindWith<'update', string>;
+/** What a supervisor is asked for by an Update of that name. */
+export type RequestedKind = KindWith<'asked', 'plainly' | 'by-own-endpoint'>;
 
 /** What is asked for by `POST /api/agents/:id/<kind>` and nothing more. */
-export type PlainKind = KindWith<'endpoint', 'plain'>;
+export type PlainKind = KindWith<'asked', 'plainly'>;
 
 // The keys of this very constant.
-const KINDS = Object.keys(OPERATIONS) as [OperationKind, ...OperationKind[]];
-
-export const OPERATION_KINDS = KINDS;
-export const REQUESTED_KINDS = KINDS.filter(
-  (kind): kind is RequestedKind => operationRules(kind).update !== null,
+export const OPERATION_KINDS = Object.keys(OPERATIONS) as [OperationKind, ...OperationKind[]];
+export const REQUESTED_KINDS = OPERATION_KINDS.filter(
+  (kind): kind is RequestedKind => operationRules(kind).asked !== 'at-creation',
 );
-export const PLAIN_KINDS = KINDS.filter(
-  (kind): kind is PlainKind => operationRules(kind).endpoint === 'plain',
+export const PLAIN_KINDS = OPERATION_KINDS.filter(
+  (kind): kind is PlainKind => operationRules(kind).asked === 'plainly',
 );
 
 /** The line of the table, as any of them may be. */

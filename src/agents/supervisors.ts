@@ -1,6 +1,6 @@
 import type { AgentRow } from '../database/models.js';
 import type { AgentRef } from './agent-ref.js';
-import type { OperationKind } from './operation-kinds.js';
+import type { RequestedKind } from './operation-kinds.js';
 
 /** What the supervisor of an agent has to know when it is not there yet. */
 export interface Supervised extends AgentRef {
@@ -37,7 +37,7 @@ export interface AgentSupervisors {
    */
   request(
     agent: Supervised,
-    kind: Exclude<OperationKind, 'provision'>,
+    kind: RequestedKind,
     operationId: string,
     requestedAt?: Date,
   ): Promise<RequestedOperation>;

@@ -81,7 +81,7 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
     const provisioning = await workflow.getHandle(provisionAgentId(agentId)).describe();
     expect(provisioning.status.name).toBe('COMPLETED');
     const { events } = await supervisor.fetchHistory();
-    expect(updatesIn(events ?? [])).toEqual(['stopAgent', 'startAgent', 'deleteAgent']);
+    expect(updatesIn(events ?? [])).toEqual(['stop', 'start', 'delete']);
   });
   await until(async () => {
     const { containers, networks, volumes } = await platform.remains(agentId);
