@@ -16,13 +16,13 @@ import { withSkill, type SkillChange } from './agent-skills.js';
 import { findAgent, getAgent } from './agents.js';
 import { getArchive } from './archives.js';
 import { requestedModel } from './models.js';
-import type { OperationKind } from './operation-kinds.js';
+import { operationRules, type RequestedKind } from './operation-kinds.js';
 import { findOperation, requestOperation, withdrawOperation } from './operations.js';
 import { requireDocker } from './require-docker.js';
 import { supervisedOf, type AgentSupervisors, type RequestedOperation } from './supervisors.js';
 
 /** What is done to an agent that is there. */
-type Kind = Exclude<OperationKind, 'provision'>;
+type Kind = RequestedKind;
 
 /** An operation that an agent's supervisor has admitted. */
 export interface Admitted extends RequestedOperation {
@@ -188,7 +188,7 @@ export class AgentOperations {
     } catch (error) {
       // Not heard is not the same as not happened: it is taken back only if it has not begun, and a
       // removal never is.
-      if (kind !== 'delete') await withdrawOperation(tenant, id);
+      if (operationRules(kind).refused === 'withdrawn') await withdrawOperation(tenant, id);
       throw error;
     }
   }
