@@ -89,8 +89,10 @@ export class Database {
       // Statements that are sent without waiting for each other's answers take one round trip.
       pipeline: true,
     });
-    // An idle connection that breaks is replaced by the pool; a busy one fails its statement.
+    // An idle connection that breaks is replaced by the pool; a busy one fails its statement. Both
+    // say so as events as well, and one that nobody listens to would end the process.
     this.#pool.on('error', () => undefined);
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
   /** The rows of one user. An id that no user has is no error: it owns no rows. */
