@@ -303,7 +303,7 @@ describe('POST /api/ai/estimate-cost', () => {
     const path = '/api/ai/estimate-cost';
     const strange = await call(platform.backendUrl, 'POST', path, { body: asked });
     expect(strange.status).toBe(401);
-    const refused = await estimate(asked);
+    const refused = await estimate(asked, {});
     expect([refused.status, refused.body.code]).toEqual([402, 'PLAN_REQUIRED']);
     const none = `Bearer ${await apiKeyOf(platform, await platform.signUp())}`;
     const unpaid = await estimate(asked, { authorization: none });
