@@ -1,5 +1,5 @@
 import { ScheduleOverlapPolicy, type Client } from '@temporalio/client';
-import { KEEP_USAGE_ID, reconcileHostId } from '../workflows/ids.js';
+import { reconcileHostId } from '../workflows/ids.js';
 import { putSchedule, type Schedule } from './put-schedule.js';
 import { temporalCall } from './temporal-call.js';
 
@@ -19,7 +19,7 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     runTimeoutMs: 4 * MINUTE_MS,
   },
   {
-    id: KEEP_USAGE_ID,
+    id: 'keep-usage',
     workflow: 'keepUsage',
     args: [],
     everyMs: MINUTE_MS,

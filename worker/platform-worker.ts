@@ -11,7 +11,7 @@ import { createNotificationActivities } from '../activities/notifications.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
-import { createUsageActivities } from '../activities/usage.js';
+import { createHousekeepingActivities } from '../activities/housekeeping.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import { supervisedOf } from '../src/agents/supervisors.js';
 import { Supervisors } from '../temporal/supervisors.js';
@@ -108,7 +108,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
         ...createNotificationActivities(
           new Notifier(database, configuredChannels(settings.notifications)),
         ),
-        ...createUsageActivities(database),
+        ...createHousekeepingActivities(database),
       },
     }),
     Worker.create({

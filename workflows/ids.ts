@@ -27,6 +27,3 @@ export const heartbeatScheduleId = (userId: string): string => `heartbeat-${user
 
 /** One heartbeat of a user's agents; the schedule adds the time to it. */
 export const sendHeartbeatsId = (userId: string): string => `send-heartbeats-${userId}`;
-
-/** The schedule that keeps usage and quotas, and its runs, which have the time added to it. */
-export const KEEP_USAGE_ID = 'keep-usage';

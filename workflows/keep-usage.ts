@@ -1,5 +1,5 @@
 import { proxyLocalActivities } from '@temporalio/workflow';
-import type { UsageActivities } from '../activities/usage.js';
+import type { HousekeepingActivities } from '../activities/housekeeping.js';
 import * as retries from './retries.js';
 
 export interface UsageKept {
@@ -11,7 +11,7 @@ export interface UsageKept {
 
 /** One pass over quotas and usage; what it does not come to is left to the next. */
 export async function keepUsage(): Promise<UsageKept> {
-  const usage = proxyLocalActivities<UsageActivities>(retries.records);
+  const usage = proxyLocalActivities<HousekeepingActivities>(retries.records);
   // First, because somebody may be waiting for it.
   const settled = await usage.settleAbandoned();
   const rolledUp = await usage.rollUpUsage();

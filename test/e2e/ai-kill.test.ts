@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createUsageActivities } from '../../activities/usage.js';
+import { createHousekeepingActivities } from '../../activities/housekeeping.js';
 import { Random } from '../support/random.js';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram } from '../../dev/root.js';
@@ -167,7 +167,7 @@ test('an API that is killed in the middle of 1,000 calls loses no usage, and hol
     `UPDATE quota_reservations SET expires_at = expires_at - interval '5 minutes'`,
   );
   await start();
-  await createUsageActivities(database.db).settleAbandoned();
+  await createHousekeepingActivities(database.db).settleAbandoned();
   await expect
     .poll(async () => (await readdir(journal)).filter((name) => left.includes(name)), {
       timeout: 20_000,

@@ -1,9 +1,9 @@
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createUsageActivities } from '../../activities/usage.js';
+import { createHousekeepingActivities } from '../../activities/housekeeping.js';
 import { usageDaily } from '../../src/usage/reports.js';
 import { putSchedules } from '../../temporal/schedules.js';
-import { KEEP_USAGE_ID, PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
+import { PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
 import { until } from '../support/docker.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
@@ -25,7 +25,7 @@ test('usage is added up by a schedule, which is the same however often it is mad
   const { client, connection, namespace } = temporal;
   await putSchedules(client, 'host-1');
   await putSchedules(client, 'host-1');
-  const schedule = client.schedule.getHandle(KEEP_USAGE_ID);
+  const schedule = client.schedule.getHandle('keep-usage');
   const { spec, policies } = await schedule.describe();
   expect(spec.intervals).toMatchObject([{ every: 60_000 }]);
   expect(policies.overlap).toBe('SKIP');
@@ -37,7 +37,7 @@ test('usage is added up by a schedule, which is the same however often it is mad
     namespace,
     ...(await workflowCode()),
     taskQueue: PLATFORM_TASK_QUEUE,
-    activities: createUsageActivities(db),
+    activities: createHousekeepingActivities(db),
   });
   await worker.runUntil(async () => {
     await schedule.trigger();

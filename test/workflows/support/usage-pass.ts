@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
-import type { UsageActivities } from '../../../activities/usage.js';
+import type { HousekeepingActivities } from '../../../activities/housekeeping.js';
 import type { UsageKept, keepUsage } from '../../../workflows/keep-usage.js';
 
 /** One pass over usage and quotas, with a worker of its own that does this. */
 export async function usagePass(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
-  activities: UsageActivities,
+  activities: HousekeepingActivities,
 ): Promise<{ readonly workflowId: string; readonly result: UsageKept }> {
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = `keep-usage-${randomUUID()}`;

@@ -1,8 +1,11 @@
 import type { Database } from '../src/database/database.js';
 import { rollUpUsage, settleAbandoned } from '../src/usage/rollups.js';
 
-/** What keeps usage and quotas in order. Run as local activities: short and idempotent. */
-export function createUsageActivities(database: Database) {
+/**
+ * What keeps the database in order, for workflows on schedules. Run as local activities: short and
+ * idempotent.
+ */
+export function createHousekeepingActivities(database: Database) {
   return {
     /** @returns how many sums were added to their days. */
     rollUpUsage: () => rollUpUsage(database),
@@ -12,4 +15,4 @@ export function createUsageActivities(database: Database) {
   };
 }
 
-export type UsageActivities = ReturnType<typeof createUsageActivities>;
+export type HousekeepingActivities = ReturnType<typeof createHousekeepingActivities>;
