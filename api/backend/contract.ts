@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import { agentConfig, agentName } from '../../src/agents/agent-config.js';
+import { OPERATIONS, PLAIN_KINDS } from '../../src/agents/operation-kinds.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import {
@@ -91,40 +92,16 @@ const operation = {
   errors: [409, 503],
 };
 
-export const startAgent = ofAgent.declare({
-  ...operation,
-  method: 'POST',
-  path: '/api/agents/:id/start',
-  summary: 'Start an agent',
-});
-
-export const stopAgent = ofAgent.declare({
-  ...operation,
-  method: 'POST',
-  path: '/api/agents/:id/stop',
-  summary: 'Stop an agent',
-});
-
-export const restartAgent = ofAgent.declare({
-  ...operation,
-  method: 'POST',
-  path: '/api/agents/:id/restart',
-  summary: 'Restart an agent',
-});
-
-export const repairAgent = ofAgent.declare({
-  ...operation,
-  method: 'POST',
-  path: '/api/agents/:id/repair',
-  summary: 'Repair an agent: kill its gateway, start it again, verify that it is well',
-});
-
-export const resetMemory = ofAgent.declare({
-  ...operation,
-  method: 'POST',
-  path: '/api/agents/:id/reset-memory',
-  summary: 'Archive the memory of an agent, and give it an empty one',
-});
+/** Those that take no more than their name: one for each such line of the table of operations. */
+export const PLAIN_OPERATIONS = PLAIN_KINDS.map((kind) => ({
+  kind,
+  declared: ofAgent.declare({
+    ...operation,
+    method: 'POST',
+    path: `/api/agents/:id/${kind}`,
+    summary: OPERATIONS[kind].summary,
+  }),
+}));
 
 export const updateRuntime = ofAgent.declare({
   ...operation,
@@ -175,6 +152,14 @@ export const agentOperations = ofAgent.declare({
   query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
   responses: { 200: operationList },
 });
+
+/** What the web API offers to the owner of an agent as it is. */
+export const FOR_OWNERS = [
+  ...PLAIN_OPERATIONS.map(({ declared }) => declared),
+  updateRuntime,
+  restoreMemory,
+  agentOperations,
+];
 
 export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
   method: 'PUT',

@@ -9,14 +9,10 @@ import { answerOperation } from './answer-operation.js';
 import {
   agentArchives,
   agentOperations,
-  repairAgent,
-  resetMemory,
-  restartAgent,
+  PLAIN_OPERATIONS,
   restoreMemory,
   setCredential,
   setSkill,
-  startAgent,
-  stopAgent,
   updateRuntime,
 } from './contract.js';
 import type { BackendDependencies } from './dependencies.js';
@@ -24,20 +20,12 @@ import { requestedBy } from './requested-by.js';
 
 /** What is done to an agent, the history of it, and the archives to restore from. */
 export function operationEndpoints({ operations }: Pick<BackendDependencies, 'operations'>) {
-  const run = (
-    declared: typeof startAgent,
-    kind: 'start' | 'stop' | 'restart' | 'repair' | 'reset-memory',
-  ) =>
-    declared.handledBy((request) =>
-      answerOperation(request, operations.run(requestedBy(request), request.params.id, kind)),
-    );
-
   return [
-    run(startAgent, 'start'),
-    run(stopAgent, 'stop'),
-    run(restartAgent, 'restart'),
-    run(repairAgent, 'repair'),
-    run(resetMemory, 'reset-memory'),
+    ...PLAIN_OPERATIONS.map(({ kind, declared }) =>
+      declared.handledBy((request) =>
+        answerOperation(request, operations.run(requestedBy(request), request.params.id, kind)),
+      ),
+    ),
     updateRuntime.handledBy((request) => {
       const { body, params } = request;
       const update = operations.update(requestedBy(request), params.id, body.version);

@@ -1,17 +1,7 @@
 import { getAgent } from '../../src/agents/agents.js';
 import { listArchives } from '../../src/agents/archives.js';
 import { session } from '../auth/session.js';
-import {
-  agentArchives,
-  agentOperations,
-  repairAgent,
-  resetMemory,
-  restartAgent,
-  restoreMemory,
-  startAgent,
-  stopAgent,
-  updateRuntime,
-} from '../backend/contract.js';
+import { agentArchives, FOR_OWNERS } from '../backend/contract.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { presentArchive } from '../views/operations.js';
@@ -26,13 +16,7 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
     owned: ({ params, tenant }) => getAgent(tenant, params.id),
   });
   return [
-    forward(startAgent),
-    forward(stopAgent),
-    forward(restartAgent),
-    forward(repairAgent),
-    forward(updateRuntime),
-    forward(resetMemory),
-    forward(restoreMemory),
+    ...FOR_OWNERS.map(forward),
     endpoint({
       ...agentArchives,
       auth: session,
@@ -43,6 +27,5 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
         return reply(200, { archives: archives.map(presentArchive) });
       },
     }),
-    forward(agentOperations),
   ];
 }

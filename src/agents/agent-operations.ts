@@ -16,7 +16,7 @@ import { withSkill, type SkillChange } from './agent-skills.js';
 import { findAgent, getAgent } from './agents.js';
 import { getArchive } from './archives.js';
 import { requestedModel } from './models.js';
-import { operationRules, type RequestedKind } from './operation-kinds.js';
+import { operationRules, type PlainKind, type RequestedKind } from './operation-kinds.js';
 import { findOperation, requestOperation, withdrawOperation } from './operations.js';
 import { requireDocker } from './require-docker.js';
 import { supervisedOf, type AgentSupervisors, type RequestedOperation } from './supervisors.js';
@@ -66,11 +66,7 @@ export class AgentOperations {
   }
 
   /** Does what needs no more than its name. */
-  async run(
-    by: Requester,
-    agentId: string,
-    kind: 'start' | 'stop' | 'restart' | 'repair' | 'reset-memory',
-  ): Promise<Admitted> {
+  async run(by: Requester, agentId: string, kind: PlainKind): Promise<Admitted> {
     return this.#operate(by, await this.operable(by.tenant, agentId), kind);
   }
 

@@ -1,6 +1,5 @@
 import { Sequelize } from 'sequelize';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { OPERATION_KINDS } from '../../src/agents/operation-kinds.js';
 import {
   DevelopmentDatabaseError,
   migrate,
@@ -51,17 +50,6 @@ describe('migrations', () => {
     } finally {
       await synced.close();
     }
-  });
-
-  test('let in the kinds of operation that there are, and no others', async () => {
-    await migrate(database.ownerUrl, database.servingRole);
-    const [kinds] = await queryRows<{ check: string }>(
-      database.ownerUrl,
-      `SELECT pg_get_constraintdef(oid) AS check FROM pg_constraint
-        WHERE conname = 'operations_kind_check'`,
-    );
-    const allowed = Array.from(kinds?.check.matchAll(/'([^']+)'/g) ?? [], ([, kind]) => kind);
-    expect(allowed.sort()).toEqual(OPERATION_KINDS.toSorted());
   });
 
   test('are taken back without a trace, and make the same schema again', async () => {

@@ -79,9 +79,7 @@ export const migration: Migration = {
          id text PRIMARY KEY,
          agent_id text NOT NULL,
          user_id text NOT NULL,
-         kind text NOT NULL CHECK
-           (kind IN ('provision', 'start', 'stop', 'restart', 'configure', 'delete',
-                     'update', 'repair', 'reset-memory', 'restore')),
+         kind text NOT NULL, -- which there are, the code's table of operations says
          status text NOT NULL DEFAULT 'requested'
            CHECK (status IN ('requested', 'running', 'succeeded', 'failed', 'cancelled')),
          input jsonb,
