@@ -14,7 +14,7 @@ export function anonymousIdentity({ clientAddress }: Presented): Identity<Anonym
 /** Nobody has to say who they are. */
 export const anonymous = authentication<AnonymousCaller>({
   name: 'none',
-  schemes: {},
+  schemes: [],
   errors: [],
   prepare: () => anonymousIdentity,
 });

@@ -34,8 +34,8 @@ export type SecurityScheme = Readonly<Record<string, string>>;
 
 interface Description {
   readonly name: string;
-  /** Any one of these opens the endpoint. */
-  readonly schemes: Readonly<Record<string, SecurityScheme>>;
+  /** Any one of these opens the endpoint: what stands in one is needed together. */
+  readonly schemes: readonly Readonly<Record<string, SecurityScheme>>[];
   /** Whether nothing at all opens it too. */
   readonly optional?: boolean;
   /** Error statuses that it adds to its endpoints. */

@@ -6,7 +6,7 @@ import { internalIdentity, internalKey, type InternalCaller } from './internal-k
 /** The internal key or a user's API key. */
 export const bearer = authentication<InternalCaller | ApiKeyCaller>({
   name: 'bearer',
-  schemes: { ...internalKey.schemes, ...apiKey.schemes },
+  schemes: [...internalKey.schemes, ...apiKey.schemes],
   errors: [401],
   prepare(given) {
     const isInternal = keyMatcher(given.to(internalKey));

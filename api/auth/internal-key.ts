@@ -12,7 +12,7 @@ export interface InternalCaller extends ClaimedIdentity {
 /** The operator's key. Whoever holds it sees everything, or what the user sees that they name. */
 export const internalKey = groundedAuthentication<string | undefined, InternalCaller>({
   name: 'internal',
-  schemes: { internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' } },
+  schemes: [{ internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' } }],
   errors: [401, 403],
   prepare(key) {
     const matches = keyMatcher(key);

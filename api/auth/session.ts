@@ -23,7 +23,7 @@ export interface Sessions {
 /** The session cookie of a browser; a change asked for from another site needs its CSRF token too. */
 export const session = groundedAuthentication<Sessions, SessionCaller>({
   name: 'session',
-  schemes: { session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE } },
+  schemes: [{ session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE } }],
   errors: [401],
   errorsOfChanges: [403],
   prepare(sessions) {

@@ -55,8 +55,8 @@ export function createBackend(dependencies: BackendDependencies): Listener {
     limits: [GENERAL_LIMIT, AI_LIMIT],
     authenticate: [
       internalKey.with(settings.http.internalApiKey),
-      apiKey.with(async (key) => {
-        const holder = await keys.find(key);
+      apiKey.with(async (shown) => {
+        const holder = await keys.find(shown.apiKey);
         if (holder) uses.note(holder);
         return holder;
       }),

@@ -24,7 +24,7 @@ export function createContainersListener(dependencies: ContainersDependencies): 
     title: "Agent Platform Service: agents' AI",
     endpoints: agentAiEndpoints(ai),
     limits: [],
-    authenticate: [agentToken.with((token) => agents.find(token))],
+    authenticate: [agentToken.with((shown) => agents.find(shown.agentToken))],
     database,
     log,
     settings: settings.http,

@@ -20,8 +20,10 @@ const ERROR: Json = {
 const ERROR_REFERENCE: Json = { $ref: '#/components/schemas/Error' };
 
 function securityOf({ optional, schemes }: Authentication): readonly Json[] {
-  const named = Object.keys(schemes).map((name) => ({ [name]: [] }));
-  return optional ? [{}, ...named] : named;
+  const needed = schemes.map((together) =>
+    Object.fromEntries(Object.keys(together).map((name) => [name, []])),
+  );
+  return optional ? [{}, ...needed] : needed;
 }
 
 const seconds = (description: string): Json => ({ description, schema: { type: 'integer' } });
@@ -59,7 +61,7 @@ export function openApiDocument(listener: {
     components: {
       schemas: { Error: ERROR },
       securitySchemes: Object.fromEntries(
-        listener.endpoints.flatMap(({ auth }) => Object.entries(auth.schemes)),
+        listener.endpoints.flatMap(({ auth }) => auth.schemes.flatMap(Object.entries)),
       ),
     },
   };

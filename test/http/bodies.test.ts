@@ -16,7 +16,7 @@ const sign = (body: string | Buffer) => createHmac('sha256', SECRET).update(body
 /** A way that is proved by the body: the signed webhook of some provider. */
 const signedWebhook = groundedAuthentication<string, { readonly kind: 'provider' }>({
   name: 'signed-webhook',
-  schemes: { signature: { type: 'apiKey', in: 'header', name: 'x-signature' } },
+  schemes: [{ signature: { type: 'apiKey', in: 'header', name: 'x-signature' } }],
   errors: [401],
   proof: 'body',
   prepare: (secret) => {
@@ -268,7 +268,7 @@ test('the OpenAPI document says how bodies and answers come', async () => {
     203: { content: { 'text/html': { schema: { type: 'string' } } } },
     303: { headers: { Location: { schema: { type: 'string' } } } },
   });
-  expect(components.securitySchemes).toEqual(signedWebhook.schemes);
+  expect(components.securitySchemes).toEqual(signedWebhook.schemes[0]);
 });
 
 interface Operation {

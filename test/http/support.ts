@@ -33,7 +33,9 @@ export const findSession = (token: string) =>
 const KNOWN_CALLERS = [
   session.with({ find: findSession }),
   internalKey.with(INTERNAL_KEY),
-  agentToken.with((token) => Promise.resolve(token === 'agent-token' ? AGENT : undefined)),
+  agentToken.with((shown) =>
+    Promise.resolve(shown.agentToken === 'agent-token' ? AGENT : undefined),
+  ),
 ];
 
 /** A database that nothing answers for: these tests must not reach it. */
