@@ -1,11 +1,11 @@
 import type { Database } from '../database/database.js';
 import type { UserRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
-import { users } from '../database/tables/accounts.js';
+import { User } from '../database/tables/accounts.js';
 
 /** The user with this id, or none. */
 export async function findUser(database: Database, userId: string): Promise<UserRow | null> {
-  const sql = `${selectFrom(users)} WHERE id = $userId`;
+  const sql = `${selectFrom(User)} WHERE id = $userId`;
   const [user] = await database.asUser(userId).query<UserRow>(sql, { userId });
   return user ?? null;
 }

@@ -1,7 +1,7 @@
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
-import { agents } from '../database/tables/agents.js';
+import { Agent } from '../database/tables/agents.js';
 import { BadRequestError, NotFoundError } from '../errors.js';
 
 /** A part of a list, and the position after which the next one begins; none on the last. */
@@ -59,7 +59,7 @@ export async function getAgent(tenant: TenantDatabase, id: string): Promise<Agen
 
 /** Also one that is being removed; null when there is none, or none any more. */
 export async function findAgent(tenant: TenantDatabase, id: string): Promise<AgentRow | null> {
-  const sql = `${selectFrom(agents)} WHERE id = $id AND deleted_at IS NULL`;
+  const sql = `${selectFrom(Agent)} WHERE id = $id AND deleted_at IS NULL`;
   const [agent] = await tenant.query<AgentRow>(sql, { id });
   return agent ?? null;
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationInput, OperationRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
-import { operations } from '../database/tables/agents.js';
+import { Operation } from '../database/tables/agents.js';
 import { BadRequestError } from '../errors.js';
 import { requestCredential, type CredentialChange } from './agent-credentials.js';
 import type { OperationKind } from './operation-kinds.js';
@@ -79,7 +79,7 @@ export async function findOperation(
   tenant: TenantDatabase,
   id: string,
 ): Promise<OperationRow | null> {
-  const sql = `${selectFrom(operations)} WHERE id = $id`;
+  const sql = `${selectFrom(Operation)} WHERE id = $id`;
   const [operation] = await tenant.query<OperationRow>(sql, { id });
   return operation ?? null;
 }

@@ -12,24 +12,13 @@ export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js'
 export type { OperationInput, PreviousRelease } from './tables/agents.js';
 export type { NotificationChannelName, NotificationStatus } from './tables/notifications.js';
 
-/** The tables that are read and written through models, by the models' names. */
+/** The tables that are read and written through models: each is exported by its model's name. */
 const MODELLED = {
-  User: accounts.users,
-  Session: accounts.sessions,
-  ApiKey: accounts.apiKeys,
-  Subscription: accounts.subscriptions,
-  CreditEntry: accounts.creditEntries,
-  Installation: accounts.installations,
-  Agent: agents.agents,
-  AgentSecret: agents.agentSecrets,
-  AgentCredential: agents.agentCredentials,
-  Operation: agents.operations,
-  AgentArchive: agents.agentArchives,
-  WatchdogTransition: agents.watchdogTransitions,
-  Message: agents.messages,
-  Host: hosts.hosts,
-  Heartbeat: heartbeats.heartbeats,
-  Notification: notifications.notifications,
+  ...accounts,
+  ...agents,
+  ...hosts,
+  ...heartbeats,
+  ...notifications,
 } as const;
 
 /** Every table; those that only functions and statements of our own use have no model. */
@@ -39,18 +28,18 @@ export const TABLES: readonly Table[] = [
   ...Object.values(records),
 ];
 
-export type UserRow = RowOf<typeof accounts.users>;
-export type SubscriptionRow = RowOf<typeof accounts.subscriptions>;
-export type ApiKeyRow = RowOf<typeof accounts.apiKeys>;
-export type AgentRow = RowOf<typeof agents.agents>;
-export type AgentSecretRow = RowOf<typeof agents.agentSecrets>;
-export type AgentCredentialRow = RowOf<typeof agents.agentCredentials>;
-export type OperationRow = RowOf<typeof agents.operations>;
-export type AgentArchiveRow = RowOf<typeof agents.agentArchives>;
-export type WatchdogTransitionRow = RowOf<typeof agents.watchdogTransitions>;
-export type MessageRow = RowOf<typeof agents.messages>;
-export type HeartbeatRow = RowOf<typeof heartbeats.heartbeats>;
-export type NotificationRow = RowOf<typeof notifications.notifications>;
+export type UserRow = RowOf<typeof accounts.User>;
+export type SubscriptionRow = RowOf<typeof accounts.Subscription>;
+export type ApiKeyRow = RowOf<typeof accounts.ApiKey>;
+export type AgentRow = RowOf<typeof agents.Agent>;
+export type AgentSecretRow = RowOf<typeof agents.AgentSecret>;
+export type AgentCredentialRow = RowOf<typeof agents.AgentCredential>;
+export type OperationRow = RowOf<typeof agents.Operation>;
+export type AgentArchiveRow = RowOf<typeof agents.AgentArchive>;
+export type WatchdogTransitionRow = RowOf<typeof agents.WatchdogTransition>;
+export type MessageRow = RowOf<typeof agents.Message>;
+export type HeartbeatRow = RowOf<typeof heartbeats.Heartbeat>;
+export type NotificationRow = RowOf<typeof notifications.Notification>;
 
 export type Tables = typeof MODELLED;
 

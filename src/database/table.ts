@@ -149,5 +149,6 @@ export function selectFrom({ name, columns }: Table): string {
   return `SELECT ${listed.join(', ')} FROM ${name}`;
 }
 
-const inSnakeCase = (name: string) =>
+/** A column's name in the database. */
+export const inSnakeCase = (name: string) =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

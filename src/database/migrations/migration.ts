@@ -51,6 +51,23 @@ export async function protectTable(
   );
 }
 
+/** A migration that makes one table with its indexes, and no more. */
+export const newTable = (
+  table: string,
+  definition: string,
+  grants: string,
+  policy: Policy,
+): Migration => ({
+  async up(context) {
+    await run(context, definition);
+    await protectTable(context, table, grants, policy);
+  },
+
+  async down(context) {
+    await run(context, `DROP TABLE ${table};`);
+  },
+});
+
 /** A function that looks behind the policies, for the serving role alone. */
 export async function grantExecute(context: MigrationContext, signature: string): Promise<void> {
   await run(

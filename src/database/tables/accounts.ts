@@ -14,7 +14,7 @@ import {
   withDefault,
 } from '../table.js';
 
-export const users = table(
+export const User = table(
   'users',
   {
     id: key(text()),
@@ -37,7 +37,7 @@ export const users = table(
   ownedThrough('id'),
 );
 
-export const sessions = table(
+export const Session = table(
   'sessions',
   {
     /** SHA-256 of the cookie's token in hex: a read of this table signs nobody in. */
@@ -55,7 +55,7 @@ export const sessions = table(
 );
 
 /** The keys by which users' programs call the backend. A key itself is stored nowhere. */
-export const apiKeys = table(
+export const ApiKey = table(
   'api_keys',
   {
     id: key(text()),
@@ -78,7 +78,7 @@ export const apiKeys = table(
   ownedThrough('user_id'),
 );
 
-export const subscriptions = table(
+export const Subscription = table(
   'subscriptions',
   {
     userId: key(text()),
@@ -96,7 +96,7 @@ export const subscriptions = table(
   ownedThrough('user_id'),
 );
 
-export const creditEntries = table(
+export const CreditEntry = table(
   'credit_entries',
   {
     id: key(serial()),
@@ -111,7 +111,7 @@ export const creditEntries = table(
   ownedThrough('user_id'),
 );
 
-export const installations = table(
+export const Installation = table(
   'installations',
   {
     userId: key(text()),

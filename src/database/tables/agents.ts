@@ -38,7 +38,7 @@ export interface PreviousRelease {
   readonly config: Record<string, unknown>;
 }
 
-export const agents = table(
+export const Agent = table(
   'agents',
   {
     id: key(text()),
@@ -109,7 +109,7 @@ export const agents = table(
   ownedThrough('user_id'),
 );
 
-export const agentSecrets = table(
+export const AgentSecret = table(
   'agent_secrets',
   {
     agentId: key(text()),
@@ -125,7 +125,7 @@ export const agentSecrets = table(
 );
 
 /** Versions of the credentials that agents' tools are given. */
-export const agentCredentials = table(
+export const AgentCredential = table(
   'agent_credentials',
   {
     /** The operation that brings this version. */
@@ -170,7 +170,7 @@ export interface OperationInput {
   readonly archiveId?: string;
 }
 
-export const operations = table(
+export const Operation = table(
   'operations',
   {
     id: key(text()),
@@ -195,7 +195,7 @@ export const operations = table(
 );
 
 /** Memories that agents had before they were reset, or another one was restored. */
-export const agentArchives = table(
+export const AgentArchive = table(
   'agent_archives',
   {
     /** That of the operation that put it away. */
@@ -226,7 +226,7 @@ export interface CrashRecord {
 }
 
 /** Every change of an agent's watchdog state. */
-export const watchdogTransitions = table(
+export const WatchdogTransition = table(
   'watchdog_transitions',
   {
     /** Made by the workflow, so that writing it twice writes it once. */
@@ -250,7 +250,7 @@ export const watchdogTransitions = table(
   ownedThrough('user_id'),
 );
 
-export const messages = table(
+export const Message = table(
   'messages',
   {
     id: key(text()),

@@ -2,7 +2,7 @@ import { ownedThrough } from '../policies.js';
 import { boolean, key, nullable, table, text, timestamp } from '../table.js';
 
 /** Users' settings for the heartbeat of all of their agents. */
-export const heartbeats = table(
+export const Heartbeat = table(
   'heartbeats',
   {
     userId: key(text()),

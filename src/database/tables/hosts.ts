@@ -2,7 +2,7 @@ import { PLATFORM } from '../policies.js';
 import { boolean, created, integer, key, table, text, timestamp, updated } from '../table.js';
 
 /** The Docker hosts, as the workers beside them write them down. */
-export const hosts = table(
+export const Host = table(
   'hosts',
   {
     id: key(text()),

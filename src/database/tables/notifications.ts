@@ -7,7 +7,7 @@ export type NotificationChannelName = 'telegram' | 'discord';
 export type NotificationStatus = 'waiting' | 'sending' | 'sent' | 'repeated' | 'dropped';
 
 /** Notifications, each on its way through one channel. */
-export const notifications = table(
+export const Notification = table(
   'notifications',
   {
     /** Made by the workflow. */
