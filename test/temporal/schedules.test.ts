@@ -1,7 +1,9 @@
+import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHousekeepingActivities } from '../../activities/housekeeping.js';
 import { usageDaily } from '../../src/usage/reports.js';
+import { putSchedule } from '../../temporal/put-schedule.js';
 import { putSchedules } from '../../temporal/schedules.js';
 import { PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
 import { until } from '../support/docker.js';
@@ -48,4 +50,20 @@ test('usage is added up by a schedule, which is the same however often it is mad
   });
   const period = { from: '2026-02-28', to: '2026-02-28' };
   expect(await usageDaily(db.asUser('ada'), period)).toMatchObject([{ calls: 20 }]);
+});
+
+test('a schedule is a row, and putting a changed one changes it', async () => {
+  const { client } = temporal;
+  const row = {
+    id: 'usage-by-the-day',
+    workflow: 'keepUsage' as const,
+    args: [] as [],
+    everyMs: 60_000,
+    overlap: ScheduleOverlapPolicy.SKIP,
+  };
+  await putSchedule(client, row);
+  await putSchedule(client, { ...row, everyMs: 24 * 60 * 60_000, runTimeoutMs: 60_000 });
+  const { action, spec } = await client.schedule.getHandle(row.id).describe();
+  expect(spec.intervals).toMatchObject([{ every: 24 * 60 * 60_000 }]);
+  expect(action).toMatchObject({ workflowType: 'keepUsage', workflowExecutionTimeout: 60_000 });
 });
