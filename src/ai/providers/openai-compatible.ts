@@ -4,6 +4,7 @@ import { ProviderError, type ProviderFailure } from '../provider-error.js';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../provider-names.js';
 import type { ProviderAdapter, StreamReader } from './adapter.js';
 import { failureOfStatus } from './failure-of-status.js';
+import { wantsUsage } from './openai-format.js';
 import { isObject, tryParseJson } from '../../json.js';
 import { retryAfterMs } from '../../retry-after.js';
 
@@ -143,9 +144,6 @@ class ChunkReader implements StreamReader {
     return (choices?.length ?? 0) === 0 && said && !this.includeUsage ? [] : [data];
   }
 }
-
-const wantsUsage = ({ stream_options: options }: ChatRequest): boolean =>
-  isObject(options) && options.include_usage === true;
 
 const withUsage = (options: unknown) => ({
   ...(isObject(options) ? options : {}),

@@ -1,7 +1,14 @@
 import { z } from 'zod';
-import type { Completion, TokenUsage } from '../../completion.js';
-import { errorInside } from './errors.js';
 import { tryParseJson } from '../../../json.js';
+import type { Completion } from '../../completion.js';
+import {
+  toCompletion,
+  toolCall,
+  type FinishReason,
+  type ToolCall,
+  type Used,
+} from '../openai-format.js';
+import { errorInside } from './errors.js';
 
 const count = z.number().int().min(0);
 
@@ -44,58 +51,26 @@ export function readMessage(text: string): Completion {
   if (!read.success) throw errorInside(body);
   const { id, model, content: blocks, stop_reason: reason } = read.data;
   let content = '';
-  const calls: unknown[] = [];
+  const calls: ToolCall[] = [];
   for (const piece of blocks) {
     if (piece.type === 'text') content += piece.text;
     if (piece.type === 'tool_use') {
-      const { name, input } = piece;
-      calls.push({
-        id: piece.id,
-        type: 'function',
-        function: { name, arguments: JSON.stringify(input ?? {}) },
-      });
+      calls.push(toolCall(piece.id, piece.name, JSON.stringify(piece.input ?? {})));
     }
   }
-  const message = {
-    role: 'assistant',
-    content: content === '' && calls.length > 0 ? null : content,
-    refusal: null,
-    ...(calls.length > 0 && { tool_calls: calls }),
-  };
-  const json = JSON.stringify({
-    id,
-    object: 'chat.completion',
-    created: Math.floor(Date.now() / 1000),
-    model,
-    choices: [{ index: 0, message, logprobs: null, finish_reason: toFinishReason(reason) }],
-    usage: toOpenAiUsage(read.data.usage),
-  });
-  return { json, content, usage: toTokenUsage(read.data.usage) };
+  const used = toUsed(read.data.usage);
+  return toCompletion({ id, model, content, calls, reason: toFinishReason(reason), used });
 }
 
 /** Anthropic's `input_tokens` are only those that its prompt cache neither took in nor gave. */
-export function toTokenUsage(usage: WireUsage): TokenUsage {
-  return {
-    inputTokens:
-      (usage.input_tokens ?? 0) +
-      (usage.cache_creation_input_tokens ?? 0) +
-      (usage.cache_read_input_tokens ?? 0),
-    outputTokens: usage.output_tokens ?? 0,
-  };
-}
-
-export function toOpenAiUsage(usage: WireUsage) {
-  const { inputTokens, outputTokens } = toTokenUsage(usage);
-  return {
-    prompt_tokens: inputTokens,
-    completion_tokens: outputTokens,
-    total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: usage.cache_read_input_tokens ?? 0 },
-  };
+export function toUsed(usage: WireUsage): Used {
+  const cached = usage.cache_read_input_tokens ?? 0;
+  const inputTokens = (usage.input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0) + cached;
+  return { tokens: { inputTokens, outputTokens: usage.output_tokens ?? 0 }, cached };
 }
 
 /** Whatever ends an answer in its own way, known or not, is a `stop`. */
-export function toFinishReason(stopReason: string | null | undefined): string {
+export function toFinishReason(stopReason: string | null | undefined): FinishReason {
   switch (stopReason) {
     case 'max_tokens':
     case 'model_context_window_exceeded':

@@ -1,15 +1,10 @@
 import { z } from 'zod';
 import type { ChatRequest, TokenUsage } from '../../completion.js';
 import type { StreamReader, WireEvent } from '../adapter.js';
-import {
-  toFinishReason,
-  toOpenAiUsage,
-  toTokenUsage,
-  wireUsage,
-  type WireUsage,
-} from './answer.js';
-import { errorInside } from './errors.js';
 import { isObject, tryParseJson, type JsonObject } from '../../../json.js';
+import { ChunkWriter, toolCall } from '../openai-format.js';
+import { toFinishReason, toUsed, wireUsage, type WireUsage } from './answer.js';
+import { errorInside } from './errors.js';
 
 const messageStart = z.object({
   message: z.object({ id: z.string(), model: z.string(), usage: wireUsage }),
@@ -47,20 +42,20 @@ interface OpenCall {
 export class AnthropicStream implements StreamReader {
   ended = false;
   over = false;
-  /** The fields that every chunk begins with, once the message has hasArguments. */
-  private head: JsonObject | undefined;
-  private used: WireUsage | undefined;
-  private stopReason: string | null | undefined;
-  private calls = 0;
-  private call: OpenCall | undefined;
-  private readonly includeUsage: boolean;
+  /** There once the message has begun. */
+  #chunks: ChunkWriter | undefined;
+  #used: WireUsage | undefined;
+  #stopReason: string | null | undefined;
+  #calls = 0;
+  #call: OpenCall | undefined;
+  readonly #request: ChatRequest;
 
-  constructor({ stream_options: options }: ChatRequest) {
-    this.includeUsage = isObject(options) && options.include_usage === true;
+  constructor(request: ChatRequest) {
+    this.#request = request;
   }
 
   get usage(): TokenUsage | undefined {
-    return this.used && toTokenUsage(this.used);
+    return this.#used && toUsed(this.#used).tokens;
   }
 
   read({ data }: WireEvent): readonly string[] {
@@ -68,17 +63,17 @@ export class AnthropicStream implements StreamReader {
     if (!isObject(event) || typeof event.type !== 'string') throw errorInside(event);
     switch (event.type) {
       case 'message_start':
-        return this.begin(event);
+        return this.#begin(event);
       case 'content_block_start':
-        return this.beginBlock(event);
+        return this.#beginBlock(event);
       case 'content_block_delta':
-        return this.continueBlock(event);
+        return this.#continueBlock(event);
       case 'content_block_stop':
-        return this.endBlock();
+        return this.#endBlock();
       case 'message_delta':
-        return this.readMessageDelta(event);
+        return this.#readMessageDelta(event);
       case 'message_stop':
-        return this.end();
+        return this.#end();
       case 'error':
         throw errorInside(event);
       default:
@@ -87,77 +82,68 @@ export class AnthropicStream implements StreamReader {
     }
   }
 
-  private begin(event: JsonObject): string[] {
+  #begin(event: JsonObject): string[] {
     const { id, model, usage } = parsed(messageStart, event).message;
-    const created = Math.floor(Date.now() / 1000);
-    this.head = { id, object: 'chat.completion.chunk', created, model };
-    this.used = usage;
-    return [this.chunk({ role: 'assistant', content: '' })];
+    this.#chunks = new ChunkWriter(this.#request, id, model);
+    this.#used = usage;
+    return [this.#write({ content: '' })];
   }
 
-  private beginBlock(event: JsonObject): string[] {
+  #beginBlock(event: JsonObject): string[] {
     const { type, text, id, name, input } = parsed(blockStart, event).content_block;
-    this.call = undefined;
-    if (type === 'text' && text) return [this.chunk({ content: text })];
+    this.#call = undefined;
+    if (type === 'text' && text) return [this.#write({ content: text })];
     if (type !== 'tool_use') return [];
     if (!id || !name) throw errorInside(event);
-    const index = this.calls++;
-    this.call = { index, input, hasArguments: false };
-    const call = { index, id, type: 'function', function: { name, arguments: '' } };
-    return [this.chunk({ tool_calls: [call] })];
+    const index = this.#calls++;
+    this.#call = { index, input, hasArguments: false };
+    return [this.#write({ tool_calls: [{ index, ...toolCall(id, name, '') }] })];
   }
 
-  private continueBlock(event: JsonObject): string[] {
+  #continueBlock(event: JsonObject): string[] {
     const { type, text, partial_json: json } = parsed(blockDelta, event).delta;
-    if (type === 'text_delta' && text) return [this.chunk({ content: text })];
+    if (type === 'text_delta' && text) return [this.#write({ content: text })];
     // Without an open call these are the arguments of a tool that the provider runs itself.
-    if (type === 'input_json_delta' && json && this.call)
-      return [this.appendArguments(this.call, json)];
+    if (type === 'input_json_delta' && json && this.#call)
+      return [this.#appendArguments(this.#call, json)];
     return [];
   }
 
-  private endBlock(): string[] {
-    const { call } = this;
-    this.call = undefined;
+  #endBlock(): string[] {
+    const call = this.#call;
+    this.#call = undefined;
     // Nothing comes for a tool without arguments, and clients parse what has come.
     return call && !call.hasArguments
-      ? [this.appendArguments(call, JSON.stringify(call.input ?? {}))]
+      ? [this.#appendArguments(call, JSON.stringify(call.input ?? {}))]
       : [];
   }
 
-  private appendArguments(call: OpenCall, json: string): string {
+  #appendArguments(call: OpenCall, json: string): string {
     call.hasArguments = true;
-    return this.chunk({ tool_calls: [{ index: call.index, function: { arguments: json } }] });
+    return this.#write({ tool_calls: [{ index: call.index, function: { arguments: json } }] });
   }
 
-  private readMessageDelta(event: JsonObject): string[] {
+  #readMessageDelta(event: JsonObject): string[] {
     const { delta, usage } = parsed(messageDelta, event);
-    this.stopReason = delta.stop_reason ?? this.stopReason;
+    this.#stopReason = delta.stop_reason ?? this.#stopReason;
     // The numbers are totals; what is not told has not changed.
     for (const [name, value] of Object.entries(usage ?? {})) {
-      if (value !== null) this.used = { ...this.used, [name]: value };
+      if (value !== null) this.#used = { ...this.#used, [name]: value };
     }
     return [];
   }
 
-  private end(): string[] {
-    const last = this.chunk({}, toFinishReason(this.stopReason));
+  #end(): string[] {
+    const last = this.#write({}, toFinishReason(this.#stopReason));
     this.ended = true;
     this.over = true;
-    if (!this.includeUsage || !this.used) return [last];
-    const usage = toOpenAiUsage(this.used);
-    return [last, JSON.stringify({ ...this.head, choices: [], usage })];
+    return [last, ...(this.#chunks?.writeUsage(this.#used && toUsed(this.#used)) ?? [])];
   }
 
-  /** @throws ProviderError when the message has not hasArguments, or is over. */
-  private chunk(delta: JsonObject, finishReason: string | null = null): string {
-    if (!this.head || this.ended) throw errorInside(undefined);
-    return JSON.stringify({
-      ...this.head,
-      choices: [{ index: 0, delta, logprobs: null, finish_reason: finishReason }],
-      // OpenAI's API has the field in every chunk when it is asked for.
-      ...(this.includeUsage && { usage: null }),
-    });
+  /** @throws ProviderError when the message has not begun, or is over. */
+  #write(...chunk: Parameters<ChunkWriter['write']>): string {
+    if (!this.#chunks || this.ended) throw errorInside(undefined);
+    return this.#chunks.write(...chunk);
   }
 }
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { TokenUsage } from '../../completion.js';
+import { tryParseJson } from '../../../json.js';
 import { ProviderError, type ProviderFailure } from '../../provider-error.js';
+import { toolCall, type FinishReason, type ToolCall, type Used } from '../openai-format.js';
 import { geminiError } from './error.js';
 import { toJson } from './json.js';
-import { tryParseJson } from '../../../json.js';
 
 const part = z.object({
   text: z.string().nullish(),
@@ -59,31 +59,25 @@ export function readGemini(text: string): z.output<typeof response> {
   return read.data;
 }
 
-/** A tool call as OpenAI has it, with Gemini's signature where Google's own translation puts it. */
-interface ToolCall {
-  readonly id: string;
-  readonly type: 'function';
-  readonly function: { readonly name: string; readonly arguments: string };
+/** Gemini's signature of a call, where Google's own translation puts it. */
+interface SignedToolCall extends ToolCall {
   readonly extra_content?: { readonly google: { readonly thought_signature: string } };
 }
 
 /** What a candidate says to the client: its text without the thinking, and its tool calls. */
-export function readParts(from: GeminiCandidate | undefined): { text: string; calls: ToolCall[] } {
+export function readParts(candidate: GeminiCandidate | undefined): {
+  text: string;
+  calls: SignedToolCall[];
+} {
   let text = '';
-  const calls: ToolCall[] = [];
-  for (const { text: said, thought, thoughtSignature, functionCall } of from?.content?.parts ??
-    []) {
-    if (functionCall) {
+  const calls: SignedToolCall[] = [];
+  for (const part of candidate?.content?.parts ?? []) {
+    const { text: said, thought, thoughtSignature: signature, functionCall: call } = part;
+    if (call) {
+      const json = toJson(call.args ?? {}, 'garbage');
       calls.push({
-        id: functionCall.id || `call_${randomUUID()}`,
-        type: 'function',
-        function: {
-          name: functionCall.name,
-          arguments: toJson(functionCall.args ?? {}, 'garbage'),
-        },
-        ...(thoughtSignature && {
-          extra_content: { google: { thought_signature: thoughtSignature } },
-        }),
+        ...toolCall(call.id || `call_${randomUUID()}`, call.name, json),
+        ...(signature && { extra_content: { google: { thought_signature: signature } } }),
       });
     } else if (said && thought !== true) {
       text += said;
@@ -91,8 +85,6 @@ export function readParts(from: GeminiCandidate | undefined): { text: string; ca
   }
   return { text, calls };
 }
-
-type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 
 const FINISHED: ReadonlyMap<string, FinishReason> = new Map([
   ['MAX_TOKENS', 'length'],
@@ -131,22 +123,12 @@ export function finishReason(
   return called ? 'tool_calls' : 'stop';
 }
 
-/** What was used, and the same as OpenAI says it; undefined where the tokens are not told. */
-export function readUsage(
-  from: GeminiUsage,
-): { readonly usage: TokenUsage; readonly openAi: object } | undefined {
+/** Undefined where the tokens are not told. */
+export function readUsed(from: GeminiUsage): Used | undefined {
   if (typeof from?.promptTokenCount !== 'number') return undefined;
   const inputTokens = from.promptTokenCount + (from.toolUsePromptTokenCount ?? 0);
   const thinking = from.thoughtsTokenCount ?? 0;
   const outputTokens = (from.candidatesTokenCount ?? 0) + thinking;
-  return {
-    usage: { inputTokens, outputTokens },
-    openAi: {
-      prompt_tokens: inputTokens,
-      completion_tokens: outputTokens,
-      total_tokens: inputTokens + outputTokens,
-      prompt_tokens_details: { cached_tokens: from.cachedContentTokenCount ?? 0 },
-      completion_tokens_details: { reasoning_tokens: thinking },
-    },
-  };
+  const cached = from.cachedContentTokenCount ?? 0;
+  return { tokens: { inputTokens, outputTokens }, cached, thinking };
 }

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { ProviderAdapter } from '../adapter.js';
+import { tryParseJson } from '../../../json.js';
 import { ProviderError } from '../../provider-error.js';
-import { finishReason, readGemini, readParts, readUsage } from './answer.js';
+import type { ProviderAdapter } from '../adapter.js';
+import { toCompletion } from '../openai-format.js';
+import { finishReason, readGemini, readParts, readUsed } from './answer.js';
 import { geminiError } from './error.js';
 import { geminiBody } from './request.js';
 import { GeminiStream } from './stream.js';
-import { tryParseJson } from '../../../json.js';
 
 /** Speaks the Gemini API of Google AI (`generateContent`). */
 export const gemini: ProviderAdapter = {
@@ -28,28 +29,14 @@ export const gemini: ProviderAdapter = {
       said: content !== '',
       called: calls.length > 0,
     });
-    const used = readUsage(usageMetadata);
-    const json = JSON.stringify({
+    return toCompletion({
       id: `chatcmpl-${randomUUID()}`,
-      object: 'chat.completion',
-      created: Math.floor(Date.now() / 1000),
       model: request.model,
-      choices: [
-        {
-          index: 0,
-          message: {
-            role: 'assistant',
-            content: content === '' && calls.length > 0 ? null : content,
-            refusal: null,
-            ...(calls.length > 0 && { tool_calls: calls }),
-          },
-          logprobs: null,
-          finish_reason: reason,
-        },
-      ],
-      usage: used?.openAi,
+      content,
+      calls,
+      reason,
+      used: readUsed(usageMetadata),
     });
-    return { json, content, usage: used?.usage };
   },
 
   openStream: (request) => new GeminiStream(request),
