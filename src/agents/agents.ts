@@ -1,4 +1,5 @@
-import type { TenantDatabase } from '../database/database.js';
+import type { WhereOptions } from 'sequelize';
+import type { TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { Agent } from '../database/tables/agents.js';
@@ -62,4 +63,19 @@ export async function findAgent(tenant: TenantDatabase, id: string): Promise<Age
   const sql = `${selectFrom(Agent)} WHERE id = $id AND deleted_at IS NULL`;
   const [agent] = await tenant.query<AgentRow>(sql, { id });
   return agent ?? null;
+}
+
+/** One that is not removed, in a transaction that is under way. */
+export function presentAgent(db: TenantTransaction, id: string): Promise<AgentRow | null> {
+  return db.Agent.findOne({ where: { id, deletedAt: null } });
+}
+
+/** Changes an agent that is not removed, where the other columns are as `only` says. */
+export async function updateAgent(
+  db: TenantTransaction,
+  id: string,
+  values: Partial<AgentRow>,
+  only: WhereOptions<AgentRow> = {},
+): Promise<void> {
+  await db.Agent.update(values, { where: { id, deletedAt: null, ...only } });
 }

@@ -42,9 +42,7 @@ export async function createAgent(
     return await tenant.transaction(async (db) => {
       // One creation for an owner after the other, so that two at the cap admit one.
       await db.lock(`agents-of:${agent.userId}`);
-      const earlier = await db.Agent.findOne({
-        where: { id: agent.id, userId: agent.userId },
-      });
+      const earlier = await db.Agent.findOne({ where: { id: agent.id, userId: agent.userId } });
       if (earlier) {
         const operation = await db.Operation.findOne({
           where: { agentId: earlier.id, kind: 'provision' },
@@ -56,23 +54,14 @@ export async function createAgent(
       await checkLimit(db, agent);
       const host = await placeAgent(db);
       const { limit: _limit, requestId, ...values } = agent;
-      const row = await db.Agent.create({
-        ...EMPTY,
-        ...values,
-        host,
-        subdomain: subdomainOf(agent),
-      });
+      const row = await db.Agent.create({ ...values, host, subdomain: subdomainOf(agent) });
       await createAgentSecrets(db, box, row);
       const operation = await db.Operation.create({
         id: randomUUID(),
         agentId: row.id,
         userId: row.userId,
         kind: 'provision',
-        input: null,
-        error: null,
-        runId: null,
         requestedAt: new Date(),
-        finishedAt: null,
       });
       await recordAudit(db, {
         actor: row.userId,
@@ -116,18 +105,3 @@ function subdomainOf(agent: NewAgent): string {
     .replace(/^-+|-+$/g, '');
   return `${slug || 'agent'}-${agent.id.replaceAll('-', '').slice(0, 8)}`;
 }
-
-const EMPTY = {
-  statusReason: null,
-  observedAt: null,
-  startedAt: null,
-  port: null,
-  image: null,
-  runtimeVersion: null,
-  containerId: null,
-  parentAgentId: null,
-  verificationType: null,
-  attestationUid: null,
-  verifiedAt: null,
-  deletedAt: null,
-} as const;

@@ -25,6 +25,13 @@ export async function listOperations(
   );
 }
 
+export interface RequestOfOperation {
+  readonly id: string;
+  readonly kind: OperationKind;
+  readonly input?: OperationInput | undefined;
+  readonly credential?: CredentialChange | undefined;
+}
+
 /**
  * Puts down that an operation was asked for, before its supervisor is told: what is written here is
  * carried out, also when whoever wrote it dies right after. Again with the same id it is the same.
@@ -34,40 +41,23 @@ export async function listOperations(
 export async function requestOperation(
   tenant: TenantDatabase,
   agent: AgentRow,
-  operation: {
-    readonly id: string;
-    readonly kind: OperationKind;
-    readonly input?: OperationInput | undefined;
-    readonly credential?: CredentialChange | undefined;
-  },
+  { id, kind, input, credential }: RequestOfOperation,
 ): Promise<Date> {
   return tenant.transaction(async (db) => {
+    const requestedAt = new Date();
     await db.Operation.bulkCreate(
-      [
-        {
-          id: operation.id,
-          agentId: agent.id,
-          userId: agent.userId,
-          kind: operation.kind,
-          input: operation.input ?? null,
-          error: null,
-          runId: null,
-          requestedAt: new Date(),
-          finishedAt: null,
-        },
-      ],
+      [{ id, agentId: agent.id, userId: agent.userId, kind, input: input ?? null, requestedAt }],
       { ignoreDuplicates: true },
     );
-    const row = await db.Operation.getByPk(operation.id);
-    if (row.agentId !== agent.id || row.kind !== operation.kind) {
+    const row = await db.Operation.getByPk(id);
+    if (row.agentId !== agent.id || row.kind !== kind) {
       throw new BadRequestError('The Idempotency-Key was used for another operation');
     }
-    const { credential } = operation;
     if (credential && row.status === 'requested') {
       await requestCredential(db, agent, row.id, credential);
     }
     // From now on it is gone from lists, and its name is free.
-    if (operation.kind === 'delete') {
+    if (kind === 'delete') {
       await db.Agent.update({ desired: 'deleted' }, { where: { id: agent.id } });
     }
     return row.requestedAt;

@@ -4,6 +4,7 @@ import type { AgentArchiveRow, AgentRow, OperationRow } from '../database/models
 import { rollBackCredential } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
 import { AgentGoneError } from './runtime-store.js';
+import { presentAgent, updateAgent } from './agents.js';
 import { archivesOf } from './archives.js';
 import { releaseOf } from './previous-release.js';
 
@@ -34,8 +35,8 @@ export class ReleaseStore {
   /** @throws AgentGoneError when the agent, or what it is to become, is not there any more. */
   async replacementOf(agent: AgentRef, operationId: string): Promise<Replacement> {
     return this.#as(agent, async (db) => {
-      const row = await this.#find(db, agent);
-      const operation = await this.#operation(db, operationId);
+      const row = await presentAgent(db, agent.agentId);
+      const operation = await db.Operation.findByPk(operationId);
       if (!row || !operation) throw new AgentGoneError(agent.agentId);
       return {
         image: operation.input?.image,
@@ -48,19 +49,19 @@ export class ReleaseStore {
   /** A stopped agent takes note of the image that it is to start with. */
   async recordUpdate(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
-      const operation = await this.#operation(db, operationId);
+      const operation = await db.Operation.findByPk(operationId);
       const image = operation?.input?.image;
-      if (image !== undefined) await this.#update(db, agent, { image });
+      if (image !== undefined) await updateAgent(db, agent.agentId, { image });
     });
   }
 
   /** From here on the agent is what the operation makes of it, and can go back. */
   async beginRelease(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
-      const row = await this.#find(db, agent);
-      const operation = await this.#operation(db, operationId);
+      const row = await presentAgent(db, agent.agentId);
+      const operation = await db.Operation.findByPk(operationId);
       if (!row || !operation || row.previousRelease?.operationId === operationId) return;
-      await this.#update(db, agent, {
+      await updateAgent(db, agent.agentId, {
         previousRelease: releaseOf(row, operationId),
         volume: newVolume(row, operation),
         image: operation.input?.image ?? row.image,
@@ -71,15 +72,15 @@ export class ReleaseStore {
   /** The replacement has proved itself, and a memory that it put away is archived. */
   async keepRelease(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
-      const row = await this.#find(db, agent);
-      const operation = await this.#operation(db, operationId);
+      const row = await presentAgent(db, agent.agentId);
+      const operation = await db.Operation.findByPk(operationId);
       if (!row || !operation || row.previousRelease?.operationId !== operationId) return;
       const { kind } = operation;
       if (kind === 'reset-memory' || kind === 'restore') {
         await this.#archive(db, row, { ...operation, kind });
       }
       const isMended = row.failedImage === row.image;
-      await this.#update(db, agent, {
+      await updateAgent(db, agent.agentId, {
         previousRelease: null,
         ...(isMended && { failedImage: null }),
       });
@@ -89,11 +90,11 @@ export class ReleaseStore {
   /** The agent is again what it was before the operation, which remembers an image that failed. */
   async rollBackRelease(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
-      const row = await this.#find(db, agent);
+      const row = await presentAgent(db, agent.agentId);
       if (row?.previousRelease?.operationId !== operationId) return;
       const { operationId: _operationId, ...before } = row.previousRelease;
       const hasFailed = row.image !== before.image;
-      await this.#update(db, agent, {
+      await updateAgent(db, agent.agentId, {
         ...before,
         previousRelease: null,
         ...(hasFailed && { failedImage: row.image }),
@@ -105,7 +106,7 @@ export class ReleaseStore {
   /** The volumes that the agent uses, may go back to, or has archived. @throws AgentGoneError */
   async volumesOf(agent: AgentRef): Promise<string[]> {
     return this.#as(agent, async (db) => {
-      const row = await this.#find(db, agent);
+      const row = await presentAgent(db, agent.agentId);
       if (!row) throw new AgentGoneError(agent.agentId);
       const archives = await archivesOf(db, agent.agentId);
       return [
@@ -145,24 +146,6 @@ export class ReleaseStore {
     const kept = await archivesOf(db, row.id);
     const tooOld = kept.slice(MAX_ARCHIVES).map(({ id }) => id);
     await db.AgentArchive.destroy({ where: { id: tooOld } });
-  }
-
-  #find(db: TenantTransaction, { agentId }: AgentRef): Promise<AgentRow | null> {
-    const where = { id: agentId, deletedAt: null };
-    return db.Agent.findOne({ where });
-  }
-
-  #operation(db: TenantTransaction, id: string): Promise<OperationRow | null> {
-    return db.Operation.findByPk(id);
-  }
-
-  async #update(
-    db: TenantTransaction,
-    { agentId }: AgentRef,
-    values: Partial<AgentRow>,
-  ): Promise<void> {
-    const where = { id: agentId, deletedAt: null };
-    await db.Agent.update(values, { where });
   }
 
   #as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {

@@ -6,6 +6,7 @@ import type { SecretBox } from '../secrets/secret-box.js';
 import { readCredentials, secretsToRedact } from './agent-credentials.js';
 import { subnetOf } from './agent-subnet.js';
 import type { AgentRef } from './agent-ref.js';
+import { presentAgent, updateAgent } from './agents.js';
 import { secretContext, type AgentSecretKind } from './agent-secrets.js';
 import { LastSeen } from './last-seen.js';
 import type { Observation } from './observation.js';
@@ -73,10 +74,8 @@ export class RuntimeStore {
 
   /** @throws AgentGoneError */
   async imageOf(agent: AgentRef): Promise<string> {
-    return this.#as(agent, async (db) => {
-      const row = await this.#find(db, agent);
-      return row.image ?? this.#options.image;
-    });
+    const { image } = await this.#as(agent, (db) => this.#find(db, agent));
+    return image ?? this.#options.image;
   }
 
   /** Where the agent's gateway is, and the token it asks for. */
@@ -119,9 +118,7 @@ export class RuntimeStore {
   async #read(agent: AgentRef) {
     return this.#as(agent, async (db) => {
       const row = await this.#find(db, agent);
-      const sealed = await db.AgentSecret.findAll({
-        where: { agentId: agent.agentId },
-      });
+      const sealed = await db.AgentSecret.findAll({ where: { agentId: agent.agentId } });
       const open = (kind: AgentSecretKind): string => {
         const secret = sealed.find((candidate) => candidate.kind === kind);
         if (!secret) throw new AgentGoneError(agent.agentId);
@@ -132,18 +129,13 @@ export class RuntimeStore {
   }
 
   async #find(db: TenantTransaction, agent: AgentRef): Promise<AgentRow> {
-    const row = await db.Agent.findOne({
-      where: { id: agent.agentId, deletedAt: null },
-    });
+    const row = await presentAgent(db, agent.agentId);
     if (!row) throw new AgentGoneError(agent.agentId);
     return row;
   }
 
   async #update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
-    await this.#as(agent, async (db) => {
-      const where = { id: agent.agentId, deletedAt: null };
-      await db.Agent.update(values, { where });
-    });
+    await this.#as(agent, (db) => updateAgent(db, agent.agentId, values));
   }
 
   #as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {

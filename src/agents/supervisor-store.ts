@@ -1,10 +1,11 @@
 import { Op } from 'sequelize';
-import type { Database, TenantTransaction } from '../database/database.js';
+import type { Database } from '../database/database.js';
 import type { AgentRow, AgentStatus, OperationInput } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
 import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
 import { withSkill } from './agent-skills.js';
+import { presentAgent, updateAgent } from './agents.js';
 import { operationRules, type OperationKind } from './operation-kinds.js';
 import { releaseOf } from './previous-release.js';
 import { recordTransition } from './watchdog-transitions.js';
@@ -103,14 +104,11 @@ export class SupervisorStore {
       const { agentId } = agent;
       const running = await db.Operation.count({ where: { agentId, status: 'running' } });
       const now = new Date();
-      await db.Agent.update(
-        {
-          ...(running === 0 && { status: 'active' as const, statusReason: null }),
-          observedAt: now,
-          startedAt: now,
-        },
-        { where: { id: agentId, deletedAt: null } },
-      );
+      await updateAgent(db, agentId, {
+        ...(running === 0 && { status: 'active' as const, statusReason: null }),
+        observedAt: now,
+        startedAt: now,
+      });
     });
   }
 
@@ -124,8 +122,7 @@ export class SupervisorStore {
     operation: OperationBegin,
   ): Promise<'begun' | 'withdrawn' | 'gone'> {
     return this.#database.asUser(agent.userId).transaction(async (db) => {
-      const where = { id: agent.agentId, deletedAt: null };
-      const found = await db.Agent.findOne({ where });
+      const found = await presentAgent(db, agent.agentId);
       if (!found) return 'gone';
       // Its removal was asked for meanwhile, and must not be taken back by what is older.
       if (found.desired === 'deleted' && operation.kind !== 'delete') return 'withdrawn';
@@ -141,65 +138,54 @@ export class SupervisorStore {
           ...configurationIn(row.input, found.config),
           previousRelease: releaseOf(found, operation.id),
         };
-        await db.Agent.update({ ...(desired && { desired }), ...configured }, { where });
+        await updateAgent(db, found.id, { ...(desired && { desired }), ...configured });
         if (row.input?.credential) await beginCredential(db, row.id);
       }
-      await this.#transition(db, agent, operation.transition);
+      if (operation.transition) await recordTransition(db, agent, operation.transition);
       return 'begun';
     });
   }
 
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
-      const { Agent, AgentArchive, AgentCredential, AgentSecret, Message, Operation } = db;
+      const { AgentArchive, AgentCredential, AgentSecret, Message, Operation } = db;
+      const { agentId } = agent;
+      const { error, id, kind, status, transition, unharmed } = operation;
       const finishedAt = new Date();
       await Operation.update(
-        { status: operation.status, error: operation.error, finishedAt },
-        { where: { id: operation.id, status: ['requested', 'running'] } },
+        { status, error, finishedAt },
+        { where: { id, status: ['requested', 'running'] } },
       );
-      await this.#transition(db, agent, operation.transition);
-      const where = { id: agent.agentId, deletedAt: null };
+      if (transition) await recordTransition(db, agent, transition);
       // An agent that does not run has nothing to go back to.
-      if (operation.kind === 'configure') {
-        await Agent.update({ previousRelease: null }, { where });
-        await settleCredentials(db, agent.agentId);
+      if (kind === 'configure') {
+        await updateAgent(db, agentId, { previousRelease: null });
+        await settleCredentials(db, agentId);
       }
-      if (operation.status === 'failed') {
-        if (operation.unharmed) return;
-        await Agent.update({ status: 'error', statusReason: operation.error }, { where });
-      } else if (operation.status === 'succeeded' && operation.kind === 'stop') {
-        await Agent.update(
-          { status: 'stopped', statusReason: null, observedAt: finishedAt },
-          { where },
-        );
-      } else if (operation.status === 'succeeded' && operation.kind !== 'delete') {
+      if (status === 'failed') {
+        if (!unharmed) await updateAgent(db, agentId, { status: 'error', statusReason: error });
+      } else if (status === 'succeeded' && kind === 'stop') {
+        const stopped = { status: 'stopped', statusReason: null, observedAt: finishedAt } as const;
+        await updateAgent(db, agentId, stopped);
+      } else if (status === 'succeeded' && kind !== 'delete') {
         // An agent that is stopped, or never came up, only takes note of a configuration.
-        await Agent.update(
-          { status: 'active', statusReason: null },
-          { where: { ...where, desired: 'running', startedAt: { [Op.ne]: null } } },
-        );
-      } else if (operation.status === 'succeeded') {
-        const ofAgent = { where: { agentId: agent.agentId } };
-        await AgentSecret.destroy(ofAgent);
-        await AgentCredential.destroy(ofAgent);
-        await AgentArchive.destroy(ofAgent);
-        await Message.destroy(ofAgent);
+        const runs = { desired: 'running', startedAt: { [Op.ne]: null } };
+        await updateAgent(db, agentId, { status: 'active', statusReason: null }, runs);
+      } else if (status === 'succeeded') {
+        for (const table of [AgentSecret, AgentCredential, AgentArchive, Message]) {
+          await table.destroy({ where: { agentId } });
+        }
         await Operation.update(
           { status: 'cancelled', finishedAt },
-          {
-            where: { agentId: agent.agentId, finishedAt: null, id: { [Op.ne]: operation.id } },
-          },
+          { where: { agentId, finishedAt: null, id: { [Op.ne]: id } } },
         );
-        await Agent.update(
-          {
-            desired: 'deleted',
-            port: null,
-            config: {},
-            previousRelease: null,
-            deletedAt: finishedAt,
-          },
-          { where },
-        );
+        await updateAgent(db, agentId, {
+          desired: 'deleted',
+          port: null,
+          config: {},
+          previousRelease: null,
+          deletedAt: finishedAt,
+        });
       }
     });
   }
@@ -207,13 +193,12 @@ export class SupervisorStore {
   /** Puts down a change that the watchdog made, and what it means for the status. */
   async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
-      await this.#transition(db, agent, made);
-      const status = STATUS[made.memory.state];
+      const { memory, reason: statusReason } = made;
+      await recordTransition(db, agent, made);
+      const status = STATUS[memory.state];
       if (!status) return;
-      await db.Agent.update(
-        { status, statusReason: made.reason, observedAt: new Date(made.memory.since) },
-        { where: { id: agent.agentId, deletedAt: null, desired: 'running' } },
-      );
+      const seen = { status, statusReason, observedAt: new Date(memory.since) };
+      await updateAgent(db, agent.agentId, seen, { desired: 'running' });
     });
   }
 
@@ -222,20 +207,9 @@ export class SupervisorStore {
     await this.#update(agent, { watchdog: memory });
   }
 
-  async #transition(
-    db: TenantTransaction,
-    agent: AgentRef,
-    made: WatchdogTransition | undefined,
-  ): Promise<void> {
-    if (made) await recordTransition(db, agent, made);
-  }
-
-  async #update(agent: AgentRef, values: Partial<AgentRow>): Promise<void> {
-    await this.#database.asUser(agent.userId).transaction(async (db) => {
-      await db.Agent.update(values, {
-        where: { id: agent.agentId, deletedAt: null },
-      });
-    });
+  async #update({ agentId, userId }: AgentRef, values: Partial<AgentRow>): Promise<void> {
+    const tenant = this.#database.asUser(userId);
+    await tenant.transaction((db) => updateAgent(db, agentId, values));
   }
 }
 

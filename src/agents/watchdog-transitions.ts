@@ -1,6 +1,7 @@
 import type { TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { CrashRecord, WatchdogTransitionRow } from '../database/models.js';
 import type { AgentRef } from './agent-ref.js';
+import { updateAgent } from './agents.js';
 import type { WatchdogTransition } from './watchdog.js';
 
 /** Changes kept of one agent; older ones go. */
@@ -12,24 +13,12 @@ export async function recordTransition(
   { agentId, userId }: AgentRef,
   made: WatchdogTransition,
 ): Promise<void> {
-  const { Agent, WatchdogTransition: Transitions } = db;
+  const { WatchdogTransition: Transitions } = db;
   const { id, from, cause, reason, memory } = made;
   const at = new Date(memory.since);
-  await Agent.update({ watchdog: memory }, { where: { id: agentId, deletedAt: null } });
+  await updateAgent(db, agentId, { watchdog: memory });
   await Transitions.bulkCreate(
-    [
-      {
-        id,
-        agentId,
-        userId,
-        fromState: from,
-        toState: memory.state,
-        cause,
-        reason,
-        crash: null,
-        at,
-      },
-    ],
+    [{ id, agentId, userId, fromState: from, toState: memory.state, cause, reason, at }],
     { ignoreDuplicates: true },
   );
   const old = await Transitions.findAll({
@@ -39,9 +28,7 @@ export async function recordTransition(
     offset: MAX_KEPT,
     limit: MAX_KEPT,
   });
-  if (old.length > 0) {
-    await Transitions.destroy({ where: { id: old.map((row) => row.id) } });
-  }
+  if (old.length > 0) await Transitions.destroy({ where: { id: old.map((row) => row.id) } });
 }
 
 /** Adds what was found out about a crash to the change that it made. */
