@@ -6,36 +6,45 @@ export interface NotificationChannel {
   /**
    * Sends one message, cut to what the service takes.
    *
-   * @throws ChannelLimitedError, ChannelUnavailableError, MessageRefusedError; none of them says
-   *   more of the address than the channel's name.
+   * @throws ChannelError
    */
   send(text: string): Promise<void>;
 }
 
-/** The service did not take the message, or nobody heard it say so; another attempt may succeed. */
-export class ChannelUnavailableError extends Error {
-  constructor(channel: NotificationChannelName, what: string) {
-    super(`${channel} ${what}`);
-    this.name = 'ChannelUnavailableError';
-  }
-}
-
-/** The service wants fewer messages. */
-export class ChannelLimitedError extends Error {
+/** The service did not take a message. Says no more of the address than the channel's name. */
+export class ChannelError extends Error {
   constructor(
     channel: NotificationChannelName,
-    /** Milliseconds until it takes one again. */
-    readonly retryAfterMs: number,
+    what: string,
+    /** Milliseconds until another attempt may succeed; undefined where none would. */
+    readonly retryAfterMs: number | undefined,
   ) {
-    super(`${channel} takes no message for another ${Math.ceil(retryAfterMs / 1_000)} s`);
-    this.name = 'ChannelLimitedError';
+    super(`${channel} ${what}`);
+    this.name = 'ChannelError';
   }
 }
 
-/** The service refuses the message, its key or its addressee: another attempt would not help. */
-export class MessageRefusedError extends Error {
-  constructor(channel: NotificationChannelName, status: number) {
-    super(`${channel} refused the message with ${status}`);
-    this.name = 'MessageRefusedError';
+/** How soon a service that failed is tried again; so none is tried more than once a minute. */
+const UNAVAILABLE_MS = 60_000;
+
+/** It did not take the message, or nobody heard it say so. */
+export function unavailable(channel: NotificationChannelName, what: string): ChannelError {
+  return new ChannelError(channel, what, UNAVAILABLE_MS);
+}
+
+/**
+ * What a status says that is no success: it wants fewer messages, has a fault of its own, or refuses
+ * the message, its key or its addressee.
+ */
+export function refusal(
+  channel: NotificationChannelName,
+  status: number,
+  limitedForMs: number,
+): ChannelError {
+  if (status === 429) {
+    const seconds = Math.ceil(limitedForMs / 1_000);
+    return new ChannelError(channel, `takes no message for another ${seconds} s`, limitedForMs);
   }
+  if (status < 300 || status >= 500) return unavailable(channel, `answered with ${status}`);
+  return new ChannelError(channel, `refused the message with ${status}`, undefined);
 }

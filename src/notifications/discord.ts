@@ -1,11 +1,6 @@
 import { z } from 'zod';
 import { retryAfterMs } from '../retry-after.js';
-import {
-  ChannelLimitedError,
-  ChannelUnavailableError,
-  MessageRefusedError,
-  type NotificationChannel,
-} from './channel.js';
+import { refusal, type NotificationChannel } from './channel.js';
 import { truncated } from './message.js';
 import { postJson } from './post-json.js';
 
@@ -43,11 +38,7 @@ export function discordChannel(
         timeoutMs,
       );
       if (status >= 200 && status < 300) return;
-      if (status === 429) {
-        throw new ChannelLimitedError('discord', waitOf(headers, body));
-      }
-      if (status >= 300 && status < 500) throw new MessageRefusedError('discord', status);
-      throw new ChannelUnavailableError('discord', `answered with ${status}`);
+      throw refusal('discord', status, waitOf(headers, body));
     },
   };
 }

@@ -1,18 +1,10 @@
 import { findAgent } from '../agents/agents.js';
 import type { Database } from '../database/database.js';
 import type { AgentRow, NotificationChannelName } from '../database/models.js';
-import {
-  ChannelLimitedError,
-  ChannelUnavailableError,
-  MessageRefusedError,
-  type NotificationChannel,
-} from './channel.js';
+import { ChannelError, type NotificationChannel } from './channel.js';
 import { messageOf } from './message.js';
 import type { Notification } from './notification.js';
 import { NotificationLog, type Claim } from './notification-log.js';
-
-/** How soon a service that failed is tried again; so none is tried more than once a minute. */
-const UNAVAILABLE_DELAY_MS = 60_000;
 
 /** How it stands with a notification in one channel. */
 export type Delivery = { readonly channel: NotificationChannelName } & (
@@ -81,16 +73,16 @@ export class Notifier {
     channel: NotificationChannelName,
     error: unknown,
   ): Promise<Delivery> {
-    if (error instanceof MessageRefusedError) {
+    if (!(error instanceof ChannelError)) throw error;
+    const { message: reason, retryAfterMs: delayMs } = error;
+    if (delayMs === undefined) {
       await this.#log.settle(id, channel, 'dropped');
-      return { channel, outcome: 'dropped', reason: error.message };
+      return { channel, outcome: 'dropped', reason };
     }
-    const isLimited = error instanceof ChannelLimitedError;
-    if (!isLimited && !(error instanceof ChannelUnavailableError)) throw error;
-    const delayMs = isLimited ? error.retryAfterMs : UNAVAILABLE_DELAY_MS;
     const outcome = await this.#log.postpone(id, channel, delayMs);
-    if (outcome === 'dropped') return { channel, outcome, reason: error.message };
-    return { channel, outcome, delayMs, reason: error.message };
+    return outcome === 'dropped'
+      ? { channel, outcome, reason }
+      : { channel, outcome, delayMs, reason };
   }
 
   #claim(notification: Notification, channel: NotificationChannelName): Promise<Claim> {

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { NotificationChannelName } from '../database/models.js';
 import { tryParseJson } from '../json.js';
 import { readText } from '../read-beginning.js';
-import { ChannelUnavailableError } from './channel.js';
+import { unavailable } from './channel.js';
 
 /** An answer that is longer is not one of these services'. */
 const MAX_ANSWER_BYTES = 64 * 1024;
@@ -17,7 +17,7 @@ export interface JsonAnswer {
 /**
  * Posts JSON to an address that is itself a secret.
  *
- * @throws ChannelUnavailableError without a cause: what `fetch` throws may quote the address.
+ * @throws ChannelError without a cause: what `fetch` throws may quote the address.
  */
 export async function postJson(
   channel: NotificationChannelName,
@@ -39,6 +39,6 @@ export async function postJson(
       : '';
     return { status: response.status, headers: response.headers, body: tryParseJson(text) };
   } catch {
-    throw new ChannelUnavailableError(channel, 'cannot be reached or did not answer in time');
+    throw unavailable(channel, 'cannot be reached or did not answer in time');
   }
 }

@@ -1,12 +1,8 @@
 import { z } from 'zod';
-import {
-  ChannelLimitedError,
-  ChannelUnavailableError,
-  MessageRefusedError,
-  type NotificationChannel,
-} from './channel.js';
+import { refusal, type NotificationChannel } from './channel.js';
 import { truncated } from './message.js';
 import { postJson } from './post-json.js';
+import type { NotificationSettings } from './settings.js';
 
 /** Telegram's own limit of one message, in UTF-16 units. */
 const MAX_TEXT_LENGTH = 4096;
@@ -15,12 +11,6 @@ const SEND_TIMEOUT_MS = 10_000;
 
 /** When Telegram limits and does not say for how long. */
 const DEFAULT_RETRY_AFTER_S = 30;
-
-export interface TelegramSettings {
-  readonly apiUrl: string;
-  readonly botToken: string;
-  readonly chatId: string;
-}
 
 const answer = z.union([
   z.object({ ok: z.literal(true) }),
@@ -37,7 +27,7 @@ const answer = z.union([
  * @param timeoutMs for tests.
  */
 export function telegramChannel(
-  { apiUrl, botToken, chatId }: TelegramSettings,
+  { apiUrl, botToken, chatId }: NonNullable<NotificationSettings['telegram']>,
   timeoutMs = SEND_TIMEOUT_MS,
 ): NotificationChannel {
   return {
@@ -49,16 +39,10 @@ export function telegramChannel(
         { chat_id: chatId, text: truncated(text, MAX_TEXT_LENGTH) },
         timeoutMs,
       );
-      const read = answer.safeParse(body);
-      if (read.success && read.data.ok) return;
-      const code = read.success && !read.data.ok ? read.data.error_code : status;
-      if (code === 429) {
-        const parameters = read.success && !read.data.ok ? read.data.parameters : undefined;
-        const seconds = parameters?.retry_after ?? DEFAULT_RETRY_AFTER_S;
-        throw new ChannelLimitedError('telegram', seconds * 1_000);
-      }
-      if (code >= 400 && code < 500) throw new MessageRefusedError('telegram', code);
-      throw new ChannelUnavailableError('telegram', `answered with ${code}`);
+      const { data } = answer.safeParse(body);
+      if (data?.ok) return;
+      const seconds = data?.parameters?.retry_after ?? DEFAULT_RETRY_AFTER_S;
+      throw refusal('telegram', data?.error_code ?? status, seconds * 1_000);
     },
   };
 }
