@@ -5,11 +5,6 @@ import { frequencyMs } from './frequency.js';
 /** Off until the user asks for it, because every heartbeat costs tokens. */
 export const DEFAULT_HEARTBEAT = { frequency: '3h', enabled: false } as const;
 
-export interface HeartbeatChange {
-  readonly frequency?: string | undefined;
-  readonly enabled?: boolean | undefined;
-}
-
 /** A setting that somebody has made. */
 export type SetHeartbeat = Pick<HeartbeatRow, 'userId' | 'frequency' | 'enabled' | 'updatedAt'>;
 
@@ -28,28 +23,6 @@ export interface HeartbeatScheduler {
 export async function readHeartbeat(tenant: TenantDatabase, userId: string): Promise<Heartbeat> {
   const row = await tenant.transaction((db) => db.Heartbeat.findByPk(userId));
   return row ?? { ...DEFAULT_HEARTBEAT, lastHeartbeatAt: null, updatedAt: null };
-}
-
-/**
- * Changes the user's setting, and lets the schedule follow. The row is what counts: one whose
- * schedule did not follow is marked, and is made to follow by `recoverHeartbeats`.
- *
- * @throws UnavailableError when the schedule cannot be reached: then the setting is as before.
- */
-export async function setHeartbeat(
-  tenant: TenantDatabase,
-  scheduler: HeartbeatScheduler,
-  userId: string,
-  change: HeartbeatChange,
-): Promise<Heartbeat> {
-  const { before, after } = await writeSetting(tenant, userId, change);
-  try {
-    await scheduleHeartbeat(tenant, scheduler, userId);
-  } catch (error) {
-    await revertSetting(tenant, before, after);
-    throw error;
-  }
-  return readHeartbeat(tenant, userId);
 }
 
 /**
@@ -83,35 +56,4 @@ export function nextHeartbeat(heartbeat: Heartbeat, now = Date.now()): Date | nu
   const every = frequencyMs(frequency);
   const anchor = anchorOf({ updatedAt });
   return new Date(anchor + (Math.floor((now - anchor) / every) + 1) * every);
-}
-
-async function writeSetting(tenant: TenantDatabase, userId: string, change: HeartbeatChange) {
-  return tenant.transaction(async (db) => {
-    const made = { userId, ...DEFAULT_HEARTBEAT, scheduled: true, updatedAt: new Date() };
-    await db.Heartbeat.bulkCreate([made], { ignoreDuplicates: true });
-    const before = await db.Heartbeat.getByPk(userId, { lock: true });
-    const changed = {
-      frequency: change.frequency ?? before.frequency,
-      enabled: change.enabled ?? before.enabled,
-      scheduled: false,
-      updatedAt: new Date(),
-    };
-    await db.Heartbeat.update(changed, { where: { userId } });
-    return { before, after: { ...before, ...changed } };
-  });
-}
-
-/** Unless it was changed again meanwhile. Whether the schedule has heard stays open. */
-async function revertSetting(
-  tenant: TenantDatabase,
-  before: SetHeartbeat,
-  after: SetHeartbeat,
-): Promise<void> {
-  const { frequency, enabled, updatedAt } = before;
-  await tenant.transaction((db) =>
-    db.Heartbeat.update(
-      { frequency, enabled, updatedAt },
-      { where: { userId: after.userId, updatedAt: after.updatedAt } },
-    ),
-  );
 }
