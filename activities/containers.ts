@@ -8,7 +8,7 @@ import {
   PortTakenError,
 } from '../src/containers/container-errors.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
-import { dockerActivity } from './docker-activity.js';
+import { dockerActivities } from './docker-activity.js';
 
 /** How long an agent is given to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
@@ -35,63 +35,51 @@ export interface ContainerActivityDependencies {
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
   const { docker, specs } = dependencies;
 
-  return {
-    ensureImage: (agent: AgentRef) =>
-      dockerActivity(async () => {
-        const { cancellationSignal } = Context.current();
-        const image = await specs.imageOf(agent);
-        const { version } = await docker.images.ensure(image, { signal: cancellationSignal });
-        await specs.recordImage(agent, image, version);
-      }),
-    createNetwork: (agent: AgentRef) =>
-      dockerActivity(async () => docker.networks.ensure(await specs.specOf(agent))),
-    createVolume: (agent: AgentRef) =>
-      dockerActivity(async () => docker.volumes.ensure(await specs.specOf(agent))),
-    createContainer: (agent: AgentRef) =>
-      dockerActivity(async () => {
-        const { id } = await docker.containers.ensure(await specs.specOf(agent));
-        await specs.recordContainer(agent, id);
-      }),
-    startContainer: (agent: AgentRef) =>
-      dockerActivity(async () => {
-        try {
-          await docker.containers.start(agent.agentId);
-        } catch (error) {
-          if (!isStuck(error)) throw error;
-          await docker.containers.remove(agent.agentId);
-          const { id } = await docker.containers.ensure(await specs.specOf(agent));
-          await specs.recordContainer(agent, id);
-          await docker.containers.start(agent.agentId);
-        }
-      }),
+  return dockerActivities({
+    async ensureImage(agent: AgentRef) {
+      const { cancellationSignal } = Context.current();
+      const image = await specs.imageOf(agent);
+      const { version } = await docker.images.ensure(image, { signal: cancellationSignal });
+      await specs.recordImage(agent, image, version);
+    },
+    createNetwork: async (agent: AgentRef) => docker.networks.ensure(await specs.specOf(agent)),
+    createVolume: async (agent: AgentRef) => docker.volumes.ensure(await specs.specOf(agent)),
+    createContainer,
+    async startContainer(agent: AgentRef) {
+      try {
+        await docker.containers.start(agent.agentId);
+      } catch (error) {
+        if (!isStuck(error)) throw error;
+        await docker.containers.remove(agent.agentId);
+        await createContainer(agent);
+        await docker.containers.start(agent.agentId);
+      }
+    },
     /** Starts the container that is there. False when something of it has to be made first. */
-    startExisting: (agent: AgentRef) =>
-      dockerActivity(async () => {
-        try {
-          await docker.containers.start(agent.agentId);
-          return true;
-        } catch (error) {
-          if (MAKE_ANEW.some((type) => error instanceof type)) return false;
-          throw error;
-        }
-      }),
-    awaitReady: (agent: AgentRef) =>
-      dockerActivity(async () => {
-        const { port, gatewayToken } = await specs.gatewayOf(agent);
-        const { cancellationSignal } = Context.current();
-        await awaitReady(docker.containers, agent.agentId, {
-          port,
-          gatewayToken,
-          signal: cancellationSignal,
-        });
-      }),
-    stopContainer: (agent: AgentRef) =>
-      dockerActivity(() => docker.containers.stop(agent.agentId, STOP_GRACE_SECONDS)),
-    removeContainer: (agent: AgentRef) =>
-      dockerActivity(() => docker.containers.remove(agent.agentId)),
-    removeNetwork: (agent: AgentRef) => dockerActivity(() => docker.networks.remove(agent.agentId)),
-    removeVolume: (agent: AgentRef) => dockerActivity(() => docker.volumes.remove(agent.agentId)),
-  };
+    async startExisting(agent: AgentRef) {
+      try {
+        await docker.containers.start(agent.agentId);
+        return true;
+      } catch (error) {
+        if (MAKE_ANEW.some((type) => error instanceof type)) return false;
+        throw error;
+      }
+    },
+    async awaitReady(agent: AgentRef) {
+      const gateway = await specs.gatewayOf(agent);
+      const { cancellationSignal: signal } = Context.current();
+      await awaitReady(docker.containers, agent.agentId, { ...gateway, signal });
+    },
+    stopContainer: ({ agentId }: AgentRef) => docker.containers.stop(agentId, STOP_GRACE_SECONDS),
+    removeContainer: ({ agentId }: AgentRef) => docker.containers.remove(agentId),
+    removeNetwork: ({ agentId }: AgentRef) => docker.networks.remove(agentId),
+    removeVolume: ({ agentId }: AgentRef) => docker.volumes.remove(agentId),
+  });
+
+  async function createContainer(agent: AgentRef) {
+    const { id } = await docker.containers.ensure(await specs.specOf(agent));
+    await specs.recordContainer(agent, id);
+  }
 }
 
 export type ContainerActivities = ReturnType<typeof createContainerActivities>;

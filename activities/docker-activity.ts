@@ -17,3 +17,15 @@ export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
 /** An activity in Docker: says that it is alive, and how it failed. */
 export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
   asApplicationFailure(() => heartbeating(work));
+
+type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
+
+/** Activities that all of them are in Docker. */
+export function dockerActivities<T extends Activities>(activities: T): T {
+  const each = Object.entries(activities).map(([name, activity]) => [
+    name,
+    (...args: never[]) => dockerActivity(() => activity(...args)),
+  ]);
+  // Each takes and answers what it did before.
+  return Object.fromEntries(each) as T;
+}

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { Reconciliation } from '../src/agents/reconcile.js';
 import { DockerRefusedError, ForeignContainerError } from '../src/containers/container-errors.js';
 import type { AgentRow } from '../src/database/models.js';
-import { dockerActivity } from './docker-activity.js';
+import { dockerActivities } from './docker-activity.js';
 
 /** Ids that a line of the log names. */
 const MAX_NAMED = 20;
@@ -21,48 +21,46 @@ export function createReconcileActivities({
   host,
   wake,
 }: ReconcileActivityDependencies) {
-  return {
+  return dockerActivities({
     /** @returns how many agents were not as they should be: their supervisors look at them now. */
-    wakeDrifted: () =>
-      dockerActivity(async () => {
-        let count = 0;
-        for await (const agents of reconciliation.drifted(host)) {
-          await wake(agents);
-          count += agents.length;
-        }
-        return count;
-      }),
+    async wakeDrifted() {
+      let count = 0;
+      for await (const agents of reconciliation.drifted(host)) {
+        await wake(agents);
+        count += agents.length;
+      }
+      return count;
+    },
 
     /**
      * Removes what is left of agents that are removed, where the pass before found it as well.
      *
      * @returns the agents of which something was left, for the next pass.
      */
-    removeOrphans: (foundBefore: readonly string[]) =>
-      dockerActivity(async () => {
-        const { log } = Context.current();
-        const { removed, unknown } = await reconciliation.orphans();
-        if (unknown.length > 0) {
-          // Not removed: the database may be the wrong one, or an older one.
-          const agentIds = unknown.slice(0, MAX_NAMED);
-          log.warn('containers of agents that are not known', { agentIds, count: unknown.length });
-        }
-        for (const agentId of removed.filter((id) => foundBefore.includes(id))) {
-          try {
-            if (await reconciliation.removeLeftOver(agentId)) {
-              log.warn('removed what was left of an agent', { agentId });
-            }
-          } catch (error) {
-            // What stands in the way of one is not in the way of the others.
-            if (!(error instanceof ForeignContainerError || error instanceof DockerRefusedError)) {
-              throw error;
-            }
-            log.warn('what is left of an agent stays', { agentId, reason: error.message });
+    async removeOrphans(foundBefore: readonly string[]) {
+      const { log } = Context.current();
+      const { removed, unknown } = await reconciliation.orphans();
+      if (unknown.length > 0) {
+        // Not removed: the database may be the wrong one, or an older one.
+        const agentIds = unknown.slice(0, MAX_NAMED);
+        log.warn('containers of agents that are not known', { agentIds, count: unknown.length });
+      }
+      for (const agentId of removed.filter((id) => foundBefore.includes(id))) {
+        try {
+          if (await reconciliation.removeLeftOver(agentId)) {
+            log.warn('removed what was left of an agent', { agentId });
           }
+        } catch (error) {
+          // What stands in the way of one is not in the way of the others.
+          if (!(error instanceof ForeignContainerError || error instanceof DockerRefusedError)) {
+            throw error;
+          }
+          log.warn('what is left of an agent stays', { agentId, reason: error.message });
         }
-        return removed;
-      }),
-  };
+      }
+      return removed;
+    },
+  });
 }
 
 export type ReconcileActivities = ReturnType<typeof createReconcileActivities>;

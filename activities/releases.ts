@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ReleaseStore } from '../src/agents/release-store.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { dockerActivity } from './docker-activity.js';
+import { dockerActivities } from './docker-activity.js';
 
 export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
   readonly releases: ReleaseStore;
@@ -12,39 +12,33 @@ export interface ReleaseActivityDependencies extends ContainerActivityDependenci
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
   const { docker, releases, specs } = dependencies;
 
-  return {
+  return dockerActivities({
     /** Finds or pulls the image that the agent is to be updated to; false for the one it has. */
-    findImage: (agent: AgentRef, operationId: string): Promise<boolean> =>
-      dockerActivity(async () => {
-        const { image } = await releases.replacementOf(agent, operationId);
-        if (image === undefined || image === (await specs.imageOf(agent))) return false;
-        await docker.images.ensure(image, { signal: Context.current().cancellationSignal });
-        return true;
-      }),
+    async findImage(agent: AgentRef, operationId: string) {
+      const { image } = await releases.replacementOf(agent, operationId);
+      if (image === undefined || image === (await specs.imageOf(agent))) return false;
+      await docker.images.ensure(image, { signal: Context.current().cancellationSignal });
+      return true;
+    },
 
     /** Keeps the stopped container, so that the agent can go back to it. */
-    retainContainer: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => docker.containers.retain(agent.agentId)),
+    retainContainer: ({ agentId }: AgentRef) => docker.containers.retain(agentId),
 
     /** Makes the volume that the operation gives the agent: empty, or a copy. */
-    makeVolume: (agent: AgentRef, operationId: string): Promise<void> =>
-      dockerActivity(async () => {
-        const { volume, copyOf } = await releases.replacementOf(agent, operationId);
-        const spec = { ...(await specs.specOf(agent)), volume };
-        if (copyOf === undefined) return docker.volumes.renew(spec);
-        return docker.volumes.copy(spec, copyOf, Context.current().cancellationSignal);
-      }),
+    async makeVolume(agent: AgentRef, operationId: string) {
+      const { volume, copyOf } = await releases.replacementOf(agent, operationId);
+      const spec = { ...(await specs.specOf(agent)), volume };
+      if (copyOf === undefined) return docker.volumes.renew(spec);
+      return docker.volumes.copy(spec, copyOf, Context.current().cancellationSignal);
+    },
 
     /** Goes back to the container that was set aside. */
-    restoreContainer: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => docker.containers.restore(agent.agentId)),
+    restoreContainer: ({ agentId }: AgentRef) => docker.containers.restore(agentId),
 
     /** Removes what the agent neither uses, nor may go back to, nor has archived. */
-    removeLeftovers: (agent: AgentRef): Promise<void> =>
-      dockerActivity(async () =>
-        docker.volumes.remove(agent.agentId, await releases.volumesOf(agent)),
-      ),
-  };
+    removeLeftovers: async (agent: AgentRef) =>
+      docker.volumes.remove(agent.agentId, await releases.volumesOf(agent)),
+  });
 }
 
 export type ReleaseActivities = ReturnType<typeof createReleaseActivities>;
