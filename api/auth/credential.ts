@@ -5,7 +5,7 @@ import { bearerOf } from './bearer-token.js';
 /** Something that a request has to show: where it stands, as OpenAPI says it and as it is read. */
 interface Shown {
   readonly scheme: SecurityScheme;
-  of(request: IncomingMessage): string | undefined;
+  readonly of: (request: IncomingMessage) => string | undefined;
 }
 
 /** The token of `Authorization: Bearer <token>`. */
@@ -41,7 +41,7 @@ export function credential<
   readonly name: Name;
   readonly shows: Readonly<Record<Names, Shown>>;
   /** What tells one from another; no secret. */
-  idOf(found: Found): string;
+  readonly idOf: (found: Found) => string;
 }): Grounded<Finder<Names, Found>, Found & { readonly kind: Name }> {
   const parts = Object.entries<Shown>(shows);
   return groundedAuthentication({
