@@ -22,7 +22,7 @@ import type { Plan } from '../../src/accounts/plans.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
 import type { AgentContainers } from '../../src/containers/agent-containers.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
-import { Database } from '../../src/database/database.js';
+import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { createServices } from '../../src/services.js';
 import type { Meter } from '../../src/usage/meter.js';
