@@ -1,4 +1,4 @@
-import { area, variable, type SettingsOf } from '../environment/area.js';
+import { area, variable } from '../environment/area.js';
 import { choice, count, textAs, textMatching, url } from '../environment/types.js';
 import {
   PROVIDER_BASE_URLS,
@@ -40,8 +40,6 @@ export const aiSettings = area(
     return { ...rest, providers };
   },
 );
-
-export type AiSettings = SettingsOf<typeof aiSettings>;
 
 function providerVariables(name: ProviderName) {
   return {

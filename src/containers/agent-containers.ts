@@ -67,16 +67,6 @@ export class AgentContainers {
     }
   }
 
-  /**
-   * Puts files into the state volume, running or not.
-   *
-   * @throws ContainerMissingError, RangeError for a path that leads out of the volume.
-   */
-  async writeFiles(agentId: string, files: Readonly<Record<string, string>>): Promise<void> {
-    const { Id: id } = await this.#get(agentId);
-    await this.#putFiles(id, files);
-  }
-
   /** Starts the container, or finds it running. @throws PortTakenError, ContainerMissingError */
   async start(agentId: string): Promise<void> {
     const found = await this.#get(agentId);

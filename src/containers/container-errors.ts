@@ -11,54 +11,42 @@ export class DockerUnavailableError extends ContainerError {}
 
 /** A container, network or volume has our name and not our labels. It is never touched. */
 export class ForeignContainerError extends ContainerError {
-  constructor(
-    readonly kind: 'container' | 'network' | 'volume',
-    readonly resource: string,
-  ) {
-    super(`The ${kind} ${resource} exists and is not ours; remove or rename it`);
+  constructor(kind: 'container' | 'network' | 'volume', name: string) {
+    super(`The ${kind} ${name} exists and is not ours; remove or rename it`);
   }
 }
 
 /** The host port is in use by somebody else: take the next one. */
 export class PortTakenError extends ContainerError {
-  constructor(
-    readonly port: number,
-    options?: ErrorOptions,
-  ) {
+  constructor(port: number, options?: ErrorOptions) {
     super(`Port ${port} is in use on the host`, options);
   }
 }
 
 /** The subnet overlaps one that is in use: take the next one. */
 export class SubnetTakenError extends ContainerError {
-  constructor(
-    readonly subnet: string,
-    options?: ErrorOptions,
-  ) {
+  constructor(subnet: string, options?: ErrorOptions) {
     super(`Subnet ${subnet} overlaps a network in use`, options);
   }
 }
 
 /** The image is neither in Docker nor to be had from its registry. */
 export class ImageUnavailableError extends ContainerError {
-  constructor(
-    readonly image: string,
-    options?: ErrorOptions,
-  ) {
+  constructor(image: string, options?: ErrorOptions) {
     super(`Image ${image} is not on the engine and cannot be pulled`, options);
   }
 }
 
 /** There is no container for this agent. */
 export class ContainerMissingError extends ContainerError {
-  constructor(readonly agentId: string) {
+  constructor(agentId: string) {
     super(`Agent ${agentId} has no container`);
   }
 }
 
 /** The volume that is to be copied is not there. */
 export class VolumeMissingError extends ContainerError {
-  constructor(readonly volume: string) {
+  constructor(volume: string) {
     super(`There is no volume ${volume}`);
   }
 }

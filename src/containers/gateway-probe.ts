@@ -4,13 +4,18 @@ import { tryParseJson } from '../json.js';
 import { readText } from '../read-beginning.js';
 
 /** What a gateway answered. `reachable: false` covers refused, reset, timed out and not HTTP. */
-export type ProbeResult<T> =
-  | { readonly reachable: false; readonly reason: string }
-  | { readonly reachable: true; readonly status: number; readonly body: T | undefined };
+export type ProbeResult<T> = { readonly reachable: false; readonly reason: string } | Answer<T>;
+
+interface Answer<T> {
+  readonly reachable: true;
+  readonly status: number;
+  readonly body: T | undefined;
+}
 
 export interface ProbeOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
+  readonly token?: string | undefined;
 }
 
 const healthBody = z.object({ ok: z.boolean(), status: z.string().optional() });
@@ -21,41 +26,30 @@ const readyBody = z.object({
   uptimeMs: z.number().optional(),
 });
 
-export type HealthBody = z.infer<typeof healthBody>;
-export type ReadyBody = z.infer<typeof readyBody>;
-
 /** An answer of a probe is some hundred bytes; a gateway that sends more than this is not believed. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 /** `GET /healthz`: whether the gateway is alive. It stays 200 while it drains. */
-export async function gatewayHealth(
-  port: number,
-  options: ProbeOptions,
-): Promise<ProbeResult<HealthBody> & { healthy: boolean }> {
+export async function gatewayHealth(port: number, options: ProbeOptions) {
   const result = await probe(port, '/healthz', healthBody, options);
-  return {
-    ...result,
-    healthy: result.reachable && result.status === 200 && result.body?.ok !== false,
-  };
+  return { ...result, healthy: isWell(result) && result.body?.ok !== false };
 }
 
 /** `GET /readyz`: whether the gateway takes work. The token shows what is `failing`. */
-export async function gatewayReady(
-  port: number,
-  options: ProbeOptions & { readonly token?: string | undefined },
-): Promise<ProbeResult<ReadyBody> & { ready: boolean }> {
+export async function gatewayReady(port: number, options: ProbeOptions) {
   const result = await probe(port, '/readyz', readyBody, options);
-  return {
-    ...result,
-    ready: result.reachable && result.status === 200 && result.body?.ready !== false,
-  };
+  return { ...result, ready: isWell(result) && result.body?.ready !== false };
+}
+
+function isWell<T>(result: ProbeResult<T>): result is Answer<T> {
+  return result.reachable && result.status === 200;
 }
 
 function probe<T>(
   port: number,
   path: string,
   schema: z.ZodType<T>,
-  options: ProbeOptions & { readonly token?: string | undefined },
+  options: ProbeOptions,
 ): Promise<ProbeResult<T>> {
   return new Promise((resolve) => {
     const unreachable = (error: Error) => resolve({ reachable: false, reason: error.message });

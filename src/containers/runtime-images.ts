@@ -8,14 +8,11 @@ import { asContainerError, type DockerClient } from './docker-client.js';
 const SILENCE_MS = 60_000;
 
 export interface RuntimeImage {
-  readonly id: string;
   /** Version of the runtime, where the image's labels say it. */
   readonly version: string | undefined;
 }
 
 export interface PullOptions {
-  /** Called for every step of a pull: a sign of life, and something to show. */
-  readonly onProgress?: ((line: string) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
   /** How long the registry may take to answer at all, in milliseconds. */
   readonly answerMs?: number | undefined;
@@ -47,7 +44,7 @@ export class RuntimeImages {
     const found = await this.#client.callUnless([404], (docker) =>
       docker.getImage(image).inspect(),
     );
-    return found && { id: found.Id, version: found.Config.Labels?.[VERSION_LABEL] };
+    return found && { version: found.Config.Labels?.[VERSION_LABEL] };
   }
 }
 
@@ -72,20 +69,15 @@ export async function pullImage(docker: Docker, image: string, options: PullOpti
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
       const lines = (rest + chunk.toString()).split('\n');
       rest = lines.pop() ?? '';
-      for (const line of lines) reportStep(line, options.onProgress);
+      lines.forEach(refuseFailure);
     }
   } catch (error) {
     options.signal?.throwIfAborted();
     const cause = asContainerError(error);
     // A Docker daemon that answers with a status, or is silent, waits for the registry in vain.
-    if (
-      cause instanceof DockerRefusedError ||
-      cause instanceof PullFailure ||
-      silence.signal.aborted
-    ) {
-      throw new ImageUnavailableError(image, { cause });
-    }
-    throw cause;
+    const inVain = cause instanceof DockerRefusedError || cause instanceof PullFailure;
+    if (!inVain && !silence.signal.aborted) throw cause;
+    throw new ImageUnavailableError(image, { cause });
   } finally {
     clearTimeout(timer);
   }
@@ -94,11 +86,7 @@ export async function pullImage(docker: Docker, image: string, options: PullOpti
 /** A pull that began well and failed later is told inside a stream with status 200. */
 class PullFailure extends Error {}
 
-function reportStep(line: string, onProgress: PullOptions['onProgress']) {
-  if (line.trim() === '') return;
-  const step: unknown = JSON.parse(line);
-  if (!isObject(step)) return;
-  if ('error' in step) throw new PullFailure(String(step.error));
-  const parts = ['id', 'status', 'progress'].map((key) => step[key]);
-  onProgress?.(parts.filter((part) => typeof part === 'string').join(' '));
+function refuseFailure(line: string): void {
+  const step: unknown = line.trim() === '' ? undefined : JSON.parse(line);
+  if (isObject(step) && 'error' in step) throw new PullFailure(String(step.error));
 }

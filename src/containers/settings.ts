@@ -1,4 +1,4 @@
-import { area, variable, type SettingsOf } from '../environment/area.js';
+import { area, variable } from '../environment/area.js';
 import { url } from '../environment/types.js';
 
 export const containerSettings = area('Docker', () => ({
@@ -9,5 +9,3 @@ export const containerSettings = area('Docker', () => ({
     { otherwise: "Docker's usual socket" },
   ),
 }));
-
-export type ContainerSettings = SettingsOf<typeof containerSettings>;

@@ -1,4 +1,4 @@
-import { area, variable, type SettingsOf } from '../environment/area.js';
+import { area, variable } from '../environment/area.js';
 import { bytes } from '../environment/types.js';
 
 export const secretsSettings = area('Secrets at rest', () => ({
@@ -9,5 +9,3 @@ export const secretsSettings = area('Secrets at rest', () => ({
     { secret: true },
   ),
 }));
-
-export type SecretsSettings = SettingsOf<typeof secretsSettings>;

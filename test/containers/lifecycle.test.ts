@@ -90,13 +90,12 @@ it("writes files that only the runtime's user can read, in folders it can write 
   expect(await execute(spec.agentId, `readFileSync('${file}','utf8')`)).toBe('{"k":"ü"}');
   expect(await execute(spec.agentId, `statSync('${file}').mode&0o777`)).toBe(String(0o600));
   expect(await execute(spec.agentId, `writeFileSync('/home/node/a/b/new','x')`)).toBe('undefined');
-  await containers.writeFiles(spec.agentId, { 'while-running': 'yes' });
-  expect(await execute(spec.agentId, `readFileSync('/home/node/while-running','utf8')`)).toBe(
-    'yes',
+});
+
+it.each(['../out', '/etc/passwd', 'a/../../out'])('writes no file to %s', async (name) => {
+  await expect(ensure(await fixture.spec({ image, files: { [name]: '' } }))).rejects.toThrow(
+    RangeError,
   );
-  for (const name of ['../out', '/etc/passwd', 'a/../../out']) {
-    await expect(containers.writeFiles(spec.agentId, { [name]: '' })).rejects.toThrow(RangeError);
-  }
 });
 
 it('refuses a container, a network and a volume that are not its own, and leaves them', async () => {
