@@ -47,9 +47,10 @@ export interface AgentOperationParts {
 }
 
 /**
- * What can be done to an agent. Every operation finds its agent first (NotFoundError), then asks for
- * Docker (ServiceError 500), then is written down and admitted by the agent's supervisor.
- * ConflictError while another operation runs, UnavailableError when Temporal cannot be reached.
+ * What can be done to an agent. Every operation finds its agent first (NotFoundError), then judges what
+ * is asked (BadRequestError), then asks for Docker (ServiceError 500), and only then is written down and
+ * admitted by the agent's supervisor. ConflictError while another operation runs, UnavailableError
+ * when Temporal cannot be reached.
  */
 export class AgentOperations {
   readonly #parts: AgentOperationParts;
@@ -58,7 +59,7 @@ export class AgentOperations {
     this.#parts = parts;
   }
 
-  /** An agent that can be operated. */
+  /** An agent whose container can be asked. */
   async operable(tenant: TenantDatabase, agentId: string): Promise<AgentRow> {
     const agent = await getAgent(tenant, agentId);
     await requireDocker(this.#parts.docker);
@@ -67,7 +68,7 @@ export class AgentOperations {
 
   /** Does what needs no more than its name. */
   async run(by: Requester, agentId: string, kind: PlainKind): Promise<Admitted> {
-    return this.#operate(by, await this.operable(by.tenant, agentId), kind);
+    return this.#operate(by, await getAgent(by.tenant, agentId), kind);
   }
 
   /** Changes plan, provider or configuration; what is left out stays. */
@@ -80,7 +81,7 @@ export class AgentOperations {
       readonly config?: Record<string, unknown> | undefined;
     },
   ) {
-    const agent = await this.operable(by.tenant, agentId);
+    const agent = await getAgent(by.tenant, agentId);
     const plan = requirePlan(change.plan ?? agent.plan);
     const { aiProvider } = requestedModel(
       { model: agent.model, aiProvider: change.aiProvider ?? agent.aiProvider },
@@ -92,7 +93,7 @@ export class AgentOperations {
   }
 
   async changeSkill(by: Requester, agentId: string, skill: SkillChange): Promise<Admitted> {
-    const agent = await this.operable(by.tenant, agentId);
+    const agent = await getAgent(by.tenant, agentId);
     const { error } = agentConfig.safeParse(withSkill(agent.config, skill));
     if (error) throw new BadRequestError(error.issues[0]?.message ?? 'config is not valid');
     return this.#operate(by, agent, 'configure', { input: { skill } });
@@ -105,7 +106,7 @@ export class AgentOperations {
     name: string,
     value: string | null,
   ): Promise<Admitted> {
-    const agent = await this.operable(by.tenant, agentId);
+    const agent = await getAgent(by.tenant, agentId);
     return this.#operate(by, agent, 'configure', {
       // Two changes of one credential are never the same one, whatever their sealed values are.
       input: { credential: { name, version: by.idempotencyId } },
@@ -115,7 +116,7 @@ export class AgentOperations {
 
   /** @param version a tag of the agent's image; without one it is what new agents run. */
   async update(by: Requester, agentId: string, version: string | undefined): Promise<Admitted> {
-    const agent = await this.operable(by.tenant, agentId);
+    const agent = await getAgent(by.tenant, agentId);
     const { runtimeImage } = this.#parts;
     const image =
       version === undefined ? runtimeImage : withTag(agent.image ?? runtimeImage, version);
@@ -129,7 +130,7 @@ export class AgentOperations {
 
   /** @throws NotFoundError also when there is no such archive. */
   async restore(by: Requester, agentId: string, archiveId: string): Promise<Admitted> {
-    const agent = await this.operable(by.tenant, agentId);
+    const agent = await getAgent(by.tenant, agentId);
     const { id } = await getArchive(by.tenant, agent.id, archiveId);
     return this.#operate(by, agent, 'restore', { input: { archiveId: id } });
   }
@@ -160,7 +161,8 @@ export class AgentOperations {
     kind: Kind,
     { input, credential }: Change = {},
   ): Promise<Admitted> {
-    const { supervisors } = this.#parts;
+    const { docker, supervisors } = this.#parts;
+    if (kind !== 'delete') await requireDocker(docker);
     const requestedAt = await requestOperation(tenant, agent, { id, kind, input, credential });
     try {
       const requested = await supervisors.request(supervisedOf(agent), kind, id, requestedAt);

@@ -150,6 +150,21 @@ test('an agent that is not there is 404 for every operation, also without Docker
   }
 });
 
+test('what makes no sense is a 400 and what is not there a 404, also without Docker', async () => {
+  const on = await start({ workers: false, dead: ['docker'] });
+  const user = await on.signUp('solo');
+  const path = `/api/agents/${await agentOf(on, user.id)}`;
+  for (const [method, rest, body, status] of [
+    ['PUT', '', { plan: 'no plan' }, 400],
+    ['PUT', '', { aiProvider: 'nobody' }, 400],
+    ['PUT', '', { plan: 'solo' }, 500],
+    ['POST', '/restore', { archiveId: randomUUID() }, 404],
+  ] as const) {
+    const refused = await on.backend(user, method, path + rest, { body });
+    expect([rest, body, refused.status]).toEqual([rest, body, status]);
+  }
+});
+
 describe('without a worker', () => {
   test('what was taken back is carried out when it is asked for again', async () => {
     const on = await start({});
