@@ -96,7 +96,7 @@ export class BackendClient {
     }
     const parsed = tryParseJson(text);
     if (response.ok) {
-      const read = successOf(endpoint).schema.safeParse(parsed);
+      const read = readKnown(successOf(endpoint).schema, parsed);
       if (read.success) return read.data;
       throw new BadGatewayError('The backend gave an unexpected answer', { cause: read.error });
     }
@@ -114,6 +114,25 @@ export function successOf({ path, responses }: Declaration): {
     if (typeof schema === 'object' && 'safeParse' in schema) return { status, schema };
   }
   throw new TypeError(`${path} has no answer that could be read`);
+}
+
+/**
+ * Reads an answer without what the schema does not know: a backend may be newer than its caller, as
+ * it is while both are being upgraded.
+ */
+function readKnown(schema: z.ZodType, answer: unknown) {
+  const read = schema.safeParse(answer);
+  const unknown = read.error?.issues.filter((issue) => issue.code === 'unrecognized_keys') ?? [];
+  if (unknown.length === 0) return read;
+  for (const { path, keys } of unknown) {
+    const holder = path.reduce(memberOf, answer);
+    if (isObject(holder)) for (const key of keys) Reflect.deleteProperty(holder, key);
+  }
+  return schema.safeParse(answer);
+}
+
+function memberOf(value: unknown, name: PropertyKey): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 }
 
 function addressOf({ path }: Declaration, { params, query }: AnySent): string {
