@@ -14,6 +14,8 @@ export interface Identity<C extends Caller = Caller> {
   readonly sees: Sight;
   /** Whose an `Idempotency-Key` is: two callers with the same key never meet. */
   readonly scope: string;
+  /** Keeps the first answer to an `Idempotency-Key` itself, so that it is not kept here as well. */
+  readonly keepsAnswer?: boolean;
 }
 
 /** What a request shows for itself. */

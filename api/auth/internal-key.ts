@@ -9,6 +9,9 @@ export interface InternalCaller extends ClaimedIdentity {
   readonly kind: 'internal';
 }
 
+/** Header by which the web API says who keeps the answer to an `Idempotency-Key`. */
+export const ANSWER_KEPT_BY = 'x-answer-kept-by';
+
 /** The operator's key. Whoever holds it sees everything, or what the user sees that they name. */
 export const internalKey = groundedAuthentication<string | undefined, InternalCaller>({
   name: 'internal',
@@ -34,5 +37,6 @@ export function internalIdentity(request: IncomingMessage): Identity<InternalCal
     caller: { kind: 'internal', ...claimed },
     sees: user === undefined ? 'everything' : { userId: user.id },
     scope: user === undefined ? 'internal' : `internal:${user.id}`,
+    keepsAnswer: request.headers[ANSWER_KEPT_BY] === 'caller',
   };
 }

@@ -1,3 +1,4 @@
+import type { Plan } from '../../src/accounts/plans.js';
 import type { SignedInUser } from '../../src/accounts/sign-in.js';
 import { groundedAuthentication } from './authentication.js';
 import { csrfGuard } from './csrf.js';
@@ -7,15 +8,15 @@ import { readSessionCookie, SESSION_COOKIE } from './session-cookie.js';
 export interface SessionCaller {
   readonly kind: 'session';
   readonly user: SignedInUser;
+  /** The plan that the user is on, if any. */
+  readonly plan: Plan | undefined;
   /** What `x-csrf-token` must say on a state-changing request from another site. */
   readonly csrfToken: string;
 }
 
 export interface Sessions {
   /** Finds an unexpired session by its token. */
-  find(
-    token: string,
-  ): Promise<{ readonly user: SignedInUser; readonly csrfToken: string } | undefined>;
+  find(token: string): Promise<Omit<SessionCaller, 'kind'> | undefined>;
   /** Where people reach the listener: its origin counts as our own site. */
   readonly publicUrl?: string | undefined;
 }
@@ -32,10 +33,14 @@ export const session = groundedAuthentication<Sessions, SessionCaller>({
       const token = readSessionCookie(request.headers.cookie);
       const found = token === undefined ? undefined : await sessions.find(token);
       if (found === undefined) return undefined;
-      const { user, csrfToken } = found;
+      const { user, plan, csrfToken } = found;
       checkCsrf(request, csrfToken);
       const { id } = user;
-      return { caller: { kind: 'session', user, csrfToken }, sees: { userId: id }, scope: id };
+      return {
+        caller: { kind: 'session', user, plan, csrfToken },
+        sees: { userId: id },
+        scope: id,
+      };
     };
   },
 });

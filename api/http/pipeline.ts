@@ -135,7 +135,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const work = () => handle(plan, request);
     if (!endpoint.idempotent) return work();
     const key = readIdempotencyKey(incoming.headers['idempotency-key']);
-    if (key === undefined) return work();
+    if (key === undefined || identity.keepsAnswer === true) return work();
     return options.idempotency(
       {
         caller: identity.scope,

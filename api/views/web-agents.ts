@@ -33,7 +33,6 @@ export const agentDetail = agentItem.extend({
   openclawVersion: z.string(),
 });
 
-/** The backend's status words in the web API's. */
 const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
   pending: 'provisioning',
   active: 'running',
@@ -41,7 +40,8 @@ const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
   error: 'error',
 };
 
-const webStatus = (status: AgentStatus) => STATUS[status];
+/** The backend's status word in the web API's. */
+export const webStatus = (status: AgentStatus) => STATUS[status];
 
 export function presentItem(
   agent: ListedAgent,

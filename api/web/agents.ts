@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { planOf } from '../../src/accounts/subscriptions.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { session } from '../auth/session.js';
@@ -32,7 +31,7 @@ const ofAgent = area({
 });
 
 /** `/api/agents` of the web API (spec 4.7): the caller's own, read here, changed by the backend. */
-export function agentEndpoints({ backend, settings, database }: WebDependencies) {
+export function agentEndpoints({ backend, settings }: WebDependencies) {
   const forward = forwarder(backend, {
     limit,
     owned: ({ params, tenant }) => getAgent(tenant, params.id),
@@ -89,7 +88,7 @@ export function agentEndpoints({ backend, settings, database }: WebDependencies)
         const { body, caller, params, tenant } = request;
         const agent = await getAgent(tenant, params.id);
         if (body.plan !== undefined && !caller.user.isAdmin) {
-          planWithin(body.plan, await planOf(database, caller.user.id));
+          planWithin(body.plan, caller.plan);
         }
         const answer = await backend.call(request, updateAgent, { params, body });
         return reply(200, { ...answer, status: presentItem(agent, settings.agents).status });

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { BadGatewayError, ServiceError } from '../../src/errors.js';
 import { isObject, tryParseJson } from '../../src/json.js';
-import type { InternalCaller } from '../auth/internal-key.js';
+import { ANSWER_KEPT_BY, type InternalCaller } from '../auth/internal-key.js';
 import type { SessionCaller } from '../auth/session.js';
 import type { Declared } from '../http/area.js';
 import type { Declaration, None, Responses } from '../http/endpoint.js';
@@ -23,12 +23,20 @@ type Part<Name extends string, S extends z.ZodType> = S extends None
 
 /** What an endpoint is sent. */
 type Sent<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = Part<'params', P> &
-  Part<'body', B> & { readonly query?: z.input<Q> };
+  Part<'body', B> & { readonly query?: z.input<Q> } & Keeping;
 
-interface AnySent {
+interface AnySent extends Keeping {
   readonly params?: unknown;
   readonly query?: unknown;
   readonly body?: unknown;
+}
+
+interface Keeping {
+  /**
+   * Our own endpoint keeps the answer, and the backend does not as well. For what does no harm when
+   * the backend is asked once more under the same id, also while it is still at the first time.
+   */
+  readonly keepsAnswer?: boolean;
 }
 
 /** What an endpoint answers when it does as it is asked. */
@@ -69,7 +77,7 @@ export class BackendClient {
   /** The same, for those who do not look at what they send and get. */
   async forward(on: OnBehalfOf, endpoint: Declaration, sent: AnySent): Promise<unknown> {
     const { method } = endpoint;
-    const { body, query } = sent;
+    const { body, keepsAnswer, query } = sent;
     const { user } = on.caller;
     let response: Response;
     let text: string;
@@ -85,6 +93,7 @@ export class BackendClient {
           'x-request-id': on.requestId,
           // A call that is repeated because its answer was not heard happens once.
           ...(method !== 'GET' && { 'idempotency-key': on.idempotencyId }),
+          ...(keepsAnswer && { [ANSWER_KEPT_BY]: 'caller' }),
           ...(body !== undefined && { 'content-type': 'application/json' }),
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
-import { planOf } from '../../src/accounts/subscriptions.js';
 import { listAgents } from '../../src/agents/agents.js';
 import { NotFoundError } from '../../src/errors.js';
 import type { SessionCaller } from '../auth/session.js';
@@ -28,7 +27,7 @@ const usage = z.strictObject({
 });
 
 /** `GET /api/instance/:userId` and `/stats`: all of a user's agents together. */
-export function instanceEndpoints({ backend, settings, database }: WebDependencies) {
+export function instanceEndpoints({ backend, settings }: WebDependencies) {
   return [
     instance({
       method: 'GET',
@@ -48,7 +47,7 @@ export function instanceEndpoints({ backend, settings, database }: WebDependenci
         const { items } = await listAgents(tenant, { limit: MAX_PAGE });
         return reply(200, {
           userId,
-          plan: (await planOf(database, userId)) ?? null,
+          plan: caller.plan ?? null,
           agents: items.map((agent) => presentItem(agent, settings.agents)),
           count: items.length,
           status: 'ok',

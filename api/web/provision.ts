@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { webAgentLimit } from '../../src/accounts/plans.js';
-import { planOf } from '../../src/accounts/subscriptions.js';
-import { getAgent, listAgents } from '../../src/agents/agents.js';
-import { AGENT_MODELS } from '../../src/agents/models.js';
+import { websocketUrlOf } from '../../src/agents/agent-address.js';
+import { listAgents } from '../../src/agents/agents.js';
+import { AGENT_MODELS, DEFAULT_MODEL } from '../../src/agents/models.js';
 import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
 import { session } from '../auth/session.js';
 import { deployAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
-import { agentItem, presentItem } from '../views/web-agents.js';
+import { agentItem, presentItem, webStatus } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 import { planWithin } from '../../src/accounts/plan-within.js';
@@ -19,7 +19,7 @@ const provisioned = agentItem.omit({ updatedAt: true });
 const provisioning = area({ tag: 'Agents', auth: session, limit: LIMITS.agents });
 
 /** `GET|POST /api/agents/provision` (spec 4.7). */
-export function provisionEndpoints({ backend, settings, database }: WebDependencies) {
+export function provisionEndpoints({ backend, settings }: WebDependencies) {
   return [
     provisioning({
       method: 'GET',
@@ -55,14 +55,14 @@ export function provisionEndpoints({ backend, settings, database }: WebDependenc
       responses: { 201: z.strictObject({ success: z.literal(true), agent: provisioned }) },
       errors: [402, 409, 429, 502, 503],
       async handler(request) {
-        const { body, caller, tenant } = request;
-        const subscribed = await planOf(database, caller.user.id);
+        const { body, caller } = request;
+        const subscribed = caller.plan;
         const { isAdmin } = caller.user;
         if (!subscribed && !isAdmin) {
           throw new PaymentRequiredError('Active subscription required', 'SUBSCRIPTION_REQUIRED');
         }
         if (body.tier !== undefined && !isAdmin) planWithin(body.tier, subscribed);
-        const { id } = await asAgentLimit(() =>
+        const made = await asAgentLimit(() =>
           backend.call(request, deployAgent, {
             body: {
               name: body.name,
@@ -71,13 +71,18 @@ export function provisionEndpoints({ backend, settings, database }: WebDependenc
               plan: body.tier ?? subscribed,
               ...(!isAdmin && { agentLimit: webAgentLimit(subscribed) }),
             },
+            keepsAnswer: true,
           }),
         );
-        const agent = await getAgent(tenant, id);
-        return reply(201, {
-          success: true,
-          agent: provisioned.strip().parse(presentItem(agent, settings.agents)),
-        });
+        const agent = {
+          id: made.id,
+          name: made.name,
+          model: body.model ?? DEFAULT_MODEL,
+          status: webStatus(made.status),
+          websocketUrl: websocketUrlOf(made.url),
+          createdAt: made.createdAt,
+        };
+        return reply(201, { success: true, agent });
       },
     }),
   ];

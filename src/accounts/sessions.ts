@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Database } from '../database/database.js';
 import { tokenHash } from '../secrets/token-hash.js';
 import { isAdmin, type AdminRules } from './admin.js';
+import type { Plan } from './plans.js';
 import type { SignedInUser } from './sign-in.js';
 
 /** How long a session lasts, in milliseconds: 30 days. */
@@ -17,6 +18,8 @@ const MAX_PURGED_AT_ONCE = 50;
 /** A session of a signed-in user. */
 export interface Session {
   readonly user: SignedInUser;
+  /** The plan that the user is on now, if any. */
+  readonly plan: Plan | undefined;
   /** What a state-changing request from another site would have to know. */
   readonly csrfToken: string;
   readonly expiresAt: Date;
@@ -59,9 +62,10 @@ interface SessionFound {
   readonly is_admin: boolean;
   readonly csrf_token: string;
   readonly expires_at: Date;
+  readonly plan: Plan | null;
 }
 
-/** The session of a cookie's token, in one query; none when it is unknown or has expired. */
+/** The session of a cookie's token, and the user's plan, in one query; none when it is unknown or has expired. */
 export async function findSession(
   database: Database,
   token: string,
@@ -73,6 +77,7 @@ export async function findSession(
   const user = { id: found.id, name: found.name, email: found.email };
   return {
     user: { ...user, isAdmin: isAdmin({ ...user, isAdmin: found.is_admin }, rules) },
+    plan: found.plan ?? undefined,
     csrfToken: found.csrf_token,
     expiresAt: found.expires_at,
   };

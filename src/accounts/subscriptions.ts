@@ -26,12 +26,7 @@ export async function grantPlan(
   }
 }
 
-/** The plan a user is on now, if any. */
-export async function planOf(database: Database, userId: string): Promise<Plan | undefined> {
-  return findPlan(database.asUser(userId), userId);
-}
-
-/** Like `planOf`, for whoever may see the user's rows; also within a transaction. */
+/** The plan that a user is on now, if any, for whoever may see the user's rows. */
 export async function findPlan(db: Statements, userId: string): Promise<Plan | undefined> {
   const [subscription] = await db.query<{ plan: Plan }>(
     `SELECT plan FROM subscriptions WHERE user_id = $userId AND status = 'active'

@@ -12,8 +12,14 @@ export function addressOf(
   agent: { readonly subdomain: string; readonly port: number | null },
   domain: string,
 ): AgentAddress {
-  const host = `${agent.subdomain}.${domain}`;
-  if (domain !== 'localhost') return { url: `https://${host}`, websocketUrl: `wss://${host}` };
-  const authority = agent.port === null ? host : `${host}:${agent.port}`;
-  return { url: `http://${authority}`, websocketUrl: `ws://${authority}` };
+  const url = urlOf(`${agent.subdomain}.${domain}`, agent.port, domain);
+  return { url, websocketUrl: websocketUrlOf(url) };
+}
+
+/** An agent's WebSocket is where its pages are. */
+export const websocketUrlOf = (url: string): string => url.replace(/^http/, 'ws');
+
+function urlOf(host: string, port: number | null, domain: string): string {
+  if (domain !== 'localhost') return `https://${host}`;
+  return port === null ? `http://${host}` : `http://${host}:${port}`;
 }

@@ -59,7 +59,8 @@ const FINISH = `
   SET state = 'done', status = $status, body = $body::jsonb, headers = $headers::jsonb
   WHERE ${OWNED}`;
 
-const RELEASE = `DELETE FROM idempotency_keys WHERE ${OWNED}`;
+// Free for the same request alone: the failed one may have done its work, and then its key is taken.
+const RELEASE = `UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
 
 interface StoredRow {
   readonly request_hash: string;
@@ -125,7 +126,7 @@ export class StillRunningError extends ConflictError {
   }
 }
 
-/** @param stored undefined when the first request failed and released the key just now. */
+/** @param stored undefined when the key was purged just now. */
 function keptIn(stored: StoredRow | undefined, requestHash: string, vault: Vault): KeptAnswer {
   if (stored !== undefined && stored.request_hash !== requestHash) {
     throw new UnprocessableError('Idempotency-Key was used with a different request');

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parsePlan, PLAN_LIMITS, webAgentLimit } from '../../src/accounts/plans.js';
-import { grantPlan, planOf } from '../../src/accounts/subscriptions.js';
+import { findPlan, grantPlan } from '../../src/accounts/subscriptions.js';
 import { NotFoundError } from '../../src/errors.js';
 import { recordHeartbeat } from '../../src/installations/heartbeat.js';
 import { queryRows } from '../database/catalog.js';
@@ -50,12 +50,12 @@ describe('plans', () => {
 
 describe('a subscription', () => {
   test('is what was granted last', async () => {
-    expect(await planOf(database.db, 'alice')).toBeUndefined();
+    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBeUndefined();
     await grantPlan(database.db, 'alice', 'solo', 'operator');
-    expect(await planOf(database.db, 'alice')).toBe('solo');
+    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('solo');
     await grantPlan(database.db, 'alice', 'network', 'operator');
-    expect(await planOf(database.db, 'alice')).toBe('network');
-    expect(await planOf(database.db, 'bob')).toBeUndefined();
+    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('network');
+    expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
   });
 
   test('counts no more when it is cancelled or its period is over', async () => {
@@ -65,9 +65,9 @@ describe('a subscription', () => {
                         period_end = now() - interval '1 day'`,
     ]) {
       await grantPlan(database.db, 'bob', 'solo', 'operator');
-      expect(await planOf(database.db, 'bob')).toBe('solo');
+      expect(await findPlan(database.db.asUser('bob'), 'bob')).toBe('solo');
       await owner(`UPDATE subscriptions SET ${end} WHERE user_id = 'bob'`);
-      expect(await planOf(database.db, 'bob')).toBeUndefined();
+      expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
     }
   });
 

@@ -1,11 +1,12 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { internalKey } from '../../api/auth/internal-key.js';
 import { optionalSession } from '../../api/auth/optional-session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';
 import { BadRequestError } from '../../src/errors.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
-import { postJson, serve, signedIn, until, type TestListener } from './support.js';
+import { INTERNAL_KEY, postJson, serve, signedIn, until, type TestListener } from './support.js';
 
 let database: TestDatabase;
 let listener: TestListener;
@@ -13,15 +14,19 @@ let runs: string[] = [];
 let hold: Promise<void> | undefined;
 let release: () => void = () => undefined;
 
-const things = endpoint({
+const thing = {
   method: 'POST',
-  path: '/things',
   summary: 'Make a thing',
   tag: 'things',
-  auth: optionalSession,
   idempotent: true,
   body: z.strictObject({ name: z.string() }),
   responses: { 201: z.strictObject({ name: z.string(), run: z.number(), id: z.string() }) },
+} as const;
+
+const things = endpoint({
+  ...thing,
+  path: '/things',
+  auth: optionalSession,
   async handler({ body, idempotencyId }) {
     runs.push(idempotencyId);
     await hold;
@@ -29,6 +34,16 @@ const things = endpoint({
     if (body.name === 'crash' && runs.length === 1) throw new Error('crashed');
     const made = { name: body.name, run: runs.length, id: idempotencyId };
     return reply(201, made, { Location: '/things/1', 'Set-Cookie': 'a=b' });
+  },
+});
+
+const internalThings = endpoint({
+  ...thing,
+  path: '/internal',
+  auth: internalKey,
+  handler({ body, idempotencyId }) {
+    runs.push(idempotencyId);
+    return reply(201, { name: body.name, run: runs.length, id: idempotencyId });
   },
 });
 
@@ -43,7 +58,7 @@ function holdHandlers(): void {
 
 beforeAll(async () => {
   database = await testDatabase();
-  listener = await serve([things], { database: database.db });
+  listener = await serve([things, internalThings], { database: database.db });
 }, 60_000);
 
 afterAll(async () => {
@@ -105,6 +120,30 @@ test('a failure of ours is not kept: the next try runs, under the same id', asyn
   expect((await make('crash', 'k')).status).toBe(201);
   expect(runs).toHaveLength(2);
   expect(runs[0]).toBe(runs[1]);
+});
+
+test('after a failure of ours the key still belongs to that request', async () => {
+  expect((await make('crash', 'k')).status).toBe(500);
+  expect((await make('b', 'k')).status).toBe(422);
+  expect((await make('crash', 'k')).status).toBe(201);
+});
+
+test('a caller that keeps the answer itself, and shows the internal key, is answered anew', async () => {
+  const internal = { authorization: `Bearer ${INTERNAL_KEY}` };
+  const keeping = { ...internal, 'x-answer-kept-by': 'caller' };
+  for (const headers of [keeping, keeping]) expect((await send(headers)).status).toBe(201);
+  expect(new Set(runs).size).toBe(1);
+  expect(runs).toHaveLength(2);
+  // Nobody else is believed.
+  for (let i = 0; i < 2; i++) await make('a', 'k2', { ...signedIn, 'x-answer-kept-by': 'caller' });
+  expect(runs).toHaveLength(3);
+
+  function send(headers: Record<string, string>) {
+    return listener.call(
+      '/internal',
+      postJson({ name: 'a' }, { 'idempotency-key': 'k', ...headers }),
+    );
+  }
 });
 
 test('a key left by a dead process is taken over when its lock has ended', async () => {

@@ -28,7 +28,9 @@ export const AGENT: CallingAgent = {
 
 /** Finds the one session there is. */
 export const findSession = (token: string) =>
-  Promise.resolve(token === SESSION_TOKEN ? { user: ADA, csrfToken: CSRF_TOKEN } : undefined);
+  Promise.resolve(
+    token === SESSION_TOKEN ? { user: ADA, plan: undefined, csrfToken: CSRF_TOKEN } : undefined,
+  );
 
 const KNOWN_CALLERS = [
   session.with({ find: findSession }),

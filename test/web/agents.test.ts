@@ -6,6 +6,7 @@ import {
   type TestPlatform,
   type TestUser,
 } from '../support/platform.js';
+import { transactionsOf } from '../support/transactions.js';
 
 let platform: TestPlatform;
 
@@ -125,6 +126,36 @@ describe('provisioning over the web API', () => {
     const other = await platform.signUp('network');
     const made = await provision(other, { name }, key);
     expect(made.body.agent.id).not.toBe(first.body.agent.id);
+  });
+
+  test('is the same agent for a request whose answer was lost, and a 422 for another one', async () => {
+    const user = await platform.signUp('network');
+    const key = { 'idempotency-key': randomUUID() };
+    const first = await provision(user, { name: 'lost' }, key);
+    // As the web API leaves it when the backend does not answer in time.
+    await platform.asOwner(
+      `UPDATE idempotency_keys SET state = 'running', locked_until = now() - interval '1 s'
+        WHERE caller = '${user.id}'`,
+    );
+    expect((await provision(user, { name: 'another' }, key)).status).toBe(422);
+    const again = await provision(user, { name: 'lost' }, key);
+    expect([again.status, again.body]).toEqual([201, first.body]);
+    expect((await platform.web(user, 'GET', '/api/agents')).body.count).toBe(1);
+  });
+
+  test.each([
+    ['with', 4],
+    ['without', 2],
+  ])('%s an Idempotency-Key takes %d transactions', async (way, most) => {
+    const user = await platform.signUp('network');
+    const key = () => ({ 'idempotency-key': randomUUID() });
+    const counts: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      const made = () => provision(user, { name: newName() }, way === 'with' ? key() : {});
+      counts.push(await transactionsOf(made));
+    }
+    // Others' may come between, such as those of a connection that is opened, but never fewer.
+    expect(Math.min(...counts)).toBe(most);
   });
 
   test('chooses the provider by the model', async () => {

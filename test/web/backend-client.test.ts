@@ -9,7 +9,7 @@ import { BadGatewayError } from '../../src/errors.js';
 import { ADA, serve, signedIn, type TestListener } from '../http/support.js';
 
 const ON = {
-  caller: { kind: 'session', user: ADA, csrfToken: '' },
+  caller: { kind: 'session', user: ADA, csrfToken: '', plan: undefined },
   clientAddress: '192.0.2.1',
   requestId: 'r',
   idempotencyId: 'i',

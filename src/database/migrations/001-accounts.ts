@@ -92,9 +92,12 @@ export const migration: Migration = {
        -- look behind the policies, at just those rows.
        CREATE FUNCTION find_session(hash text)
          RETURNS TABLE (id text, name text, email text, is_admin boolean,
-                        csrf_token text, expires_at timestamptz)
+                        csrf_token text, expires_at timestamptz, plan text)
          LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
-         $$SELECT u.id, u.name, u.email, u.is_admin, s.csrf_token, s.expires_at
+         $$SELECT u.id, u.name, u.email, u.is_admin, s.csrf_token, s.expires_at,
+                  (SELECT p.plan FROM public.subscriptions p
+                    WHERE p.user_id = u.id AND p.status = 'active'
+                      AND (p.period_end IS NULL OR p.period_end > now()))
              FROM public.sessions s JOIN public.users u ON u.id = s.user_id
             WHERE s.token_hash = hash AND s.expires_at > now()$$;
 
