@@ -1,4 +1,4 @@
-import { authentication, type Identity, type Presented } from './authentication.js';
+import { authentication, type Identity, type AuthenticationRequest } from './authentication.js';
 
 /** Nobody in particular, or a request whose endpoint does not ask who it is. */
 export interface AnonymousCaller {
@@ -7,8 +7,10 @@ export interface AnonymousCaller {
 
 const ANONYMOUS: AnonymousCaller = { kind: 'anonymous' };
 
-export function anonymousIdentity({ clientAddress }: Presented): Identity<AnonymousCaller> {
-  return { caller: ANONYMOUS, sees: 'nothing', scope: `anonymous:${clientAddress}` };
+export function anonymousIdentity({
+  clientAddress,
+}: AuthenticationRequest): Identity<AnonymousCaller> {
+  return { caller: ANONYMOUS, tenant: 'none', scope: `anonymous:${clientAddress}` };
 }
 
 /** Nobody has to say who they are. */

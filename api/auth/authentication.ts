@@ -5,21 +5,21 @@ export interface Caller {
   readonly kind: string;
 }
 
-/** Which rows a caller sees: those of one user, all, or none that belong to anybody. */
-export type Sight = { readonly userId: string } | 'everything' | 'nothing';
+/** Whose rows a caller sees: those of one user, everybody's, or nobody's. */
+export type TenantOfCaller = { readonly userId: string } | 'platform' | 'none';
 
 /** Who a request was found to be from. */
 export interface Identity<C extends Caller = Caller> {
   readonly caller: C;
-  readonly sees: Sight;
+  readonly tenant: TenantOfCaller;
   /** Whose an `Idempotency-Key` is: two callers with the same key never meet. */
   readonly scope: string;
   /** Keeps the first answer to an `Idempotency-Key` itself, so that it is not kept here as well. */
   readonly keepsAnswer?: boolean;
 }
 
-/** What a request shows for itself. */
-export interface Presented {
+/** What a request is authenticated by. */
+export interface AuthenticationRequest {
   readonly request: IncomingMessage;
   readonly clientAddress: string;
   /** As it came; undefined where there is none, and for every way that headers prove. */
@@ -29,7 +29,9 @@ export interface Presented {
 type Found<C extends Caller> = Identity<C> | undefined;
 
 /** Finds out who calls; undefined for whoever does not prove it, who is answered with 401. */
-export type Authenticate<C extends Caller> = (presented: Presented) => Found<C> | Promise<Found<C>>;
+export type Authenticate<C extends Caller> = (
+  request: AuthenticationRequest,
+) => Found<C> | Promise<Found<C>>;
 
 /** A security scheme of OpenAPI. */
 export type SecurityScheme = Readonly<Record<string, string>>;
@@ -50,52 +52,52 @@ interface Description {
 
 /** A way to authenticate: what an endpoint names as its `auth`. */
 export interface Authentication<C extends Caller = Caller> extends Description {
-  /** Makes it ready for a listener. */
-  prepare(given: Given): Authenticate<C>;
+  /** Makes it ready for a listener, which has configured what needs that. */
+  prepare(configs: AuthenticationConfigs): Authenticate<C>;
 }
 
 /** Whom a handler can meet under a way. */
 export type CallerOf<A> = A extends Authentication<infer C> ? C : never;
 
-/** A way that looks callers up in something, which its listener has to give it. */
-export interface Grounded<Ground, C extends Caller> extends Authentication<C> {
+/** A way that a listener configures: with a key, or with what callers are looked up in. */
+export interface ConfigurableAuthentication<Config, C extends Caller> extends Authentication<C> {
   /** For the list of a listener. */
-  with(ground: Ground): Grounding;
+  with(config: Config): AuthenticationConfig;
 }
 
-/** One line in the list of a listener: a way, and what it looks callers up in. */
-export interface Grounding {
+/** A way, and how a listener configures it. */
+export interface AuthenticationConfig {
   readonly way: Authentication;
-  readonly ground: unknown;
+  readonly config: unknown;
 }
 
-/** What a listener gives to the ways that its endpoints name. */
-export class Given {
-  readonly #grounds: ReadonlyMap<Authentication, unknown>;
+/** How a listener configures the ways that its endpoints name. */
+export class AuthenticationConfigs {
+  readonly #configs: ReadonlyMap<Authentication, unknown>;
 
-  constructor(groundings: readonly Grounding[]) {
-    this.#grounds = new Map(groundings.map(({ way, ground }) => [way, ground]));
+  constructor(configs: readonly AuthenticationConfig[]) {
+    this.#configs = new Map(configs.map(({ way, config }) => [way, config]));
   }
 
   /** @throws TypeError for a way that the listener does not have: its endpoints could not work. */
-  to<Ground>(way: Grounded<Ground, Caller>): Ground {
-    if (!this.#grounds.has(way))
+  of<Config>(way: ConfigurableAuthentication<Config, Caller>): Config {
+    if (!this.#configs.has(way))
       throw new TypeError(`the listener does not authenticate by ${way.name}`);
     // Only the way's own `with` has put it there.
-    return this.#grounds.get(way) as Ground;
+    return this.#configs.get(way) as Config;
   }
 }
 
-/** Declares a way that looks callers up in something. */
-export function groundedAuthentication<Ground, C extends Caller>(
-  way: Description & { prepare(ground: Ground, given: Given): Authenticate<C> },
-): Grounded<Ground, C> {
-  const grounded: Grounded<Ground, C> = {
+/** Declares a way that a listener configures. */
+export function configurableAuthentication<Config, C extends Caller>(
+  way: Description & { prepare(config: Config, configs: AuthenticationConfigs): Authenticate<C> },
+): ConfigurableAuthentication<Config, C> {
+  const configurable: ConfigurableAuthentication<Config, C> = {
     ...way,
-    prepare: (given) => way.prepare(given.to(grounded), given),
-    with: (ground) => ({ way: grounded, ground }),
+    prepare: (configs) => way.prepare(configs.of(configurable), configs),
+    with: (config) => ({ way: configurable, config }),
   };
-  return grounded;
+  return configurable;
 }
 
 /** Declares a way that needs nothing, or is made of others. */

@@ -8,9 +8,9 @@ export const bearer = authentication<InternalCaller | ApiKeyCaller>({
   name: 'bearer',
   schemes: [...internalKey.schemes, ...apiKey.schemes],
   errors: [401],
-  prepare(given) {
-    const isInternal = keyMatcher(given.to(internalKey));
-    const byApiKey = apiKey.prepare(given);
+  prepare(configs) {
+    const isInternal = keyMatcher(configs.of(internalKey));
+    const byApiKey = apiKey.prepare(configs);
     return (presented) =>
       isInternal(bearerOf(presented.request) ?? '')
         ? internalIdentity(presented.request)

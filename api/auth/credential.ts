@@ -1,5 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { groundedAuthentication, type Grounded, type SecurityScheme } from './authentication.js';
+import {
+  configurableAuthentication,
+  type ConfigurableAuthentication,
+  type SecurityScheme,
+} from './authentication.js';
 import { bearerOf } from './bearer-token.js';
 
 /** Something that a request has to show: where it stands, as OpenAPI says it and as it is read. */
@@ -42,9 +46,9 @@ export function credential<
   readonly shows: Readonly<Record<Names, Shown>>;
   /** What tells one from another; no secret. */
   readonly idOf: (found: Found) => string;
-}): Grounded<Finder<Names, Found>, Found & { readonly kind: Name }> {
+}): ConfigurableAuthentication<Finder<Names, Found>, Found & { readonly kind: Name }> {
   const parts = Object.entries<Shown>(shows);
-  return groundedAuthentication({
+  return configurableAuthentication({
     name,
     schemes: [Object.fromEntries(parts.map(([part, { scheme }]) => [part, scheme]))],
     errors: [401],
@@ -58,7 +62,7 @@ export function credential<
         if (found === undefined) return undefined;
         return {
           caller: { ...found, kind: name },
-          sees: { userId: found.userId },
+          tenant: { userId: found.userId },
           scope: `${name}:${idOf(found)}`,
         };
       },

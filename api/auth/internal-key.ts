@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ForbiddenError, ServiceError } from '../../src/errors.js';
-import { groundedAuthentication, type Identity } from './authentication.js';
+import { configurableAuthentication, type Identity } from './authentication.js';
 import { bearerOf, keyMatcher } from './bearer-token.js';
 import { readIdentityHeaders, type ClaimedIdentity } from './identity-headers.js';
 
@@ -13,7 +13,7 @@ export interface InternalCaller extends ClaimedIdentity {
 export const ANSWER_KEPT_BY = 'x-answer-kept-by';
 
 /** The operator's key. Whoever holds it sees everything, or what the user sees that they name. */
-export const internalKey = groundedAuthentication<string | undefined, InternalCaller>({
+export const internalKey = configurableAuthentication<string | undefined, InternalCaller>({
   name: 'internal',
   schemes: [{ internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' } }],
   errors: [401, 403],
@@ -35,7 +35,7 @@ export function internalIdentity(request: IncomingMessage): Identity<InternalCal
   const { user } = claimed;
   return {
     caller: { kind: 'internal', ...claimed },
-    sees: user === undefined ? 'everything' : { userId: user.id },
+    tenant: user === undefined ? 'platform' : { userId: user.id },
     scope: user === undefined ? 'internal' : `internal:${user.id}`,
     keepsAnswer: request.headers[ANSWER_KEPT_BY] === 'caller',
   };

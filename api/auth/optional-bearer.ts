@@ -3,7 +3,7 @@ import { BlockList } from 'node:net';
 import { inNetworks, plainAddress } from '../http/client-address.js';
 import { anonymousIdentity, type AnonymousCaller } from './anonymous.js';
 import type { ApiKeyCaller } from './api-key.js';
-import { groundedAuthentication } from './authentication.js';
+import { configurableAuthentication } from './authentication.js';
 import { bearerOf } from './bearer-token.js';
 import { bearer } from './bearer.js';
 import { readIdentityHeaders, type ClaimedIdentity } from './identity-headers.js';
@@ -22,7 +22,7 @@ LOOPBACK.addAddress('::1', 'ipv6');
  * The internal key or a user's API key; without a key whoever the headers say, where those are
  * believed, or nobody. A claim shows no rows.
  */
-export const optionalBearer = groundedAuthentication<
+export const optionalBearer = configurableAuthentication<
   {
     /** Whether a caller without a key, on this machine, is who its headers say. */
     readonly believesLoopback: boolean;
@@ -33,8 +33,8 @@ export const optionalBearer = groundedAuthentication<
   schemes: bearer.schemes,
   optional: true,
   errors: [401],
-  prepare({ believesLoopback }, given) {
-    const byKey = bearer.prepare(given);
+  prepare({ believesLoopback }, configs) {
+    const byKey = bearer.prepare(configs);
     return (presented) => {
       const { request } = presented;
       if (bearerOf(request) !== undefined) return byKey(presented);
@@ -42,7 +42,7 @@ export const optionalBearer = groundedAuthentication<
       const claimed = readIdentityHeaders(request);
       return {
         caller: { kind: 'claimed', ...claimed },
-        sees: 'nothing',
+        tenant: 'none',
         scope: `claimed:${claimed.user?.id ?? ''}`,
       };
     };

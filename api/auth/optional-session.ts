@@ -9,8 +9,8 @@ export const optionalSession = authentication<SessionCaller | AnonymousCaller>({
   optional: true,
   errors: [],
   errorsOfChanges: session.errorsOfChanges,
-  prepare(given) {
-    const signedIn = session.prepare(given);
-    return async (presented) => (await signedIn(presented)) ?? anonymousIdentity(presented);
+  prepare(configs) {
+    const signedIn = session.prepare(configs);
+    return async (request) => (await signedIn(request)) ?? anonymousIdentity(request);
   },
 });

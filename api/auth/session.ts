@@ -1,6 +1,6 @@
 import type { Plan } from '../../src/accounts/plans.js';
 import type { SignedInUser } from '../../src/accounts/sign-in.js';
-import { groundedAuthentication } from './authentication.js';
+import { configurableAuthentication } from './authentication.js';
 import { csrfGuard } from './csrf.js';
 import { readSessionCookie, SESSION_COOKIE } from './session-cookie.js';
 
@@ -22,7 +22,7 @@ export interface Sessions {
 }
 
 /** The session cookie of a browser; a change asked for from another site needs its CSRF token too. */
-export const session = groundedAuthentication<Sessions, SessionCaller>({
+export const session = configurableAuthentication<Sessions, SessionCaller>({
   name: 'session',
   schemes: [{ session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE } }],
   errors: [401],
@@ -38,7 +38,7 @@ export const session = groundedAuthentication<Sessions, SessionCaller>({
       const { id } = user;
       return {
         caller: { kind: 'session', user, plan, csrfToken },
-        sees: { userId: id },
+        tenant: { userId: id },
         scope: id,
       };
     };

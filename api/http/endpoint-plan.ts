@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
-import type { Authenticate, Caller, Given } from '../auth/authentication.js';
+import type { Authenticate, Caller, AuthenticationConfigs } from '../auth/authentication.js';
 import { errorStatuses } from './derived-errors.js';
 import type { Endpoint } from './endpoint.js';
 import { formatOf, type BodyFormat } from './body-format.js';
@@ -29,7 +29,7 @@ const nothing = () => undefined;
 export function planOf(
   endpoint: Endpoint,
   options: {
-    readonly given: Given;
+    readonly configs: AuthenticationConfigs;
     readonly limits: readonly WideLimit[];
     readonly production: boolean;
     readonly log: Logger;
@@ -44,7 +44,7 @@ export function planOf(
   return {
     endpoint,
     limits,
-    authenticate: endpoint.auth.prepare(options.given),
+    authenticate: endpoint.auth.prepare(options.configs),
     presenter: presenter(endpoint, errorStatuses(endpoint, limits.length > 0), options),
     readParams: checkParams ? (params) => checkParams(storable(params)) : nothing,
     readQuery: checkQuery ? (search) => checkQuery(parseQuery(search)) : nothing,

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Database, TenantDatabase } from '../../src/database/database.js';
-import type { Caller, Identity, Sight } from '../auth/authentication.js';
+import type { Caller, Identity, TenantOfCaller } from '../auth/authentication.js';
 import type { Endpoint, EndpointRequest } from './endpoint.js';
 
 export interface RequestParts {
@@ -44,7 +44,7 @@ export class HandlerRequest implements EndpointRequest {
   }
 
   get tenant(): TenantDatabase {
-    return (this.#tenant ??= tenantOf(this.#parts.identity.sees, this.#parts.database));
+    return (this.#tenant ??= tenantOf(this.#parts.identity.tenant, this.#parts.database));
   }
 
   get signal(): AbortSignal {
@@ -66,10 +66,10 @@ export class HandlerRequest implements EndpointRequest {
 /** The endpoint's name where requests to it are stored. */
 export const routeOf = ({ method, path }: Endpoint): string => `${method} ${path}`;
 
-function tenantOf(sees: Sight, database: Database): TenantDatabase {
-  if (sees === 'everything') return database.asPlatform();
+function tenantOf(tenant: TenantOfCaller, database: Database): TenantDatabase {
+  if (tenant === 'platform') return database.asPlatform();
   // No user has the empty id, so this tenant sees nothing.
-  return database.asUser(sees === 'nothing' ? '' : sees.userId);
+  return database.asUser(tenant === 'none' ? '' : tenant.userId);
 }
 
 function goneSignal(response: ServerResponse): AbortSignal {

@@ -5,7 +5,7 @@ import type { HttpSettings } from '../../src/http/settings.js';
 import type { Database } from '../../src/database/database.js';
 import { KeptAnswers } from '../../src/idempotency/kept-answers.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
-import { Given, type Grounding } from '../auth/authentication.js';
+import { AuthenticationConfigs, type AuthenticationConfig } from '../auth/authentication.js';
 import { addressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
 import { describeError } from './error-answer.js';
@@ -25,8 +25,8 @@ export interface ListenerOptions {
   readonly endpoints: readonly Endpoint[];
   /** Beside those that its endpoints name. */
   readonly limits: readonly WideLimit[];
-  /** What the ways to authenticate that its endpoints name look callers up in. */
-  readonly authenticate: readonly Grounding[];
+  /** The ways to authenticate that its endpoints name, configured. */
+  readonly authenticate: readonly AuthenticationConfig[];
   /** Whose `X-Forwarded-For` counts, beside that of trusted proxies. */
   readonly believesForwarded?: (request: IncomingMessage) => boolean;
   readonly database: Database;
@@ -71,7 +71,7 @@ export function createListener(options: ListenerOptions): Listener {
     limits,
     limiter,
     addressOf: addressReader(settings.trustedProxies, options.believesForwarded),
-    given: new Given(options.authenticate),
+    configs: new AuthenticationConfigs(options.authenticate),
     idempotency: idempotency(new KeptAnswers(database, options.secrets)),
     database,
     log,

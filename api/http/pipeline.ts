@@ -12,7 +12,7 @@ import {
   UnauthorizedError,
 } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
-import type { Given } from '../auth/authentication.js';
+import type { AuthenticationConfigs } from '../auth/authentication.js';
 import { watchAccess } from './access-log.js';
 import type { AddressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
@@ -33,7 +33,7 @@ export interface PipelineOptions {
   readonly limits: readonly WideLimit[];
   readonly limiter: Limiter;
   readonly addressOf: AddressReader;
-  readonly given: Given;
+  readonly configs: AuthenticationConfigs;
   readonly idempotency: OncePerKey;
   readonly database: Database;
   readonly log: Logger;

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { anonymous } from '../../api/auth/anonymous.js';
-import { groundedAuthentication } from '../../api/auth/authentication.js';
+import { configurableAuthentication } from '../../api/auth/authentication.js';
 import { rawBody, textBody } from '../../api/http/body-format.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { multipartBody } from '../../api/http/multipart.js';
@@ -14,7 +14,7 @@ const SECRET = 'secret-of-this-test';
 const sign = (body: string | Buffer) => createHmac('sha256', SECRET).update(body).digest('hex');
 
 /** A way that is proved by the body: the signed webhook of some provider. */
-const signedWebhook = groundedAuthentication<string, { readonly kind: 'provider' }>({
+const signedWebhook = configurableAuthentication<string, { readonly kind: 'provider' }>({
   name: 'signed-webhook',
   schemes: [{ signature: { type: 'apiKey', in: 'header', name: 'x-signature' } }],
   errors: [401],
@@ -25,7 +25,7 @@ const signedWebhook = groundedAuthentication<string, { readonly kind: 'provider'
         .update(body ?? '')
         .digest('hex');
       if (request.headers['x-signature'] !== signature) return undefined;
-      return { caller: { kind: 'provider' }, sees: 'everything', scope: 'provider' };
+      return { caller: { kind: 'provider' }, tenant: 'platform', scope: 'provider' };
     };
   },
 });
