@@ -7,24 +7,27 @@ const MAX_CLIENTS_PER_LIMIT = 50_000;
 
 /** Counts in this process. Synchronous from the check to the count, and therefore exact. */
 export class MemoryCounters implements Counters {
-  private readonly windowsByLimit = new Map<string, Windows>();
+  readonly #windowsByLimit = new Map<string, Windows>();
+  readonly #now: () => number;
 
   /** @param now milliseconds that never go back. */
-  constructor(private readonly now: () => number = () => performance.now()) {}
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
 
   /** How many windows are held, over all limits. */
   get size(): number {
     let size = 0;
-    for (const windows of this.windowsByLimit.values()) size += windows.size;
+    for (const windows of this.#windowsByLimit.values()) size += windows.size;
     return size;
   }
 
   take(client: string, limits: readonly RateLimit[]): Taken {
-    const now = this.now();
-    this.dropExpired(now);
+    const now = this.#now();
+    this.#dropExpired(now);
 
     const current = limits.map((limit) => {
-      const windows = this.windowsOf(limit);
+      const windows = this.#windowsOf(limit);
       const window = windows.get(client) ?? { count: 0, endsAt: now + limit.windowMs };
       return { limit, windows, window };
     });
@@ -32,7 +35,7 @@ export class MemoryCounters implements Counters {
     const counts = current.map(({ limit, windows, window }) => {
       if (!refused) {
         window.count++;
-        if (window.count === 1) this.add(windows, client, window);
+        if (window.count === 1) this.#add(windows, client, window);
       }
       return { limit, remaining: limit.max - window.count, resetMs: window.endsAt - now };
     });
@@ -40,21 +43,21 @@ export class MemoryCounters implements Counters {
   }
 
   close(): Promise<void> {
-    this.windowsByLimit.clear();
+    this.#windowsByLimit.clear();
     return Promise.resolve();
   }
 
-  private windowsOf(limit: RateLimit): Windows {
-    let windows = this.windowsByLimit.get(limit.name);
+  #windowsOf(limit: RateLimit): Windows {
+    let windows = this.#windowsByLimit.get(limit.name);
     if (windows === undefined) {
       windows = new Map();
-      this.windowsByLimit.set(limit.name, windows);
+      this.#windowsByLimit.set(limit.name, windows);
     }
     return windows;
   }
 
-  private dropExpired(now: number): void {
-    for (const windows of this.windowsByLimit.values()) {
+  #dropExpired(now: number): void {
+    for (const windows of this.#windowsByLimit.values()) {
       for (const [client, window] of windows) {
         if (window.endsAt > now) break;
         windows.delete(client);
@@ -63,7 +66,7 @@ export class MemoryCounters implements Counters {
   }
 
   /** When full, the client whose window ends first is forgotten: memory stays bounded. */
-  private add(windows: Windows, client: string, window: { count: number; endsAt: number }): void {
+  #add(windows: Windows, client: string, window: { count: number; endsAt: number }): void {
     if (windows.size >= MAX_CLIENTS_PER_LIMIT) {
       for (const oldest of windows.keys()) {
         windows.delete(oldest);

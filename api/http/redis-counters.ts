@@ -41,42 +41,44 @@ interface Options {
  * most the limit once more from each process, which is better than nobody getting anything.
  */
 export class RedisCounters implements Counters {
-  private readonly redis: Redis;
-  private skipUntil = 0;
-  private failing = false;
+  readonly #options: Options;
+  readonly #redis: Redis;
+  #skipUntil = 0;
+  #failing = false;
 
-  constructor(private readonly options: Options) {
-    this.redis = new Redis(options.url, {
+  constructor(options: Options) {
+    this.#options = options;
+    this.#redis = new Redis(options.url, {
       connectTimeout: TIMEOUT_MS,
       commandTimeout: TIMEOUT_MS,
       maxRetriesPerRequest: 0,
       retryStrategy: (attempt) => Math.min(attempt * 100, RETRY_AFTER_MS),
     });
-    this.redis.on('error', (error: Error) => this.failed(error));
+    this.#redis.on('error', (error: Error) => this.#failed(error));
   }
 
   async take(client: string, limits: readonly RateLimit[]): Promise<Taken> {
-    if (Date.now() < this.skipUntil) return this.options.memory.take(client, limits);
+    if (Date.now() < this.#skipUntil) return this.#options.memory.take(client, limits);
     try {
-      const taken = await this.takeShared(client, limits);
-      this.recovered();
+      const taken = await this.#takeShared(client, limits);
+      this.#recovered();
       return taken;
     } catch (error) {
-      this.failed(error);
-      return this.options.memory.take(client, limits);
+      this.#failed(error);
+      return this.#options.memory.take(client, limits);
     }
   }
 
   async close(): Promise<void> {
-    this.redis.disconnect();
-    await this.options.memory.close();
+    this.#redis.disconnect();
+    await this.#options.memory.close();
   }
 
-  private async takeShared(client: string, limits: readonly RateLimit[]): Promise<Taken> {
+  async #takeShared(client: string, limits: readonly RateLimit[]): Promise<Taken> {
     // The braces keep all keys of a client on one node of a Redis cluster.
-    const keys = limits.map(({ name }) => `limit:{${client}}:${this.options.namespace}:${name}`);
+    const keys = limits.map(({ name }) => `limit:{${client}}:${this.#options.namespace}:${name}`);
     const bounds = limits.flatMap(({ max, windowMs }) => [max, windowMs]);
-    const result = await this.redis.eval(TAKE, keys.length, ...keys, ...bounds);
+    const result = await this.#redis.eval(TAKE, keys.length, ...keys, ...bounds);
     if (!isNumbers(result) || result.length !== 1 + 2 * limits.length) {
       throw new TypeError('Redis answered a count in an unknown form');
     }
@@ -87,18 +89,18 @@ export class RedisCounters implements Counters {
     return { refused: result[0] === 1, counts };
   }
 
-  private failed(error: unknown): void {
-    this.skipUntil = Date.now() + RETRY_AFTER_MS;
-    if (this.failing) return;
-    this.failing = true;
+  #failed(error: unknown): void {
+    this.#skipUntil = Date.now() + RETRY_AFTER_MS;
+    if (this.#failing) return;
+    this.#failing = true;
     const reason = error instanceof Error ? error.message : String(error);
-    this.options.log.warn({ reason }, 'Redis does not answer: limits count in this process alone');
+    this.#options.log.warn({ reason }, 'Redis does not answer: limits count in this process alone');
   }
 
-  private recovered(): void {
-    if (!this.failing) return;
-    this.failing = false;
-    this.options.log.info('Redis answers again: limits are shared');
+  #recovered(): void {
+    if (!this.#failing) return;
+    this.#failing = false;
+    this.#options.log.info('Redis answers again: limits are shared');
   }
 }
 

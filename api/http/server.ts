@@ -46,44 +46,46 @@ interface Options {
 
 /** The socket side of a listener: starting, refusing networks, and an orderly end. */
 export class Server {
-  private readonly refused = new BlockList();
-  private readonly streams = new Set<Readable>();
+  readonly #refused = new BlockList();
+  readonly #streams = new Set<Readable>();
   /** Requests under way on each connection. */
-  private readonly busy = new Map<Socket, number>();
-  private stopping = false;
+  readonly #busy = new Map<Socket, number>();
+  #stopping = false;
+  readonly #options: Options;
 
-  constructor(private readonly options: Options) {
+  constructor(options: Options) {
+    this.#options = options;
     for (const network of options.refuseFrom) {
       const [address = '', bits] = network.split('/');
       const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-      this.refused.addSubnet(address, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
+      this.#refused.addSubnet(address, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
     }
   }
 
   /** True once close was called: answers then ask for their connection to end. */
   get closing(): boolean {
-    return this.stopping;
+    return this.#stopping;
   }
 
   /** A stream that is being sent; one without an end would otherwise hold up closing. */
   track(stream: Readable): void {
-    this.streams.add(stream);
-    stream.once('close', () => this.streams.delete(stream));
+    this.#streams.add(stream);
+    stream.once('close', () => this.#streams.delete(stream));
   }
 
   async listen(handle: http.RequestListener, host: string, port: number): Promise<Listening> {
     const server = http.createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, handle);
     server.on('connection', (socket: Socket) => {
       const address = plainAddress(socket.remoteAddress ?? '');
-      if (inNetworks(this.refused, address)) return socket.destroy();
-      this.busy.set(socket, 0);
-      socket.once('close', () => this.busy.delete(socket));
+      if (inNetworks(this.#refused, address)) return socket.destroy();
+      this.#busy.set(socket, 0);
+      socket.once('close', () => this.#busy.delete(socket));
     });
     server.on('request', ({ socket }: http.IncomingMessage, response: http.ServerResponse) => {
-      this.busy.set(socket, (this.busy.get(socket) ?? 0) + 1);
+      this.#busy.set(socket, (this.#busy.get(socket) ?? 0) + 1);
       response.once('close', () => {
-        const left = (this.busy.get(socket) ?? 1) - 1;
-        if (!socket.destroyed) this.busy.set(socket, left);
+        const left = (this.#busy.get(socket) ?? 1) - 1;
+        if (!socket.destroyed) this.#busy.set(socket, left);
       });
     });
     await new Promise<void>((resolve, reject) => {
@@ -93,23 +95,23 @@ export class Server {
       server.listen(port, host, resolve);
     });
     server.removeAllListeners('error');
-    server.on('error', (error) => this.options.log.error({ reason: error.message }, 'server'));
+    server.on('error', (error) => this.#options.log.error({ reason: error.message }, 'server'));
 
     const bound = addressOf(server);
     return {
       url: `http://${hostInUrl(host)}:${bound.port}`,
       port: bound.port,
-      close: () => this.close(server),
+      close: () => this.#close(server),
     };
   }
 
-  private async close(server: http.Server): Promise<void> {
-    this.stopping = true;
+  async #close(server: http.Server): Promise<void> {
+    this.#stopping = true;
     const endStreams = setTimeout(() => {
-      for (const stream of this.streams) stream.destroy();
+      for (const stream of this.#streams) stream.destroy();
     }, STREAM_GRACE_MS);
     // Connections that idle after their last request, or never sent one, would hold up closing.
-    const endIdle = setInterval(() => this.dropIdle(), IDLE_SWEEP_MS);
+    const endIdle = setInterval(() => this.#dropIdle(), IDLE_SWEEP_MS);
     const cutRest = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
     await new Promise<void>((resolve) => {
       // It fails only when the server is closed already, which is what is wanted.
@@ -118,11 +120,11 @@ export class Server {
     clearInterval(endIdle);
     clearTimeout(endStreams);
     clearTimeout(cutRest);
-    await this.options.onClosed();
+    await this.#options.onClosed();
   }
 
-  private dropIdle(): void {
-    for (const [socket, requests] of this.busy) if (requests === 0) socket.destroy();
+  #dropIdle(): void {
+    for (const [socket, requests] of this.#busy) if (requests === 0) socket.destroy();
   }
 }
 

@@ -48,10 +48,13 @@ type Success<R extends Responses> = {
 
 /** The web API's way to the backend: HTTP, with the internal key and the identity headers. */
 export class BackendClient {
-  constructor(
-    private readonly url: string,
-    private readonly internalApiKey: string | undefined,
-  ) {}
+  readonly #url: string;
+  readonly #internalApiKey: string | undefined;
+
+  constructor(url: string, internalApiKey: string | undefined) {
+    this.#url = url;
+    this.#internalApiKey = internalApiKey;
+  }
 
   /**
    * Calls an endpoint of the backend for a signed-in user.
@@ -82,10 +85,10 @@ export class BackendClient {
     let response: Response;
     let text: string;
     try {
-      response = await fetch(`${this.url}${addressOf(endpoint, sent)}`, {
+      response = await fetch(`${this.#url}${addressOf(endpoint, sent)}`, {
         method,
         headers: {
-          authorization: `Bearer ${this.internalApiKey ?? ''}`,
+          authorization: `Bearer ${this.#internalApiKey ?? ''}`,
           'x-user-id': user.id,
           'x-user-email': user.email,
           'x-user-role': user.isAdmin ? 'admin' : 'user',

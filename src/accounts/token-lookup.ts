@@ -1,5 +1,5 @@
 import { Batcher } from '../batcher.js';
-import type { Database } from '../database/database.js';
+import type { Database, FunctionCall } from '../database/database.js';
 import { tokenHash } from '../secrets/token-hash.js';
 import { isPlan, type Plan } from './plans.js';
 
@@ -23,12 +23,11 @@ export interface FoundSubscription {
  */
 export class TokenLookup<Row extends Found> {
   readonly #batches: Batcher<string, Row | undefined>;
+  readonly #database: Database;
+  readonly #statement: FunctionCall;
 
   /** @param statement calls a function of hashes. */
-  readonly #database: Database;
-  readonly #statement: { readonly name: string; readonly text: string };
-
-  constructor(database: Database, statement: { readonly name: string; readonly text: string }) {
+  constructor(database: Database, statement: FunctionCall) {
     this.#database = database;
     this.#statement = statement;
     this.#batches = new Batcher((hashes) => this.#findAll(hashes), MAX_BATCH);

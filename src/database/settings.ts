@@ -1,4 +1,4 @@
-import { area, variable, type SettingsOf } from '../environment/area.js';
+import { area, variable } from '../environment/area.js';
 import { url } from '../environment/types.js';
 
 const address = url('postgres', 'postgresql');
@@ -17,5 +17,3 @@ export const databaseSettings = area('PostgreSQL', () => ({
     { secret: true },
   ),
 }));
-
-export type DatabaseSettings = SettingsOf<typeof databaseSettings>;

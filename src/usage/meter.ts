@@ -33,6 +33,7 @@ export interface MeterOptions {
  * without waiting for the database and without losing a record when this process is killed.
  */
 export class Meter {
+  readonly #options: MeterOptions;
   readonly #quota: Quota;
   readonly #journal: UsageJournal;
   #writing: Promise<void> | undefined;
@@ -40,7 +41,8 @@ export class Meter {
   readonly #living: Promise<unknown>;
 
   /** @throws what the file system refuses: without a journal no call is answered. */
-  constructor(private readonly options: MeterOptions) {
+  constructor(options: MeterOptions) {
+    this.#options = options;
     this.#quota = new Quota(options.database);
     this.#journal = new UsageJournal(options.folder);
     // Each on its own: a database that is out must not make the journal look abandoned.
@@ -68,7 +70,7 @@ export class Meter {
   record(used: UsageRecord): void {
     const record = { ...used, ...this.#quota.settle(used.callId) };
     const { agentId, model, inputTokens, outputTokens, costUsd } = record;
-    this.options.log.info(
+    this.#options.log.info(
       `[UsageLogger] Logging: ${agentId ?? 'api'} | ${model} | ` +
         `${inputTokens}+${outputTokens} tokens | $${costUsd}`,
     );
@@ -151,7 +153,7 @@ export class Meter {
   }
 
   async #settle(records: readonly UsageRecord[], over: readonly string[]): Promise<void> {
-    const refused = await settleUsage(this.options.database, records, over);
+    const refused = await settleUsage(this.#options.database, records, over);
     for (const { record, error } of refused) this.#setAside(JSON.stringify(record), error);
   }
 
@@ -167,7 +169,7 @@ export class Meter {
 
   /** Takes over what processes left that were killed. */
   async #recover(): Promise<void> {
-    const { log } = this.options;
+    const { log } = this.#options;
     for (const segment of this.#journal.abandoned(ABANDONED_AFTER_MS)) {
       const { records, unreadable } = segment.read();
       if (records.length > 0) await this.#settle(records, []);
@@ -188,14 +190,14 @@ export class Meter {
       try {
         await work();
       } catch (error) {
-        this.options.log.warn({ reason: messageOf(error) }, 'usage is not kept up');
+        this.#options.log.warn({ reason: messageOf(error) }, 'usage is not kept up');
       }
       await delay(everyMs, undefined, { signal }).catch(() => undefined);
     }
   }
 
   #logFailure(error: unknown, facts: Readonly<Record<string, unknown>> = {}): void {
-    this.options.log.error(facts, `[UsageLogger] Failed to log usage: ${messageOf(error)}`);
+    this.#options.log.error(facts, `[UsageLogger] Failed to log usage: ${messageOf(error)}`);
   }
 }
 

@@ -77,6 +77,7 @@ export function hasQuota(plan: Plan | undefined): plan is Plan {
 
 /** The monthly token quotas, of which every call holds its part before it begins. */
 export class Quota {
+  readonly #database: Database;
   /** Calls under way, and what they hold. */
   readonly #held = new Map<string, { reservation: SharedReservation; tokens: number }>();
   /** The one that a user's next call takes of. Only of those who have called lately. */
@@ -87,7 +88,8 @@ export class Quota {
   #over: string[] = [];
   readonly #batches: Batcher<LimitedClaim, Verdict | 'held'>;
 
-  constructor(private readonly database: Database) {
+  constructor(database: Database) {
+    this.#database = database;
     this.#batches = new Batcher((claims) => this.#holdAll(claims), MAX_BATCH);
   }
 
@@ -154,7 +156,7 @@ export class Quota {
 
   /** Says that the calls under way are alive, and so what is held for them. */
   async keep(): Promise<void> {
-    await this.database.call(KEEP, [[...this.#living].map(({ terms }) => terms.id), HOLD_SECONDS]);
+    await this.#database.call(KEEP, [[...this.#living].map(({ terms }) => terms.id), HOLD_SECONDS]);
   }
 
   /** Before what is held ahead is used up, so that no call waits for the database. */
@@ -225,7 +227,7 @@ export class Quota {
       const callsAhead = lastOf.get(userId) === claim ? this.#callsAhead(userId) : 0;
       return { callId, userId, tokens, limit, callsAhead, extra: tokens * callsAhead };
     });
-    const rows = await this.database.call<Verdict & { readonly call: string }>(HOLD, [
+    const rows = await this.#database.call<Verdict & { readonly call: string }>(HOLD, [
       HOLD_SECONDS,
       JSON.stringify(asked),
     ]);
