@@ -29,10 +29,8 @@ export const TABLES: readonly Table[] = [
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;
-export type SubscriptionRow = RowOf<typeof accounts.Subscription>;
 export type ApiKeyRow = RowOf<typeof accounts.ApiKey>;
 export type AgentRow = RowOf<typeof agents.Agent>;
-export type AgentSecretRow = RowOf<typeof agents.AgentSecret>;
 export type AgentCredentialRow = RowOf<typeof agents.AgentCredential>;
 export type OperationRow = RowOf<typeof agents.Operation>;
 export type AgentArchiveRow = RowOf<typeof agents.AgentArchive>;
