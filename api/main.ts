@@ -4,7 +4,7 @@ import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/metrics.js';
 import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
-import { createServices } from '../src/services.js';
+import { createApiServices } from '../src/services.js';
 import { loadSettings } from '../src/settings.js';
 import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   const supervisors = new Supervisors(temporal, settings.temporal.uiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(temporal);
   const metrics = new Metrics();
-  const services = createServices({
+  const services = createApiServices({
     settings,
     database,
     docker,

@@ -1,6 +1,10 @@
 import type { Logger } from 'pino';
 import { AgentOperations } from './agents/agent-operations.js';
 import { Deployments } from './agents/deployments.js';
+import { Reconciliation } from './agents/reconcile.js';
+import { ReleaseStore } from './agents/release-store.js';
+import { RuntimeStore } from './agents/runtime-store.js';
+import { SupervisorStore } from './agents/supervisor-store.js';
 import type { AgentSupervisors } from './agents/supervisors.js';
 import { createAi, type Ai } from './ai/ai.js';
 import type { AttemptResult } from './ai/no-answer-error.js';
@@ -8,16 +12,22 @@ import type { DockerHost } from './containers/docker-host.js';
 import { runtimeImage } from './containers/image-name.js';
 import { Chats } from './chat/chats.js';
 import type { Database } from './database/database.js';
+import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import type { HeartbeatScheduler } from './heartbeat/heartbeats.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
+import { configuredChannels } from './notifications/configured-channels.js';
+import { Notifier } from './notifications/notifier.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
 
-/** What the product stands on, as whoever starts it gives it. */
+/** What API and worker stand on, as whoever starts them gives it. */
 export interface Foundation {
   readonly settings: Settings;
   readonly database: Database;
   readonly docker: DockerHost;
+}
+
+export interface ApiFoundation extends Foundation {
   readonly supervisors: AgentSupervisors;
   readonly heartbeatSchedules: HeartbeatScheduler;
   readonly log: Logger;
@@ -25,8 +35,8 @@ export interface Foundation {
   readonly onAttempt?: (result: AttemptResult) => void;
 }
 
-/** What the product does, by area. */
-export interface Services {
+/** What the API does, by area. */
+export interface ApiServices {
   readonly ai: Ai;
   readonly chats: Chats;
   readonly deployments: Deployments;
@@ -35,10 +45,25 @@ export interface Services {
   readonly secrets: SecretBox;
 }
 
-/** Puts the product together: the one place that does. To be closed by way of `ai.meter`. */
-export function createServices(foundation: Foundation): Services {
+/** What the worker's activities do, by area. */
+export interface WorkerServices {
+  readonly heartbeats: HeartbeatSender;
+  readonly notifier: Notifier;
+  readonly reconciliation: Reconciliation;
+  readonly releases: ReleaseStore;
+  readonly runtimes: RuntimeStore;
+  readonly supervisorStore: SupervisorStore;
+}
+
+/*
+ * The one place where the product is put together. API and worker get what each of them does, because
+ * making some of it has effects: the API's part opens the journal of usage.
+ */
+
+/** To be closed by way of `ai.meter`. */
+export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { docker, database, log, settings, supervisors } = foundation;
-  const secrets = new SecretBox(settings.secrets.encryptionKey);
+  const secrets = secretBox(settings);
   const { provider: aiProvider } = settings.ai;
   return {
     ai: createAi(foundation),
@@ -65,3 +90,25 @@ export function createServices(foundation: Foundation): Services {
     secrets,
   };
 }
+
+export function createWorkerServices({ database, docker, settings }: Foundation): WorkerServices {
+  const secrets = secretBox(settings);
+  const { aiPort, portRange: ports, subnetPool } = settings.agents;
+  return {
+    heartbeats: new HeartbeatSender(database, secrets),
+    notifier: new Notifier(database, configuredChannels(settings.notifications)),
+    reconciliation: new Reconciliation(database, docker),
+    releases: new ReleaseStore(database),
+    runtimes: new RuntimeStore({
+      database,
+      secrets,
+      image: runtimeImage(settings.agents),
+      ports,
+      subnetPool,
+      aiBaseUrl: `http://host.docker.internal:${aiPort}/v1`,
+    }),
+    supervisorStore: new SupervisorStore(database),
+  };
+}
+
+const secretBox = ({ secrets }: Settings) => new SecretBox(secrets.encryptionKey);

@@ -11,11 +11,11 @@ import { putSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
 import { configuredDocker } from '../src/containers/docker-host.js';
-import { runtimeImage } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
 import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
+import { createWorkerServices } from '../src/services.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { createWorkers } from './platform-worker.js';
 import { followDocker } from './follow-docker.js';
@@ -50,11 +50,11 @@ async function main(): Promise<void> {
     connection,
     namespace,
     settings,
+    services: createWorkerServices({ settings, database, docker }),
+    supervisors,
     database,
     docker,
     code: builtWorkflows(),
-    host: settings.agents.host,
-    image: runtimeImage(settings.agents),
   });
 
   const recovering = new AbortController();

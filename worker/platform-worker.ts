@@ -1,4 +1,3 @@
-import { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
 import pLimit from 'p-limit';
@@ -14,18 +13,11 @@ import { createReleaseActivities, createReleaseRecordActivities } from '../activ
 import { createHousekeepingActivities } from '../activities/housekeeping.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import { supervisedOf } from '../src/agents/supervisors.js';
-import { Supervisors } from '../temporal/supervisors.js';
-import { SupervisorStore } from '../src/agents/supervisor-store.js';
-import { RuntimeStore } from '../src/agents/runtime-store.js';
-import { Reconciliation } from '../src/agents/reconcile.js';
-import { ReleaseStore } from '../src/agents/release-store.js';
+import type { Supervisors } from '../temporal/supervisors.js';
 import type { Settings } from '../src/settings.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
-import { HeartbeatSender } from '../src/heartbeat/heartbeat-sender.js';
-import { configuredChannels } from '../src/notifications/configured-channels.js';
-import { Notifier } from '../src/notifications/notifier.js';
-import { SecretBox } from '../src/secrets/secret-box.js';
+import type { WorkerServices } from '../src/services.js';
 import { PLATFORM_TASK_QUEUE, heartbeatsTaskQueue, containersTaskQueue } from '../workflows/ids.js';
 import { dockerSlots } from './docker-slots.js';
 import type { WorkflowCode } from './workflow-code.js';
@@ -59,13 +51,11 @@ export interface WorkerDependencies {
   readonly connection: NativeConnection;
   readonly namespace: string;
   readonly settings: Settings;
+  readonly services: WorkerServices;
+  readonly supervisors: Supervisors;
   readonly database: Database;
   readonly docker: DockerHost;
   readonly code: WorkflowCode;
-  /** The Docker host that this worker stands beside. */
-  readonly host: string;
-  /** Image of agents that have none of their own. */
-  readonly image: string;
 }
 
 /**
@@ -73,7 +63,11 @@ export interface WorkerDependencies {
  * one that asks the host's agents.
  */
 export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { code, settings, connection, database, docker, host, image, namespace } = dependencies;
+  const { code, settings, connection, database, docker, namespace, supervisors } = dependencies;
+  const { heartbeats, notifier, reconciliation, releases, runtimes, supervisorStore } =
+    dependencies.services;
+  // The Docker host that this worker stands beside.
+  const { host, watchdog } = settings.agents;
   const common: Pick<
     WorkerOptions,
     'connection' | 'namespace' | 'shutdownGraceTime' | 'shutdownForceTime'
@@ -83,18 +77,6 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
     shutdownGraceTime: SHUTDOWN_GRACE,
     shutdownForceTime: SHUTDOWN_FORCE,
   };
-  const supervisors = new Supervisors(new Client({ connection, namespace }), undefined);
-  const secrets = new SecretBox(settings.secrets.encryptionKey);
-  const heartbeats = new HeartbeatSender(database, secrets);
-  const releases = new ReleaseStore(database);
-  const specs = new RuntimeStore({
-    database,
-    secrets,
-    image,
-    ports: settings.agents.portRange,
-    subnetPool: settings.agents.subnetPool,
-    aiBaseUrl: `http://host.docker.internal:${settings.agents.aiPort}/v1`,
-  });
   return Promise.all([
     Worker.create({
       ...common,
@@ -102,12 +84,10 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
       taskQueue: PLATFORM_TASK_QUEUE,
       maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
       activities: {
-        ...createRecordActivities(new SupervisorStore(database), settings.agents.watchdog),
+        ...createRecordActivities(supervisorStore, watchdog),
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
-        ...createNotificationActivities(
-          new Notifier(database, configuredChannels(settings.notifications)),
-        ),
+        ...createNotificationActivities(notifier),
         ...createHousekeepingActivities(database),
       },
     }),
@@ -115,10 +95,10 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
       ...common,
       taskQueue: containersTaskQueue(host),
       activities: {
-        ...createContainerActivities({ docker, specs }),
-        ...createReleaseActivities({ docker, specs, releases }),
+        ...createContainerActivities({ docker, specs: runtimes }),
+        ...createReleaseActivities({ docker, specs: runtimes, releases }),
         ...createReconcileActivities({
-          reconciliation: new Reconciliation(database, docker),
+          reconciliation,
           host,
           wake: async (agents) => {
             await Promise.all(
@@ -128,9 +108,9 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
         }),
         ...createWatchdogActivities({
           docker,
-          specs,
-          checkIntervalMs: settings.agents.watchdog.checkIntervalMs,
-          degradedCheckIntervalMs: settings.agents.watchdog.degradedCheckIntervalMs,
+          specs: runtimes,
+          checkIntervalMs: watchdog.checkIntervalMs,
+          degradedCheckIntervalMs: watchdog.degradedCheckIntervalMs,
         }),
       },
       tuner: dockerSlots({ dockerCalls: MAX_DOCKER_CALLS, watched: MAX_WATCHED }),

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import type { DockerHost } from '../../src/containers/docker-host.js';
 import type { Database } from '../../src/database/database.js';
-import type { Services } from '../../src/services.js';
+import type { ApiServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
 
 /** What the backend API's endpoints work with; each takes what it needs of it. */
-export interface BackendDependencies extends Services {
+export interface BackendDependencies extends ApiServices {
   readonly settings: Settings;
   readonly database: Database;
   readonly docker: DockerHost;

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../src/database/database.js';
-import type { Services } from '../../src/services.js';
+import type { ApiServices } from '../../src/services.js';
 import type { Settings } from '../../src/settings.js';
 import type { BackendClient } from './backend-client.js';
 
 /** What the web API's endpoints work with. It reaches containers and workflows by the backend only. */
-export interface WebDependencies extends Pick<Services, 'ai' | 'chats' | 'secrets'> {
+export interface WebDependencies extends Pick<ApiServices, 'ai' | 'chats' | 'secrets'> {
   readonly settings: Settings;
   readonly database: Database;
   readonly backend: BackendClient;

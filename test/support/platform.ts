@@ -24,7 +24,7 @@ import type { AgentContainers } from '../../src/containers/agent-containers.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
-import { createServices } from '../../src/services.js';
+import { createApiServices, createWorkerServices } from '../../src/services.js';
 import type { Meter } from '../../src/usage/meter.js';
 import { followDocker } from '../../worker/follow-docker.js';
 import { createWorkers } from '../../worker/platform-worker.js';
@@ -179,7 +179,7 @@ async function build(
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
   cleanups.push(() => rm(folder, { recursive: true }));
   const heartbeatSchedules = new HeartbeatSchedules(seenByApi);
-  const services = createServices({
+  const services = createApiServices({
     settings: { ...settings, process: { ...settings.process, dataDir: folder } },
     database: db,
     docker,
@@ -219,15 +219,17 @@ async function build(
   let workers: { worker: Worker; running: Promise<void> }[] = [];
   let stopFollowing = () => Promise.resolve();
   const startWorkers = async () => {
+    const agents = { ...settings.agents, aiPort: agentsListening.port };
+    const onAgentsPort = { ...settings, agents };
     const made = await createWorkers({
       connection: temporal.connection,
       namespace: temporal.namespace,
-      settings: { ...settings, agents: { ...settings.agents, aiPort: agentsListening.port } },
+      settings: onAgentsPort,
+      services: createWorkerServices({ settings: onAgentsPort, database: db, docker }),
+      supervisors,
       database: db,
       docker,
       code: await workflowCode(),
-      host: settings.agents.host,
-      image: settings.agents.runtimeImage ?? '',
     });
     workers = made.map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();
