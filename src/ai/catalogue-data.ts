@@ -21,8 +21,15 @@ export interface CatalogueModel {
   readonly servedBy: Partial<Readonly<Record<ProviderName, string>>>;
 }
 
-/** Published by the LiteLLM project (model_prices_and_context_window, 1.106.2). */
-const LITELLM = 'litellm 1.106.2';
+/** Where several models' figures were looked up. */
+const OPENAI = lookedUp('https://developers.openai.com/api/docs/pricing', '2026-11-21');
+const GOOGLE = lookedUp('https://ai.google.dev/gemini-api/docs/pricing', '2026-11-21');
+const ANTHROPIC = lookedUp(
+  'https://platform.claude.com/docs/en/about-claude/pricing',
+  '2026-11-21',
+);
+/** Published by the LiteLLM project (model_prices_and_context_window). */
+const LITELLM = lookedUp('litellm 1.106.2', '2026-11-21');
 
 /**
  * The models on offer. OpenRouter passes its makers' rates on without a surcharge for tokens, so
@@ -35,12 +42,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Small and quick, for everyday tasks',
     tags: ['general', 'fast', 'creative'],
     plan: 'label',
-    inputCost: 0.1,
-    outputCost: 0.5,
-    contextWindow: 922_000,
-    maxOutput: 128_000,
-    source: 'https://developers.openai.com/api/docs/pricing',
-    asOf: '2026-11-21',
+    ...dollars({ input: 0.1, output: 0.5 }),
+    ...tokens({ context: 922_000, output: 128_000 }),
+    ...OPENAI,
     servedBy: { openai: 'gpt-6-luna', openrouter: 'openai/gpt-6-luna' },
   },
   {
@@ -49,12 +53,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Quick, with a long context',
     tags: ['general', 'fast', 'creative'],
     plan: 'label',
-    inputCost: 0.3,
-    outputCost: 2.5,
-    contextWindow: 1_048_576,
-    maxOutput: 65_536,
-    source: 'https://ai.google.dev/gemini-api/docs/pricing',
-    asOf: '2026-11-21',
+    ...dollars({ input: 0.3, output: 2.5 }),
+    ...tokens({ context: 1_048_576, output: 65_536 }),
+    ...GOOGLE,
     servedBy: { gemini: 'gemini-2.5-flash', openrouter: 'google/gemini-2.5-flash' },
   },
   {
@@ -63,12 +64,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Open weights, thinks before it answers',
     tags: ['general', 'reasoning', 'coding', 'fast'],
     plan: 'label',
-    inputCost: 0.15,
-    outputCost: 0.6,
-    contextWindow: 131_072,
-    maxOutput: 65_536,
-    source: LITELLM,
-    asOf: '2026-11-21',
+    ...dollars({ input: 0.15, output: 0.6 }),
+    ...tokens({ context: 131_072, output: 65_536 }),
+    ...LITELLM,
     servedBy: { groq: 'openai/gpt-oss-120b', openrouter: 'openai/gpt-oss-120b' },
   },
   {
@@ -77,10 +75,8 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Quick, good with tools',
     tags: ['general', 'fast', 'coding'],
     plan: 'solo',
-    inputCost: 0.1,
-    outputCost: 0.5,
-    contextWindow: 1_000_000,
-    maxOutput: 128_000,
+    ...dollars({ input: 0.1, output: 0.5 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
     source: 'https://platform.claude.com/docs/en/models/haiku-5-5/overview',
     asOf: '2026-11-21',
     servedBy: { anthropic: 'claude-haiku-5-5', openrouter: 'anthropic/claude-haiku-5.5' },
@@ -91,12 +87,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Balanced, with a long context',
     tags: ['general', 'creative'],
     plan: 'solo',
-    inputCost: 0.75,
-    outputCost: 3.75,
-    contextWindow: 1_048_576,
-    maxOutput: 65_536,
-    source: 'https://ai.google.dev/gemini-api/docs/pricing',
-    asOf: '2026-11-21',
+    ...dollars({ input: 0.75, output: 3.75 }),
+    ...tokens({ context: 1_048_576, output: 65_536 }),
+    ...GOOGLE,
     servedBy: { gemini: 'gemini-3.8-flash', openrouter: 'google/gemini-3.8-flash' },
   },
   {
@@ -105,12 +98,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'For code and long tasks with tools',
     tags: ['coding', 'creative', 'reasoning'],
     plan: 'collective',
-    inputCost: 2,
-    outputCost: 10,
-    contextWindow: 1_000_000,
-    maxOutput: 128_000,
-    source: 'https://platform.claude.com/docs/en/about-claude/pricing',
-    asOf: '2026-11-21',
+    ...dollars({ input: 2, output: 10 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    ...ANTHROPIC,
     servedBy: { anthropic: 'claude-sonnet-5-5', openrouter: 'anthropic/claude-sonnet-5.5' },
   },
   {
@@ -119,12 +109,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'For hard questions and code',
     tags: ['reasoning', 'coding'],
     plan: 'collective',
-    inputCost: 2,
-    outputCost: 10,
-    contextWindow: 922_000,
-    maxOutput: 128_000,
-    source: 'https://developers.openai.com/api/docs/pricing',
-    asOf: '2026-11-21',
+    ...dollars({ input: 2, output: 10 }),
+    ...tokens({ context: 922_000, output: 128_000 }),
+    ...OPENAI,
     servedBy: { openai: 'gpt-6.1-sol', openrouter: 'openai/gpt-6.1-sol' },
   },
   {
@@ -133,12 +120,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'For the hardest tasks',
     tags: ['reasoning', 'coding'],
     plan: 'network',
-    inputCost: 4,
-    outputCost: 20,
-    contextWindow: 1_000_000,
-    maxOutput: 128_000,
-    source: 'https://platform.claude.com/docs/en/about-claude/pricing',
-    asOf: '2026-11-21',
+    ...dollars({ input: 4, output: 20 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    ...ANTHROPIC,
     servedBy: { anthropic: 'claude-opus-5-5', openrouter: 'anthropic/claude-opus-5.5' },
   },
   {
@@ -147,12 +131,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'The default of agents',
     tags: ['reasoning', 'coding'],
     plan: 'network',
-    inputCost: 5,
-    outputCost: 25,
-    contextWindow: 1_000_000,
-    maxOutput: 128_000,
-    source: 'https://platform.claude.com/docs/en/about-claude/pricing',
-    asOf: '2026-11-21',
+    ...dollars({ input: 5, output: 25 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    ...ANTHROPIC,
     servedBy: { anthropic: 'claude-opus-4-6', openrouter: 'anthropic/claude-opus-4.6' },
   },
   {
@@ -161,12 +142,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Older; agents may name it',
     tags: ['general'],
     plan: 'network',
-    inputCost: 30,
-    outputCost: 60,
-    contextWindow: 8_192,
-    maxOutput: 4_096,
-    source: LITELLM,
-    asOf: '2026-11-21',
+    ...dollars({ input: 30, output: 60 }),
+    ...tokens({ context: 8_192, output: 4_096 }),
+    ...LITELLM,
     servedBy: { openai: 'gpt-4', openrouter: 'openai/gpt-4' },
   },
   {
@@ -175,12 +153,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Open weights, small',
     tags: ['general', 'fast'],
     plan: 'network',
-    inputCost: 0.075,
-    outputCost: 0.3,
-    contextWindow: 131_072,
-    maxOutput: 65_536,
-    source: LITELLM,
-    asOf: '2026-11-21',
+    ...dollars({ input: 0.075, output: 0.3 }),
+    ...tokens({ context: 131_072, output: 65_536 }),
+    ...LITELLM,
     servedBy: { groq: 'openai/gpt-oss-20b', openrouter: 'openai/gpt-oss-20b' },
   },
   {
@@ -189,12 +164,9 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Long context',
     tags: ['general', 'creative'],
     plan: 'network',
-    inputCost: 0.3,
-    outputCost: 1.2,
-    contextWindow: 1_000_000,
-    maxOutput: 128_000,
-    source: LITELLM,
-    asOf: '2026-11-21',
+    ...dollars({ input: 0.3, output: 1.2 }),
+    ...tokens({ context: 1_000_000, output: 128_000 }),
+    ...LITELLM,
     servedBy: { minimax: 'MiniMax-M3', openrouter: 'minimax/minimax-m3' },
   },
   {
@@ -203,12 +175,21 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     description: 'Long context',
     tags: ['general'],
     plan: 'network',
-    inputCost: 0.3,
-    outputCost: 1.2,
-    contextWindow: 1_000_000,
-    maxOutput: 8_192,
-    source: LITELLM,
-    asOf: '2026-11-21',
+    ...dollars({ input: 0.3, output: 1.2 }),
+    ...tokens({ context: 1_000_000, output: 8_192 }),
+    ...LITELLM,
     servedBy: { minimax: 'MiniMax-M2.5', openrouter: 'minimax/minimax-m2.5' },
   },
 ];
+
+function lookedUp(source: string, asOf: string) {
+  return { source, asOf };
+}
+
+function dollars({ input, output }: { readonly input: number; readonly output: number }) {
+  return { inputCost: input, outputCost: output };
+}
+
+function tokens({ context, output }: { readonly context: number; readonly output: number }) {
+  return { contextWindow: context, maxOutput: output };
+}
