@@ -51,20 +51,12 @@ export interface Area<V extends Variables = Variables, S = unknown> {
 export type SettingsOf<A> = A extends { settings(...parameters: never): infer S } ? S : never;
 
 /** Declares what an area reads; `settings` adds what follows from several variables. */
-export function area<V extends Variables>(
+export function area<V extends Variables, S = Values<V>>(
   title: string,
   variables: (mode: Mode) => V,
-): Area<V, Values<V>>;
-export function area<V extends Variables, S>(
-  title: string,
-  variables: (mode: Mode) => V,
-  settings: (values: Values<V>, mode: Mode) => S,
-): Area<V, S>;
-export function area<V extends Variables>(
-  title: string,
-  variables: (mode: Mode) => V,
-  settings: (values: Values<V>, mode: Mode) => unknown = (values) => values,
-): Area<V> {
+  // Without it, nobody names another S.
+  settings: (values: Values<V>, mode: Mode) => S = (values) => values as unknown as S,
+): Area<V, S> {
   return { title, variables, settings };
 }
 
