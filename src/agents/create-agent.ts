@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Plan } from '../accounts/plans.js';
 import { recordAudit } from '../audit/audit.js';
 import { violates } from '../database/constraints.js';
 import type { TenantDatabase, TenantTransaction } from '../database/database.js';
@@ -9,15 +8,11 @@ import { placeAgent } from '../hosts/place-agent.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { createAgentSecrets } from './agent-secrets.js';
 
-export interface NewAgent {
-  /** Made from the caller's `Idempotency-Key`, so that a repetition finds the first one's agent. */
-  readonly id: string;
-  readonly userId: string;
-  readonly name: string;
-  readonly plan: Plan;
-  readonly model: string;
-  readonly aiProvider: string;
-  readonly config: Record<string, unknown>;
+/** Its id is made from the caller's `Idempotency-Key`, so that a repetition finds the first one's. */
+export interface NewAgent extends Pick<
+  AgentRow,
+  'id' | 'userId' | 'name' | 'plan' | 'model' | 'aiProvider' | 'config'
+> {
   /** How many agents the owner may have, read in the transaction that makes one more. */
   readonly limit: (db: TenantTransaction) => Promise<number>;
   /** The request that asks for it. */

@@ -1,3 +1,5 @@
+import type { AgentSettings } from './settings.js';
+
 /** The states of an agent's life as the watchdog sees it (spec 3). */
 export const WATCHDOG_STATES = [
   'stopped',
@@ -68,15 +70,8 @@ export interface WatchdogTransition {
   readonly memory: WatchdogMemory;
 }
 
-/** The spec's variables `WATCHDOG_*` (section 8); durations in milliseconds. */
-export interface WatchdogSettings {
-  readonly startupFailureThreshold: number;
-  readonly maxRepairAttempts: number;
-  readonly crashLoopWindowMs: number;
-  readonly crashLoopThreshold: number;
-  readonly degradedCheckIntervalMs: number;
-  readonly autoRepair: boolean;
-}
+/** The spec's variables `WATCHDOG_*` (section 8), as far as workflows go by them. */
+export type WatchdogSettings = Omit<AgentSettings['watchdog'], 'checkIntervalMs'>;
 
 /**
  * The crashes that still count at `now`. One exactly as old as the window does, and where the clock

@@ -18,9 +18,7 @@ export async function listMessages(
 ): Promise<MessageRow[]> {
   const newestFirst = await tenant.transaction(async (db) => {
     const before =
-      page.before === undefined
-        ? undefined
-        : await db.Message.findOne({ where: { id: page.before, agentId } });
+      page.before && (await db.Message.findOne({ where: { id: page.before, agentId } }));
     return db.Message.findAll({
       where: {
         agentId,
@@ -34,14 +32,11 @@ export async function listMessages(
   return newestFirst.reverse();
 }
 
-export interface NewMessage {
-  readonly agentId: string;
-  readonly userId: string;
-  readonly conversation: string;
-  readonly role: 'user' | 'assistant';
-  readonly content: string;
-  readonly status: 'complete' | 'failed';
-}
+/** One side of a turn. */
+export type NewMessage = Pick<
+  MessageRow,
+  'agentId' | 'userId' | 'conversation' | 'role' | 'content' | 'status'
+>;
 
 /** Keeps one side of a turn. */
 export async function storeMessage(

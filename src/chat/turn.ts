@@ -22,12 +22,8 @@ export async function* chatTurn(
   signal: AbortSignal,
 ): AsyncGenerator<TurnEvent> {
   const side = { agentId: agent.id, userId: agent.userId, conversation: question.conversation };
-  await storeMessage(tenant, {
-    ...side,
-    role: 'user',
-    content: question.message,
-    status: 'complete',
-  });
+  const asked = { role: 'user', content: question.message, status: 'complete' } as const;
+  await storeMessage(tenant, { ...side, ...asked });
   let content = '';
   let status: 'complete' | 'failed' = 'failed';
   let stored: MessageRow | undefined;

@@ -25,28 +25,10 @@ export interface ContainerState {
 }
 
 /** One container in a list. */
-export interface ContainerSummary {
-  readonly id: string;
-  readonly agentId: string;
-  readonly userId: string;
-  readonly status: ContainerStatus;
-  readonly image: string;
-  /** ISO 8601. */
-  readonly createdAt: string;
-}
+export type ContainerSummary = ReturnType<typeof containerSummary>;
 
 /** What a running container uses now. */
-export interface ContainerStats {
-  /** 100 is one core fully used. */
-  readonly cpuPercent: number;
-  readonly memoryBytes: number;
-  readonly memoryLimitBytes: number;
-  readonly networkReceivedBytes: number;
-  readonly networkSentBytes: number;
-  readonly processes: number;
-  /** ISO 8601. */
-  readonly readAt: string;
-}
+export type ContainerStats = ReturnType<typeof containerStats>;
 
 /** Docker's way to say "never". */
 const NEVER = '0001-01-01T00:00:00Z';
@@ -83,7 +65,7 @@ export function containerState(info: Docker.ContainerInspectInfo): ContainerStat
   };
 }
 
-export function containerSummary(info: Docker.ContainerInfo): ContainerSummary {
+export function containerSummary(info: Docker.ContainerInfo) {
   return {
     id: info.Id,
     agentId: info.Labels[LABEL.agent] ?? '',
@@ -94,8 +76,8 @@ export function containerSummary(info: Docker.ContainerInfo): ContainerSummary {
   };
 }
 
-/** Figures as `docker stats` shows them. */
-export function containerStats(stats: Docker.ContainerStats): ContainerStats {
+/** Figures as `docker stats` shows them: 100 % is one core fully used. */
+export function containerStats(stats: Docker.ContainerStats) {
   const { cpu_stats: cpu, precpu_stats: before, memory_stats: memory } = stats;
   const used = cpu.cpu_usage.total_usage - before.cpu_usage.total_usage;
   const elapsed = (cpu.system_cpu_usage ?? 0) - (before.system_cpu_usage ?? 0);

@@ -3,13 +3,8 @@ import { setBounded } from '../bounded-map.js';
 import type { DockerEvent } from './docker-events.js';
 
 /** The end of an agent's container, as Docker told it. */
-export interface ContainerDeath {
-  readonly agentId: string;
-  readonly userId: string;
-  readonly containerId: string;
+export interface ContainerDeath extends Omit<DockerEvent, 'action' | 'signal' | 'at'> {
   readonly cause: DeathCause;
-  /** Null when Docker does not say it. */
-  readonly exitCode: number | null;
   /** Unix milliseconds, by Docker's clock. */
   readonly at: number;
 }

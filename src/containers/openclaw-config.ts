@@ -16,11 +16,6 @@ export interface OpenClawOptions {
   readonly userConfig?: unknown;
 }
 
-export interface OpenClawSecrets {
-  readonly gatewayToken: string;
-  readonly aiToken: string;
-}
-
 /** The runtime's own limits of a model that it cannot know. */
 const CONTEXT_WINDOW = 128_000;
 const MAX_TOKENS = 8_192;
@@ -75,7 +70,10 @@ function platformConfig({ aiBaseUrl, model }: OpenClawOptions) {
 }
 
 /** The environment of an OpenClaw container. Its values are secrets: pass them on, log none. */
-export function openClawEnvironment(secrets: OpenClawSecrets): Record<string, string> {
+export function openClawEnvironment(secrets: {
+  readonly gatewayToken: string;
+  readonly aiToken: string;
+}): Record<string, string> {
   const state = `${STATE_DIRECTORY}/${STATE_FOLDER}`;
   return {
     HOME: STATE_DIRECTORY,
