@@ -18,6 +18,14 @@ export type LogEvent =
   | { readonly kind: 'line'; readonly line: LogLine }
   | { readonly kind: 'end'; readonly reason: 'container-ended' | 'container-missing' | 'stopped' };
 
+export interface FollowOptions {
+  /** The cursor after which it begins. */
+  readonly since: string | undefined;
+  /** What is blotted out of every line, such as the agent's tokens. */
+  readonly redact: readonly string[];
+  readonly signal: AbortSignal;
+}
+
 /** The live logs that are being read through this process. */
 export class LiveLogs {
   readonly #containers: AgentContainers;
@@ -31,16 +39,11 @@ export class LiveLogs {
    * Follows an agent's log from after a cursor, or else from now on, until the container ends,
    * somebody stops the stream, or the reader goes.
    *
-   * @param redact what is blotted out of every line, such as the agent's tokens.
    * @throws TooManyRequestsError when too many streams are open.
    */
   follow(
     agentId: string,
-    options: {
-      readonly since: string | undefined;
-      readonly redact: readonly string[];
-      readonly signal: AbortSignal;
-    },
+    options: FollowOptions,
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
     if (this.#open.size >= MAX_STREAMS) throw new TooManyRequestsError('Too many log streams');
     const stop = new AbortController();
@@ -71,11 +74,7 @@ export class LiveLogs {
   async *#events(
     stream: OpenStream,
     stopped: AbortSignal,
-    options: {
-      readonly since: string;
-      readonly redact: readonly string[];
-      readonly signal: AbortSignal;
-    },
+    options: FollowOptions,
   ): AsyncGenerator<LogEvent> {
     try {
       const lines = this.#containers.logs(stream.agentId, {

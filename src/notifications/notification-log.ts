@@ -23,6 +23,12 @@ export type Claim =
   | { readonly kind: 'wait'; readonly delayMs: number }
   | { readonly kind: 'settled'; readonly status: 'sent' | 'repeated' | 'dropped' };
 
+/** What is known of it before its turn. */
+type Pending = Pick<
+  NotificationRow,
+  'id' | 'channel' | 'agentId' | 'event' | 'createdAt' | 'dueAt'
+>;
+
 /** Which notifications were sent, and when the next may be. All workers share it. */
 export class NotificationLog {
   readonly #database: Database;
@@ -39,11 +45,9 @@ export class NotificationLog {
       const { id } = notification;
       const found = await db.Notification.findOne({ where: { id, channel } });
       if (found && isSettled(found.status)) return { kind: 'settled', status: found.status };
-      const row = found ?? {
-        ...{ id, channel, agentId: notification.agent.agentId, event: eventOf(notification) },
-        ...{ status: 'waiting' as const, createdAt: now, dueAt: now },
-        ...{ attemptedAt: null, settledAt: null },
-      };
+      const { agentId } = notification.agent;
+      const event = eventOf(notification);
+      const row = found ?? { id, channel, agentId, event, createdAt: now, dueAt: now };
       if (!found && (await isRepeated(db, row))) {
         await db.Notification.upsert({ ...row, status: 'repeated', settledAt: now });
         return { kind: 'settled', status: 'repeated' };
@@ -107,7 +111,7 @@ export class NotificationLog {
 /** Now, if the channel has room; else a minute after the one that is as many places ahead. */
 async function dueAtOf(
   db: TenantTransaction,
-  row: NotificationRow,
+  row: Pending,
   isQueued: boolean,
   now: Date,
 ): Promise<Date> {
@@ -128,7 +132,7 @@ async function dueAtOf(
 }
 
 /** An agent that comes and goes is told of once a minute. That it stays down is told always. */
-async function isRepeated(db: TenantTransaction, row: NotificationRow): Promise<boolean> {
+async function isRepeated(db: TenantTransaction, row: Pending): Promise<boolean> {
   if (row.event === 'crash_loop') return false;
   const told = await db.Notification.count({
     where: {
