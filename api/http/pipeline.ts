@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import Router, { type RouterContext } from '@koa/router';
 import type Koa from 'koa';
@@ -111,7 +110,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const found = plan.authenticate({ request: incoming, clientAddress, body: proof });
     const identity = found instanceof Promise ? await found : found;
     if (identity === undefined) throw new UnauthorizedError();
-    const bytes = provedByBody || !hasBody(incoming) ? proof : await readBody(incoming, bodyFormat);
+    const bytes = provedByBody ? proof : await readBody(incoming, bodyFormat);
 
     const params = plan.readParams(ctx.params);
     const query = plan.readQuery(search);
@@ -238,11 +237,6 @@ function isDecodable(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Asked first, so that a request without a body does not wait for one. */
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
 function wrongMethod(known: readonly string[], method: string): Answer {

@@ -65,7 +65,10 @@ interface SessionFound {
   readonly plan: Plan | null;
 }
 
-/** The session of a cookie's token, and the user's plan, in one query; none when it is unknown or has expired. */
+/**
+ * The session of a cookie's token with the user's plan, in one query; none when it is unknown or has
+ * expired.
+ */
 export async function findSession(
   database: Database,
   token: string,
