@@ -1,11 +1,16 @@
-import { CATALOGUE } from '../src/ai/catalogue-data.js';
-import { STALE_AFTER_DAYS, staleModels } from '../src/ai/stale-models.js';
+import { CATALOGUE, type CatalogueModel } from './catalogue-data.js';
 
-const stale = staleModels(Date.now());
-for (const { model, days } of stale) {
-  console.log(`${model.family}: as of ${model.asOf} (${days} days ago), from ${model.source}`);
+/** Providers change rates and names some times a year. */
+export const STALE_AFTER_DAYS = 90;
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** Models whose figures were looked up too long ago, and how many days. */
+export function staleModels(
+  now: number,
+  models: readonly CatalogueModel[] = CATALOGUE,
+): { readonly model: CatalogueModel; readonly days: number }[] {
+  return models
+    .map((model) => ({ model, days: Math.floor((now - Date.parse(model.asOf)) / DAY_MS) }))
+    .filter(({ days }) => days > STALE_AFTER_DAYS);
 }
-console.log(
-  `${stale.length} of ${CATALOGUE.length} models in src/ai/catalogue-data.ts were looked up more ` +
-    `than ${STALE_AFTER_DAYS} days ago`,
-);

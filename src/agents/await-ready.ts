@@ -5,10 +5,7 @@ import { STARTUP_LIMIT_MS, endOf, runningForMs } from './observe-agent.js';
 
 /** The container ended, or did not become ready within 60 s of its start. */
 export class AgentNotReadyError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'AgentNotReadyError';
-  }
+  override readonly name = 'AgentNotReadyError';
 }
 
 /**

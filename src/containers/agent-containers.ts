@@ -76,8 +76,8 @@ export class AgentContainers {
       throw new PortTakenError(port);
     }
     try {
-      await this.#client.callUnless([304], (docker, abortSignal) =>
-        docker.getContainer(found.Id).start({ abortSignal }),
+      await this.#client.callUnless([304], (docker, bound) =>
+        docker.getContainer(found.Id).start(bound),
       );
     } catch (error) {
       // A start that was not heard of may have happened: what is there now decides.
@@ -96,7 +96,7 @@ export class AgentContainers {
     if (!found?.State.Running) return;
     await this.#client.callUnless(
       [304, 404],
-      (docker, abortSignal) => docker.getContainer(found.Id).stop({ t: graceSeconds, abortSignal }),
+      (docker, bound) => docker.getContainer(found.Id).stop({ t: graceSeconds, ...bound }),
       this.#client.timeoutMs + graceSeconds * 1000,
     );
   }
@@ -105,8 +105,8 @@ export class AgentContainers {
   async kill(agentId: string): Promise<void> {
     const found = await this.#find(agentId);
     if (!found?.State.Running) return;
-    await this.#client.callUnless([404, 409], (docker, abortSignal) =>
-      docker.getContainer(found.Id).kill({ abortSignal }),
+    await this.#client.callUnless([404, 409], (docker, bound) =>
+      docker.getContainer(found.Id).kill(bound),
     );
   }
 
@@ -175,8 +175,8 @@ export class AgentContainers {
   async #list(status?: 'running'): Promise<Docker.ContainerInfo[]> {
     const label = [`${LABEL.installation}=${this.#client.installation}`];
     const filters = { label, ...(status && { status: [status] }) };
-    const containers = await this.#client.call((docker, abortSignal) =>
-      docker.listContainers({ all: true, filters, abortSignal }),
+    const containers = await this.#client.call((docker, bound) =>
+      docker.listContainers({ all: true, filters, ...bound }),
     );
     // By name: other containers of the agent have the same labels.
     return containers.filter(({ Labels: labels, Names: names }) =>
@@ -197,15 +197,13 @@ export class AgentContainers {
   async #putFiles(id: string, files: Readonly<Record<string, string>>): Promise<void> {
     if (Object.keys(files).length === 0) return;
     const archive = await stateArchive(files);
-    await this.#client.call((docker, abortSignal) =>
-      docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, abortSignal }),
+    await this.#client.call((docker, bound) =>
+      docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, ...bound }),
     );
   }
 
   async #rename({ Id: id }: Docker.ContainerInspectInfo, name: string): Promise<void> {
-    await this.#client.call((docker, abortSignal) =>
-      docker.getContainer(id).rename({ name, abortSignal }),
-    );
+    await this.#client.call((docker, bound) => docker.getContainer(id).rename({ name, ...bound }));
   }
 
   /** Whether a container was made from these very options and still belongs to its network. */
@@ -224,8 +222,8 @@ export class AgentContainers {
   async #failedForPort(port: number, error: unknown): Promise<boolean> {
     if (!(error instanceof DockerRefusedError)) return false;
     const filters = { publish: [`${port}`], status: ['running'] };
-    const publishing = await this.#client.call((docker, abortSignal) =>
-      docker.listContainers({ filters, abortSignal }),
+    const publishing = await this.#client.call((docker, bound) =>
+      docker.listContainers({ filters, ...bound }),
     );
     if (publishing.length > 0) return true;
     return this.#client.isLocal ? !(await canListen('127.0.0.1', port)) : saysPortTaken(error);

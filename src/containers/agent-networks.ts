@@ -18,8 +18,8 @@ export class AgentNetworks {
     const name = containerName(agentId);
     // By list: Docker's names of networks are not unique, and the filter matches parts of them.
     const filters = JSON.stringify({ name: [name] });
-    const networks = await this.#client.call((docker, abortSignal) =>
-      docker.listNetworks({ filters, abortSignal }),
+    const networks = await this.#client.call((docker, bound) =>
+      docker.listNetworks({ filters, ...bound }),
     );
     const named = networks.filter((network) => network.Name === name);
     const foreign = named.some(({ Labels }) => !isOurs(Labels, agentId, this.#client));
@@ -35,7 +35,7 @@ export class AgentNetworks {
       await this.remove(spec.agentId);
     }
     try {
-      await this.#client.call((docker, abortSignal) =>
+      await this.#client.call((docker, bound) =>
         docker.createNetwork({
           Name: containerName(spec.agentId),
           Driver: 'bridge',
@@ -43,7 +43,7 @@ export class AgentNetworks {
           // Explicit, because Docker's own pools end at about 30 networks.
           IPAM: { Driver: 'default', Config: [{ Subnet: spec.subnet }] },
           Labels: ownershipLabels(spec, this.#client),
-          abortSignal,
+          ...bound,
         }),
       );
     } catch (error) {
@@ -74,15 +74,13 @@ export class AgentNetworks {
   async remove(agentId: string): Promise<void> {
     const network = await this.find(agentId);
     if (!network) return;
-    await this.#client.callUnless([404], (docker, abortSignal) =>
-      docker.getNetwork(network.Id).remove({ abortSignal }),
+    await this.#client.callUnless([404], (docker, bound) =>
+      docker.getNetwork(network.Id).remove(bound),
     );
   }
 
   async #overlaps(subnet: string): Promise<boolean> {
-    const networks = await this.#client.call((docker, abortSignal) =>
-      docker.listNetworks({ abortSignal }),
-    );
+    const networks = await this.#client.call((docker, bound) => docker.listNetworks(bound));
     const wanted = addressRange(subnet);
     return networks
       .flatMap((network) => network.IPAM?.Config ?? [])

@@ -26,11 +26,11 @@ export class AgentVolumes {
   async ensure(spec: AgentContainerSpec): Promise<void> {
     const name = volumeName(spec);
     if (await this.#find(name, spec.agentId)) return;
-    await this.#client.call((docker, abortSignal) =>
+    await this.#client.call((docker, bound) =>
       docker.createVolume({
         Name: name,
         Labels: ownershipLabels(spec, this.#client),
-        abortSignal,
+        ...bound,
       }),
     );
     // Creating one that exists succeeds and changes nothing: so look whose it is.
@@ -75,8 +75,8 @@ export class AgentVolumes {
       `${LABEL.installation}=${this.#client.installation}`,
     ];
     const filters = JSON.stringify({ label });
-    const { Volumes: volumes } = await this.#client.call((docker, abortSignal) =>
-      docker.listVolumes({ filters, abortSignal }),
+    const { Volumes: volumes } = await this.#client.call((docker, bound) =>
+      docker.listVolumes({ filters, ...bound }),
     );
     for (const { Name: name } of volumes ?? []) if (!kept.includes(name)) await this.#remove(name);
   }
@@ -103,14 +103,12 @@ export class AgentVolumes {
   }
 
   async #remove(name: string): Promise<void> {
-    await this.#client.callUnless([404], (docker, abortSignal) =>
-      docker.getVolume(name).remove({ abortSignal }),
-    );
+    await this.#client.callUnless([404], (docker, bound) => docker.getVolume(name).remove(bound));
   }
 
   async #find(name: string, agentId: string): Promise<Docker.VolumeInspectInfo | undefined> {
-    const found = await this.#client.callUnless([404], (docker, abortSignal) =>
-      docker.getVolume(name).inspect({ abortSignal }),
+    const found = await this.#client.callUnless([404], (docker, bound) =>
+      docker.getVolume(name).inspect(bound),
     );
     if (found && !isOurs(found.Labels, agentId, this.#client)) {
       throw new ForeignContainerError('volume', name);

@@ -13,6 +13,11 @@ export interface DockerOptions {
   readonly timeoutMs?: number | undefined;
 }
 
+/** What dockerode takes among a call's options, and ends the call by. */
+interface Bound {
+  readonly abortSignal: AbortSignal;
+}
+
 /** Connects to Docker at an address like `DOCKER_HOST`, or at its usual socket. */
 export function connectDocker(dockerHost?: string): Docker {
   if (dockerHost === undefined) return new Docker();
@@ -47,11 +52,12 @@ export class DockerClient {
   }
 
   /**
+   * @param work makes one call of dockerode's, with its bound among the options.
    * @throws DockerUnavailableError when Docker is not there or too slow.
    * @throws DockerRefusedError with Docker's status otherwise.
    */
   async call<T>(
-    work: (docker: Docker, abortSignal: AbortSignal) => Promise<T>,
+    work: (docker: Docker, bound: Bound) => Promise<T>,
     timeoutMs = this.timeoutMs,
   ): Promise<T> {
     const timeout = new AbortController();
@@ -66,7 +72,7 @@ export class DockerClient {
       }, timeoutMs);
     });
     try {
-      return await Promise.race([work(this.docker, timeout.signal), tooLate]);
+      return await Promise.race([work(this.docker, { abortSignal: timeout.signal }), tooLate]);
     } catch (error) {
       throw asContainerError(error);
     } finally {
@@ -77,7 +83,7 @@ export class DockerClient {
   /** The same, where `undefined` stands for one of the statuses that mean "nothing to do". */
   async callUnless<T>(
     statuses: readonly number[],
-    work: (docker: Docker, abortSignal: AbortSignal) => Promise<T>,
+    work: (docker: Docker, bound: Bound) => Promise<T>,
     timeoutMs?: number,
   ): Promise<T | undefined> {
     try {
@@ -109,13 +115,16 @@ export class DockerClient {
       options: query,
     };
     return this.call(
-      ({ modem }, abortSignal) =>
+      ({ modem }, bound) =>
         new Promise<Readable>((resolve, reject) => {
-          modem.dial({ ...request, abortSignal: signal ?? abortSignal }, (error, stream) => {
-            if (error) reject(error);
-            // With `isStream` and without `hijack` it is always the response.
-            else resolve(stream as Readable);
-          });
+          modem.dial(
+            { ...request, ...bound, ...(signal && { abortSignal: signal }) },
+            (error, stream) => {
+              if (error) reject(error);
+              // With `isStream` and without `hijack` it is always the response.
+              else resolve(stream as Readable);
+            },
+          );
         }),
       timeoutMs,
     );

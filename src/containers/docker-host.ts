@@ -70,11 +70,9 @@ export class DockerHost {
     const label = [`${LABEL.installation}=${this.#client.installation}`];
     const filters = JSON.stringify({ label });
     const [containers, networks, { Volumes: volumes }] = await Promise.all([
-      this.#client.call((docker, abortSignal) =>
-        docker.listContainers({ all: true, filters, abortSignal }),
-      ),
-      this.#client.call((docker, abortSignal) => docker.listNetworks({ filters, abortSignal })),
-      this.#client.call((docker, abortSignal) => docker.listVolumes({ filters, abortSignal })),
+      this.#client.call((docker, bound) => docker.listContainers({ all: true, filters, ...bound })),
+      this.#client.call((docker, bound) => docker.listNetworks({ filters, ...bound })),
+      this.#client.call((docker, bound) => docker.listVolumes({ filters, ...bound })),
     ]);
     const owned = [...containers, ...networks, ...(volumes ?? [])];
     return new Set(owned.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []));

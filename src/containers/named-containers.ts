@@ -17,8 +17,8 @@ export class NamedContainers {
 
   /** @throws ForeignContainerError */
   async find(agentId: string, name: string): Promise<Docker.ContainerInspectInfo | undefined> {
-    const found = await this.#client.callUnless([404], (docker, abortSignal) =>
-      docker.getContainer(name).inspect({ abortSignal }),
+    const found = await this.#client.callUnless([404], (docker, bound) =>
+      docker.getContainer(name).inspect(bound),
     );
     if (found && !isOurs(found.Config.Labels, agentId, this.#client)) {
       throw new ForeignContainerError('container', name);
@@ -32,8 +32,8 @@ export class NamedContainers {
    */
   async create(options: Docker.ContainerCreateOptions): Promise<string> {
     try {
-      const { id } = await this.#client.call((docker, abortSignal) =>
-        docker.createContainer({ ...options, abortSignal }),
+      const { id } = await this.#client.call((docker, bound) =>
+        docker.createContainer({ ...options, ...bound }),
       );
       return id;
     } catch (error) {
@@ -52,8 +52,8 @@ export class NamedContainers {
   async remove(agentId: string, name: string): Promise<boolean> {
     const found = await this.find(agentId, name);
     if (!found) return false;
-    await this.#client.callUnless([404, 409], (docker, abortSignal) =>
-      docker.getContainer(found.Id).remove({ force: true, v: true, abortSignal }),
+    await this.#client.callUnless([404, 409], (docker, bound) =>
+      docker.getContainer(found.Id).remove({ force: true, v: true, ...bound }),
     );
     return true;
   }

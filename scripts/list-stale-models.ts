@@ -1,0 +1,11 @@
+import { CATALOGUE } from '../src/ai/catalogue-data.js';
+import { STALE_AFTER_DAYS, staleModels } from '../src/ai/stale-models.js';
+
+const stale = staleModels(Date.now());
+for (const { model, days } of stale) {
+  console.log(`${model.family}: as of ${model.asOf} (${days} days ago), from ${model.source}`);
+}
+console.log(
+  `${stale.length} of ${CATALOGUE.length} models in src/ai/catalogue-data.ts were looked up more ` +
+    `than ${STALE_AFTER_DAYS} days ago`,
+);
