@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { isSet } from '../src/environment/read.js';
 import { ensureRolesAndDatabase } from '../src/database/roles.js';
 import { obtainAgentImage } from './agent-image/obtain-image.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
@@ -15,7 +14,7 @@ import { builtProgram } from './root.js';
 import { lastWords, run } from './processes/run.js';
 import type { Secrets } from './secrets.js';
 import { startService } from './services.js';
-import type { LauncherSettings } from './settings.js';
+import { isSet, type LauncherSettings } from './settings.js';
 
 /** What is running, in the order it was started. */
 export interface Started {

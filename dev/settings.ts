@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { area, variable } from '../src/environment/area.js';
-import { isSet, readAreas, type Environment } from '../src/environment/read.js';
+import { readAreas, type Environment } from '../src/environment/read.js';
 import { choice, text } from '../src/environment/types.js';
 import { AREAS } from '../src/settings.js';
 import { requireRoom } from './disk.js';
@@ -58,6 +58,11 @@ export function readSettings(env: Environment) {
     /** Logs and process records. */
     runDir: path.join(dataDir, 'run'),
   };
+}
+
+/** Whether a variable has a value, given as text or as the name of a file. */
+export function isSet(env: Environment, name: string): boolean {
+  return Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
 }
 
 /** Makes the data folder, and finds out that it can hold what the engines write. */

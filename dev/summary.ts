@@ -1,6 +1,5 @@
 import path from 'node:path';
-import { isSet } from '../src/environment/read.js';
-import type { LauncherSettings } from './settings.js';
+import { isSet, type LauncherSettings } from './settings.js';
 import { tour } from './tour.js';
 
 /** What the person at the terminal reads once everything runs. */

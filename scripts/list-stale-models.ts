@@ -1,5 +1,5 @@
 import { CATALOGUE } from '../src/ai/catalogue-data.js';
-import { STALE_AFTER_DAYS, staleModels } from '../src/ai/stale-models.js';
+import { STALE_AFTER_DAYS, staleModels } from './stale-models.js';
 
 const stale = staleModels(Date.now());
 for (const { model, days } of stale) {

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { launcherSettings } from '../dev/settings.js';
 import { projectRoot } from '../dev/root.js';
-import { variablesOf, type Area, type Variable } from '../src/environment/area.js';
+import { Variable, type Area, type Mode, type Variables } from '../src/environment/area.js';
 import { AREAS } from '../src/settings.js';
 
 export const SETTINGS_PAGE = path.join(projectRoot, 'docs', 'settings.md');
@@ -23,6 +23,13 @@ export function settingsPage(): string {
     (area) => `## ${area.title}\n\n${table(area)}\n`,
   );
   return [INTRODUCTION, ...sections].join('\n');
+}
+
+/** The variables that an area reads, those in groups too. */
+export function variablesOf(area: Area, mode: Mode): Variable[] {
+  const flat = (variables: Variables): Variable[] =>
+    Object.values(variables).flatMap((each) => (each instanceof Variable ? [each] : flat(each)));
+  return flat(area.variables(mode));
 }
 
 function table(area: Area): string {

@@ -59,10 +59,3 @@ export function area<V extends Variables, S = Values<V>>(
 ): Area<V, S> {
   return { title, variables, settings };
 }
-
-/** The variables that an area reads, those in groups too. */
-export function variablesOf(area: Area, mode: Mode): Variable[] {
-  const flat = (variables: Variables): Variable[] =>
-    Object.values(variables).flatMap((each) => (each instanceof Variable ? [each] : flat(each)));
-  return flat(area.variables(mode));
-}

@@ -28,11 +28,6 @@ export function readAreas<A extends Readonly<Record<string, Area>>>(
   };
 }
 
-/** Whether a variable has a value, given as text or as the name of a file. */
-export function isSet(env: Environment, name: string): boolean {
-  return Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
-}
-
 function readVariables(
   variables: Variables,
   env: Environment,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CATALOGUE } from '../../src/ai/catalogue-data.js';
 import { MODELS } from '../../src/ai/catalogue.js';
-import { STALE_AFTER_DAYS, staleModels } from '../../src/ai/stale-models.js';
+import { STALE_AFTER_DAYS, staleModels } from '../../scripts/stale-models.js';
 
 const DAY_MS = 24 * 60 * 60_000;
 

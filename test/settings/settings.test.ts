@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { variablesOf } from '../../src/environment/area.js';
+import { variablesOf } from '../../scripts/settings-page.js';
 import { SettingsError } from '../../src/environment/settings-error.js';
 import { AREAS, loadSettings } from '../../src/settings.js';
 
