@@ -5,6 +5,7 @@
 export class AttemptClock {
   readonly #controller = new AbortController();
   readonly #leave = () => this.#controller.abort();
+  readonly #caller: AbortSignal;
   readonly #whole: NodeJS.Timeout | undefined;
   #next: NodeJS.Timeout | undefined;
   #timedOut = false;
@@ -13,11 +14,8 @@ export class AttemptClock {
    * @param ms until the first sign of life.
    * @param wholeMs for everything, where there are more.
    */
-  constructor(
-    private readonly caller: AbortSignal,
-    ms: number,
-    wholeMs?: number,
-  ) {
+  constructor(caller: AbortSignal, ms: number, wholeMs?: number) {
+    this.#caller = caller;
     this.#next = this.#in(ms);
     if (wholeMs !== undefined) this.#whole = this.#in(wholeMs);
     if (caller.aborted) this.#leave();
@@ -46,7 +44,7 @@ export class AttemptClock {
   stop(): void {
     clearTimeout(this.#next);
     clearTimeout(this.#whole);
-    this.caller.removeEventListener('abort', this.#leave);
+    this.#caller.removeEventListener('abort', this.#leave);
   }
 
   #in(ms: number): NodeJS.Timeout {

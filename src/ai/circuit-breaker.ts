@@ -32,11 +32,15 @@ const OF_REQUEST: ReadonlySet<ProviderFailure> = new Set(['too_long', 'refused',
 export class CircuitBreaker {
   readonly #states = new Map<string, State>();
 
-  constructor(private readonly now: () => number = Date.now) {}
+  readonly #now: () => number;
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
 
   /** Whether to ask somebody else first. Who asks all the same is the one who tries. */
   isOpen(target: Target): boolean {
-    return keysOf(target).some((key) => (this.#states.get(key)?.skipUntil ?? 0) > this.now());
+    return keysOf(target).some((key) => (this.#states.get(key)?.skipUntil ?? 0) > this.#now());
   }
 
   /** Says that a call is on its way: while it is, others still skip one that was failing. */
@@ -44,7 +48,7 @@ export class CircuitBreaker {
     for (const key of keysOf(target)) {
       const state = this.#states.get(key);
       if (state === undefined || state.skipUntil === 0) continue;
-      const skipUntil = Math.max(state.skipUntil, this.now() + SKIP_MS);
+      const skipUntil = Math.max(state.skipUntil, this.#now() + SKIP_MS);
       this.#set(key, { ...state, skipUntil });
     }
   }
@@ -60,7 +64,7 @@ export class CircuitBreaker {
     const failures = (this.#states.get(key)?.failures ?? 0) + 1;
     const pause = retryAfterMs === undefined ? 0 : Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
     const skipMs = Math.max(failures >= FAILURES ? SKIP_MS : 0, pause);
-    this.#set(key, { failures, skipUntil: skipMs === 0 ? 0 : this.now() + skipMs });
+    this.#set(key, { failures, skipUntil: skipMs === 0 ? 0 : this.#now() + skipMs });
   }
 
   #set(key: string, state: State): void {

@@ -58,21 +58,25 @@ const FINAL: ReadonlySet<string> = new Set(['refused', 'bad_request']);
 /** No call uses more, whatever a provider says: its cost still fits the column of costs. */
 const MAX_TOKENS = 50_000_000;
 
+interface CompletionsOptions {
+  readonly providers: Providers;
+  /** `AI_MODEL_TIMEOUT_MS`: for each attempt. */
+  readonly timeoutMs: number;
+  readonly meter: Meter;
+  readonly log: Logger;
+  /** Counts attempts. */
+  readonly onAttempt?: (result: AttemptResult) => void;
+}
+
 /** Answers chat completions: holds the quota, asks who is on the route, and records the usage. */
 export class Completions {
   readonly #circuit = new CircuitBreaker();
 
-  constructor(
-    private readonly options: {
-      readonly providers: Providers;
-      /** `AI_MODEL_TIMEOUT_MS`: for each attempt. */
-      readonly timeoutMs: number;
-      readonly meter: Meter;
-      readonly log: Logger;
-      /** Counts attempts. */
-      readonly onAttempt?: (result: AttemptResult) => void;
-    },
-  ) {}
+  readonly #options: CompletionsOptions;
+
+  constructor(options: CompletionsOptions) {
+    this.#options = options;
+  }
 
   /** @throws QuotaExceededError; NoAnswerError when nobody answers. */
   async answer(call: Call): Promise<Answered> {
@@ -99,7 +103,7 @@ export class Completions {
     ask: (ask: Ask) => Promise<T>,
   ): Promise<{ result: T; attempt: Attempt; attempts: readonly AttemptResult[] }> {
     const { callId, userId, plan, request } = call;
-    const { meter } = this.options;
+    const { meter } = this.#options;
     // To reckon it, all of the conversation is looked through.
     const tokens = hasQuota(plan) ? tokenBound(request) : 0;
     await meter.reserve({ callId, userId, plan, tokens });
@@ -141,7 +145,7 @@ export class Completions {
   }
 
   #askOf(call: Call, { provider: name, model, entry }: Attempt): Ask {
-    const provider = this.options.providers[name];
+    const provider = this.#options.providers[name];
     if (!provider) throw new TypeError(`${name} is not configured`);
     const { plan, signal } = call;
     const request = { ...call.request, model };
@@ -150,7 +154,7 @@ export class Completions {
       provider,
       // Where nothing is held there is nothing to bound.
       request: hasQuota(plan) ? withOutputBound(request, entry?.maxOutput) : request,
-      timeoutMs: this.options.timeoutMs,
+      timeoutMs: this.#options.timeoutMs,
       signal,
     };
   }
@@ -161,12 +165,12 @@ export class Completions {
     ms: number,
   ): AttemptResult {
     const result = { provider, model, outcome, ms: Math.round(ms) };
-    this.options.onAttempt?.(result);
+    this.#options.onAttempt?.(result);
     return result;
   }
 
   #logAttempts({ callId, userId, agentId }: Call, attempts: readonly AttemptResult[]): void {
-    this.options.log.warn({ callId, userId, agentId, tried: attempts }, 'AI providers failed');
+    this.#options.log.warn({ callId, userId, agentId, tried: attempts }, 'AI providers failed');
   }
 
   /** Records before the last piece is out, and also when nobody takes the rest. */
@@ -203,7 +207,7 @@ export class Completions {
       inputTokens: Math.min(usage.inputTokens, MAX_TOKENS),
       outputTokens: Math.min(usage.outputTokens, MAX_TOKENS),
     };
-    this.options.meter.record({
+    this.#options.meter.record({
       callId,
       userId,
       agentId,

@@ -11,20 +11,23 @@ export type ProviderHealth = Partial<Readonly<Record<ProviderName, boolean>>>;
 export class ProviderHealthCheck {
   #latest: { readonly at: number; readonly health: Promise<ProviderHealth> } | undefined;
 
-  constructor(
-    private readonly providers: Providers,
-    private readonly now: () => number = Date.now,
-  ) {}
+  readonly #providers: Providers;
+  readonly #now: () => number;
+
+  constructor(providers: Providers, now: () => number = Date.now) {
+    this.#providers = providers;
+    this.#now = now;
+  }
 
   check(): Promise<ProviderHealth> {
-    if (this.#latest && this.now() - this.#latest.at < KEEP_MS) return this.#latest.health;
+    if (this.#latest && this.#now() - this.#latest.at < KEEP_MS) return this.#latest.health;
     const health = this.#askAll();
-    this.#latest = { at: this.now(), health };
+    this.#latest = { at: this.#now(), health };
     return health;
   }
 
   async #askAll(): Promise<ProviderHealth> {
-    const asked = Object.entries(this.providers).map(async ([name, { baseUrl }]) => [
+    const asked = Object.entries(this.#providers).map(async ([name, { baseUrl }]) => [
       name,
       await isReachable(baseUrl),
     ]);

@@ -75,11 +75,14 @@ export function requireProvider(providers: Providers, preferred: ProviderName): 
 
 /** Decides who is asked. Only models that the plan allows, at providers that are configured. */
 export class Router {
-  constructor(
-    private readonly providers: Providers,
-    /** `AI_PROVIDER`: asked first where nothing else decides. */
-    private readonly preferred: ProviderName,
-  ) {}
+  readonly #providers: Providers;
+  readonly #preferred: ProviderName;
+
+  /** @param preferred `AI_PROVIDER`: asked first where nothing else decides. */
+  constructor(providers: Providers, preferred: ProviderName) {
+    this.#providers = providers;
+    this.#preferred = preferred;
+  }
 
   /**
    * For a model where one is asked for, else for a kind of task.
@@ -118,10 +121,10 @@ export class Router {
    *   when none is configured.
    */
   forTask(task: string, plan: Plan): Route {
-    const tier = isTier(task) && this.providers.openrouter ? TIERS[task].map(entryOf) : [];
-    const others = CHAIN.filter((provider) => provider !== this.preferred);
+    const tier = isTier(task) && this.#providers.openrouter ? TIERS[task].map(entryOf) : [];
+    const others = CHAIN.filter((provider) => provider !== this.#preferred);
     const general = [
-      ...primariesOf(this.preferred),
+      ...primariesOf(this.#preferred),
       ...others.flatMap((provider) => primariesOf(provider).slice(0, 1)),
     ];
     return this.#served(tier.some((entry) => allows(plan, entry)) ? tier : general, plan);
@@ -142,13 +145,13 @@ export class Router {
     },
     plan: Plan,
   ): Route {
-    requireProvider(this.providers, this.preferred);
+    requireProvider(this.#providers, this.#preferred);
     const { ownModel: own } = agent;
     const family = modelsOfFamily(own ?? agent.model);
-    const first = [agent.aiProvider, this.preferred];
+    const first = [agent.aiProvider, this.#preferred];
     const rank = ({ provider }: ModelEntry) => (first.indexOf(provider) + 3) % 3;
     const serving = family
-      .filter(({ provider }) => this.providers[provider])
+      .filter(({ provider }) => this.#providers[provider])
       .toSorted((a, b) => rank(a) - rank(b));
     const [entry] = serving;
     if (entry && own === undefined) {
@@ -161,19 +164,19 @@ export class Router {
   }
 
   available({ provider }: ModelEntry): boolean {
-    return this.providers[provider] !== undefined;
+    return this.#providers[provider] !== undefined;
   }
 
   #served(entries: readonly ModelEntry[], plan: Plan): Route {
-    requireProvider(this.providers, this.preferred);
+    requireProvider(this.#providers, this.#preferred);
     const serving = entries.filter((entry) => this.available(entry) && allows(plan, entry));
     if (serving.length === 0) throw new NotFoundError('No model is available for this');
     return unique(serving.map(toAttempt));
   }
 
   #anyOf(wanted: string): ProviderName {
-    const found = [wanted, this.preferred, ...Object.keys(PRIMARIES)].find(
-      (name): name is ProviderName => Object.hasOwn(this.providers, name),
+    const found = [wanted, this.#preferred, ...Object.keys(PRIMARIES)].find(
+      (name): name is ProviderName => Object.hasOwn(this.#providers, name),
     );
     if (found === undefined) throw new TypeError('one was required');
     return found;

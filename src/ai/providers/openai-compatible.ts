@@ -119,11 +119,14 @@ class ChunkReader implements StreamReader {
   ended = false;
   over = false;
 
-  constructor(
-    private readonly name: ProviderName,
-    /** Whether the client asked for the chunk that tells what was used. */
-    private readonly includeUsage: boolean,
-  ) {}
+  readonly #name: ProviderName;
+  readonly #includeUsage: boolean;
+
+  /** @param includeUsage whether the client asked for the chunk that tells what was used. */
+  constructor(name: ProviderName, includeUsage: boolean) {
+    this.#name = name;
+    this.#includeUsage = includeUsage;
+  }
 
   read({ data }: { readonly data: string }): readonly string[] {
     if (data === '[DONE]') {
@@ -131,17 +134,17 @@ class ChunkReader implements StreamReader {
       this.over = true;
       return [];
     }
-    const body = parse(this.name, data);
+    const body = parse(this.#name, data);
     const read = chunk.safeParse(body);
     const inside = withError.safeParse(body);
-    if (!read.success || inside.success) throw failureInside(this.name, body);
-    refuseBaseResponse(this.name, body);
+    if (!read.success || inside.success) throw failureInside(this.#name, body);
+    refuseBaseResponse(this.#name, body);
     const { choices, usage: said, x_groq: groq } = read.data;
-    if (groq?.error) throw new ProviderError(this.name, 'overloaded');
+    if (groq?.error) throw new ProviderError(this.#name, 'overloaded');
     this.usage = toUsage(said ?? groq?.usage) ?? this.usage;
     // Some end with the connection instead of with [DONE].
     if (choices?.some(({ finish_reason: reason }) => reason)) this.ended = true;
-    return (choices?.length ?? 0) === 0 && said && !this.includeUsage ? [] : [data];
+    return (choices?.length ?? 0) === 0 && said && !this.#includeUsage ? [] : [data];
   }
 }
 
