@@ -48,7 +48,8 @@ export function idempotency(answers: KeptAnswers): OncePerKey {
 
 /** Only what a table of texts can give again as it was; a failure is tried again. */
 function whatIsKept({ body, contentType, headers, status }: Answer): KeptAnswer | undefined {
-  if (status >= 500) return undefined;
+  // Who is told to come again has not got the answer yet.
+  if (status >= 500 || headers?.['Retry-After'] !== undefined) return undefined;
   if (body !== undefined && (typeof body !== 'string' || contentType !== JSON_TYPE)) {
     return undefined;
   }

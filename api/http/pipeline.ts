@@ -166,7 +166,8 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   /** Not every error of the domain may come from every endpoint: that is declared as well. */
   function refused({ endpoint, presenter }: Plan, error: ServiceError, requestId: string): Answer {
     try {
-      return presenter.presentError(told(error, requestId));
+      const answer = presenter.presentError(told(error, requestId));
+      return { ...answer, headers: { ...answer.headers, ...retryHeaders(error) } };
     } catch (undeclared) {
       return failed(undeclared, requestId, endpoint);
     }

@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import { BadGatewayError, ServiceError } from '../../src/errors.js';
+import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { isObject, tryParseJson } from '../../src/json.js';
+import { retryAfterMs } from '../../src/retry-after.js';
 import { ANSWER_KEPT_BY, type InternalCaller } from '../auth/internal-key.js';
 import type { SessionCaller } from '../auth/session.js';
 import type { Declared } from '../http/area.js';
@@ -112,7 +114,7 @@ export class BackendClient {
       if (read.success) return read.data;
       throw new BadGatewayError('The backend gave an unexpected answer', { cause: read.error });
     }
-    throw refusal(response.status, parsed);
+    throw refusal(response, parsed);
   }
 }
 
@@ -169,7 +171,10 @@ function waitMs(query: unknown): number {
 }
 
 /** The backend's refusal, as our own answer. That our key is refused is no fault of the caller. */
-function refusal(status: number, body: unknown): ServiceError {
+function refusal({ headers, status }: Response, body: unknown): ServiceError {
+  const againMs = retryAfterMs(headers);
+  // A call that we gave up on is still at work there.
+  if (status === 409 && againMs !== undefined) return new StillRunningError(againMs / 1_000);
   if (status === 401 || status === 403 || !isErrorBody(body)) {
     return new BadGatewayError(`The backend answered with ${status}`);
   }

@@ -5,6 +5,7 @@ import { optionalSession } from '../../api/auth/optional-session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';
 import { BadRequestError } from '../../src/errors.js';
+import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { INTERNAL_KEY, postJson, serve, signedIn, until, type TestListener } from './support.js';
 
@@ -31,6 +32,7 @@ const things = endpoint({
     runs.push(idempotencyId);
     await hold;
     if (body.name === 'bad') throw new BadRequestError('name is bad');
+    if (body.name === 'busy' && runs.length === 1) throw new StillRunningError(3);
     if (body.name === 'crash' && runs.length === 1) throw new Error('crashed');
     const made = { name: body.name, run: runs.length, id: idempotencyId };
     return reply(201, made, { Location: '/things/1', 'Set-Cookie': 'a=b' });
@@ -187,4 +189,11 @@ test.each(['x'.repeat(256), 'a b'])('the key %s is refused', async (key) => {
   const response = await make('a', key);
   expect(response.status).toBe(400);
   expect(runs).toEqual([]);
+});
+
+test('who is told to come again gets the answer when they do', async () => {
+  const first = await make('busy', 'k-busy');
+  expect([first.status, first.headers.get('retry-after')]).toEqual([409, '3']);
+  const second = await make('busy', 'k-busy');
+  expect([second.status, await second.json()]).toMatchObject([201, { name: 'busy', run: 2 }]);
 });

@@ -6,6 +6,7 @@ import { BackendClient } from '../../api/web/backend-client.js';
 import { forwarder } from '../../api/web/forward.js';
 import { LIMITS } from '../../api/web/limits.js';
 import { BadGatewayError } from '../../src/errors.js';
+import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { ADA, serve, signedIn, type TestListener } from '../http/support.js';
 
 const ON = {
@@ -35,9 +36,12 @@ afterEach(async () => {
 });
 
 /** A backend that gives every request this answer. */
-async function answering(body: unknown): Promise<BackendClient> {
+async function answering(
+  body: unknown,
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+): Promise<BackendClient> {
   const server = createServer((_request, response) => {
-    response.setHeader('connection', 'close').end(JSON.stringify(body));
+    response.writeHead(status, { connection: 'close', ...headers }).end(JSON.stringify(body));
   });
   backend = server;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -59,6 +63,14 @@ test('what is missing is not ignored', async () => {
   const { image: _image, ...without } = INSTANCE;
   const client = await answering({ ...NEWER, count: 1, instances: [{ ...without, ...NEWER }] });
   await expect(client.call(ON, runtimeInstances, {})).rejects.toThrow(BadGatewayError);
+});
+
+test('that the backend is still at the first call is told with when to come again', async () => {
+  const busy = { error: 'A request with this Idempotency-Key is still running' };
+  const client = await answering(busy, { status: 409, headers: { 'retry-after': '7' } });
+  const refused = client.call(ON, runtimeInstances, {});
+  await expect(refused).rejects.toThrow(StillRunningError);
+  await expect(refused).rejects.toMatchObject({ status: 409, message: busy.error, retryAfter: 7 });
 });
 
 test('what is handed on is what this version declares', async () => {
