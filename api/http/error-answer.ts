@@ -1,8 +1,11 @@
 import { ServiceError } from '../../src/errors.js';
+import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 
 export interface ErrorAnswer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
+  /** Seconds after which to come again. */
+  readonly retryAfter?: number;
 }
 
 /** What the caller is told about an error. Of an unknown one nothing but where to find it. */
@@ -11,7 +14,9 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
     return { status: 500, body: { error: 'Internal server error', requestId } };
   }
   const code = error.code === undefined ? {} : { code: error.code };
-  return { status: error.status, body: { error: error.message, ...code, ...error.facts } };
+  const body = { error: error.message, ...code, ...error.facts };
+  const retryAfter = error instanceof StillRunningError ? error.retryAfter : error.facts.retryAfter;
+  return { status: error.status, body, ...(typeof retryAfter === 'number' && { retryAfter }) };
 }
 
 const MAX_CAUSES = 5;

@@ -10,7 +10,6 @@ import {
   TooManyRequestsError,
   UnauthorizedError,
 } from '../../src/errors.js';
-import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import type { AuthenticationConfigs } from '../auth/authentication.js';
 import { watchAccess } from './access-log.js';
 import type { AddressReader } from './client-address.js';
@@ -166,8 +165,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   /** Not every error of the domain may come from every endpoint: that is declared as well. */
   function refused({ endpoint, presenter }: Plan, error: ServiceError, requestId: string): Answer {
     try {
-      const answer = presenter.presentError(told(error, requestId));
-      return { ...answer, headers: { ...answer.headers, ...retryHeaders(error) } };
+      return presenter.presentError(told(error, requestId));
     } catch (undeclared) {
       return failed(undeclared, requestId, endpoint);
     }
@@ -181,7 +179,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   }
 
   function failed(error: unknown, requestId: string, endpoint?: Endpoint): Answer {
-    return errorJson(endpoint, told(error, requestId), retryHeaders(error));
+    return errorJson(endpoint, told(error, requestId));
   }
 
   function send(ctx: Koa.Context, answer: Answer): void {
@@ -245,9 +243,4 @@ function wrongMethod(known: readonly string[], method: string): Answer {
   const headers = { Allow: [...allowed].join(', ') };
   if (method !== 'OPTIONS') return jsonAnswer(405, { error: 'Method not allowed' }, headers);
   return { status: 204, headers, contentType: undefined, body: undefined };
-}
-
-function retryHeaders(error: unknown): Record<string, string> | undefined {
-  if (!(error instanceof StillRunningError)) return undefined;
-  return { 'Retry-After': String(error.retryAfter) };
 }

@@ -23,17 +23,14 @@ export function jsonAnswer(status: number, body: unknown, headers?: ReplyHeaders
 }
 
 /** @param endpoint undefined while it is not known. */
-export function errorJson(
-  endpoint: Endpoint | undefined,
-  error: ErrorAnswer,
-  headers = retryHeaders(error),
-): Answer {
-  return jsonAnswer(error.status, endpoint?.errorForm?.of(error) ?? error.body, headers);
+export function errorJson(endpoint: Endpoint | undefined, error: ErrorAnswer): Answer {
+  const body = endpoint?.errorForm?.of(error) ?? error.body;
+  return jsonAnswer(error.status, body, retryHeaders(error));
 }
 
 /** Clients look for it where HTTP has it. */
-function retryHeaders({ body: { retryAfter } }: ErrorAnswer): ReplyHeaders | undefined {
-  return typeof retryAfter === 'number' ? { 'Retry-After': String(retryAfter) } : undefined;
+function retryHeaders({ retryAfter }: ErrorAnswer): ReplyHeaders | undefined {
+  return retryAfter === undefined ? undefined : { 'Retry-After': String(retryAfter) };
 }
 
 /** An answer that its endpoint does not declare: a defect, shown outside production. */
