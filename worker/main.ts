@@ -1,10 +1,5 @@
 import { Client } from '@temporalio/client';
-import {
-  NativeConnection,
-  Runtime,
-  TransportError,
-  type NativeConnectionOptions,
-} from '@temporalio/worker';
+import { NativeConnection, TransportError, type NativeConnectionOptions } from '@temporalio/worker';
 import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { putSchedules } from '../temporal/schedules.js';
@@ -21,7 +16,7 @@ import { createWorkers } from './platform-worker.js';
 import { followDocker } from './follow-docker.js';
 import { recoverPeriodically } from './recover.js';
 import { reportPeriodically } from './report-host.js';
-import { temporalLogger } from './temporal-logger.js';
+import { installRuntime } from './temporal-runtime.js';
 import { builtWorkflows } from './workflow-code.js';
 
 try {
@@ -36,7 +31,7 @@ async function main(): Promise<void> {
   const ended = onShutdown();
   const settings = loadSettings();
   const log = createLogger('worker', settings.process);
-  Runtime.install({ logger: temporalLogger(log), shutdownSignals: [] });
+  installRuntime(log, settings.temporal.workerMetrics);
 
   const { connectionOptions, namespace } = temporalConnection(settings.temporal);
   const connection = await connect(connectionOptions);

@@ -39,6 +39,7 @@ export class BenchPlatform {
           BACKEND_PORT: String(backend),
           AGENT_AI_PORT: String(agents),
           METRICS_PORT: '0',
+          WORKER_METRICS_LISTEN: `127.0.0.1:${await freePort()}`,
           WEB_URL: '',
           BACKEND_URL: '',
           DATABASE_URL: '',

@@ -41,6 +41,12 @@ function wholeNumber(value: string, least: number, most: number): number | undef
   return /^\d+$/.test(value) && number >= least && number <= most ? number : undefined;
 }
 
+/** An address of this machine and a port: `127.0.0.1:9465`, `[::1]:9465`. */
+export const listenAddress = textAs('an address and a port, like 127.0.0.1:9465', (value) => {
+  const [, address = '', digits = ''] = /^\[?(.+?)\]?:(\d+)$/.exec(value) ?? [];
+  return isIP(address) !== 0 && wholeNumber(digits, 1, 65_535) !== undefined ? value : undefined;
+});
+
 /** Ports from the first to the last, of those that need no privilege. */
 export interface PortRange {
   readonly first: number;

@@ -1,5 +1,5 @@
 import { area, variable, type SettingsOf, type VariableOptions } from '../environment/area.js';
-import { text, url } from '../environment/types.js';
+import { listenAddress, text, url } from '../environment/types.js';
 
 /** Understood by Temporal's own tools, too: `@temporalio/envconfig` makes a connection of them. */
 const CONNECTION = [
@@ -40,9 +40,14 @@ export const temporalSettings = area(
       url('http', 'https').optional(),
       'where links to runs point',
     ),
+    workerMetrics: variable(
+      'WORKER_METRICS_LISTEN',
+      listenAddress.prefault('127.0.0.1:9465'),
+      'where Prometheus finds `/metrics` of a worker; whoever reaches it may read them',
+    ),
   }),
-  ({ connection, uiUrl }) => ({
-    uiUrl,
+  ({ connection, ...values }) => ({
+    ...values,
     /** The variables that are set, by their names. */
     connection: Object.fromEntries(
       Object.entries(connection).flatMap(([name, value]) =>

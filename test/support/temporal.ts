@@ -24,12 +24,17 @@ export interface TestTemporal {
   close(): Promise<void>;
 }
 
+export interface TestTemporalOptions {
+  /** The test has installed the SDK's runtime itself. */
+  readonly hasRuntime?: boolean;
+}
+
 /** On the server of `TEST_TEMPORAL_ADDRESS`, or on one of our own. */
-export async function testTemporal(): Promise<TestTemporal> {
+export async function testTemporal(options: TestTemporalOptions = {}): Promise<TestTemporal> {
   const given = process.env.TEST_TEMPORAL_ADDRESS;
   const server = given ? { address: given, stop: () => Promise.resolve() } : await startServer();
   try {
-    quietRuntime();
+    if (!options.hasRuntime) quietRuntime();
     const connection = await NativeConnection.connect({ address: server.address });
     const namespace = `test-${randomBytes(6).toString('hex')}`;
     await connection.workflowService.registerNamespace({
