@@ -22,7 +22,7 @@ const MAX_DAYS = 366;
 const MAX_ROWS = 1_000;
 
 /** Days until today (UTC), today included. */
-const days = (usual: number) => wholeNumber('days', MAX_DAYS, usual);
+const days = (usual: number) => wholeNumber('days', { most: MAX_DAYS, usual });
 
 // The database takes no NUL.
 const storable = z.string().regex(/^[^\0]*$/);

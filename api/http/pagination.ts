@@ -9,14 +9,18 @@ const MAX_CURSOR_LENGTH = 2_000;
 /** Where a page ends, and the next one goes on: of what kind is the list's own affair. */
 type Position = readonly string[];
 
-/** A whole number from 1, in a query. */
-export const wholeNumber = (name: string, max: number, usual: number) =>
-  z
+/** A whole number in a query: `usual` where it is left out. */
+export function wholeNumber(
+  name: string,
+  { least = 1, most, usual }: { readonly least?: number; readonly most: number; usual: number },
+) {
+  return z
     .string()
-    .regex(/^\d{1,9}$/, { error: `${name} must be a whole number from 1 to ${max}` })
+    .regex(/^\d{1,9}$/, { error: `${name} must be a whole number from ${least} to ${most}` })
     .transform(Number)
-    .pipe(z.number().min(1).max(max))
+    .pipe(z.number().min(least).max(most))
     .default(usual);
+}
 
 /** What most lists are ordered by: a time, and of equal ones an id. */
 const TIME_AND_ID = z.tuple([z.string(), z.string()]);
@@ -27,7 +31,7 @@ const TIME_AND_ID = z.tuple([z.string(), z.string()]);
  */
 export function pageQuery<P extends z.ZodType<Position>>(position: P, max = MAX_PAGE, usual = max) {
   return {
-    limit: wholeNumber('limit', max, usual),
+    limit: wholeNumber('limit', { most: max, usual }),
     cursor: z
       .string()
       .min(1)

@@ -2,18 +2,16 @@ import { z } from 'zod';
 import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/agents/operation-kinds.js';
 import { IMAGE_TAG } from '../../src/containers/image-name.js';
 import type { AgentArchiveRow, OperationRow } from '../../src/database/models.js';
+import { wholeNumber } from '../http/pagination.js';
 import { watchdogTransition } from './watchdog.js';
 
 /** Longest time that `?wait=` holds an answer (decision 2). */
 const MAX_WAIT_SECONDS = 60;
 
 export const waitQuery = z.object({
-  wait: z.coerce
-    .number()
-    .min(0)
-    .max(MAX_WAIT_SECONDS)
-    .default(0)
-    .describe('Seconds to hold the answer until the operation ends'),
+  wait: wholeNumber('wait', { least: 0, most: MAX_WAIT_SECONDS, usual: 0 }).describe(
+    'Seconds to hold the answer until the operation ends',
+  ),
 });
 
 /** What a lifecycle call answers, on both listeners. */

@@ -25,7 +25,7 @@ type Part<Name extends string, S extends z.ZodType> = S extends None
 
 /** What an endpoint is sent. */
 type Sent<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> = Part<'params', P> &
-  Part<'body', B> & { readonly query?: z.input<Q> } & Keeping;
+  Part<'body', B> & { readonly query?: z.output<Q> } & Keeping;
 
 interface AnySent extends Keeping {
   readonly params?: unknown;
@@ -62,7 +62,8 @@ export class BackendClient {
    * Calls an endpoint of the backend for a signed-in user.
    *
    * @throws ServiceError with the backend's own status, text and facts where it refuses,
-   *   BadGatewayError when it cannot be reached or answers what it should not.
+   *   BadGatewayError when it cannot be reached or answers what it should not. Any other error is a
+   *   fault of our own.
    */
   call<
     R extends Responses,
@@ -84,30 +85,24 @@ export class BackendClient {
     const { method } = endpoint;
     const { body, keepsAnswer, query } = sent;
     const { user } = on.caller;
-    let response: Response;
-    let text: string;
-    try {
-      response = await fetch(`${this.#url}${addressOf(endpoint, sent)}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${this.#internalApiKey ?? ''}`,
-          'x-user-id': user.id,
-          'x-user-email': user.email,
-          'x-user-role': user.isAdmin ? 'admin' : 'user',
-          'x-forwarded-for': on.clientAddress,
-          'x-request-id': on.requestId,
-          // A call that is repeated because its answer was not heard happens once.
-          ...(method !== 'GET' && { 'idempotency-key': on.idempotencyId }),
-          ...(keepsAnswer && { [ANSWER_KEPT_BY]: 'caller' }),
-          ...(body !== undefined && { 'content-type': 'application/json' }),
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(CALL_TIMEOUT_MS + waitMs(query)),
-      });
-      text = await response.text();
-    } catch (error) {
-      throw new BadGatewayError('The backend is unavailable', { cause: error });
-    }
+    const request = new Request(`${this.#url}${addressOf(endpoint, sent)}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${this.#internalApiKey ?? ''}`,
+        'x-user-id': user.id,
+        'x-user-email': user.email,
+        'x-user-role': user.isAdmin ? 'admin' : 'user',
+        'x-forwarded-for': on.clientAddress,
+        'x-request-id': on.requestId,
+        // A call that is repeated because its answer was not heard happens once.
+        ...(method !== 'GET' && { 'idempotency-key': on.idempotencyId }),
+        ...(keepsAnswer && { [ANSWER_KEPT_BY]: 'caller' }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS + waitMs(query)),
+    });
+    const { response, text } = await exchange(request);
     const parsed = tryParseJson(text);
     if (response.ok) {
       const read = readKnown(successOf(endpoint).schema, parsed);
@@ -115,6 +110,21 @@ export class BackendClient {
       throw new BadGatewayError('The backend gave an unexpected answer', { cause: read.error });
     }
     throw refusal(response, parsed);
+  }
+}
+
+/**
+ * Sends what is complete, so that nothing but the way to the backend can fail here: a request that
+ * could not even be made is a fault of our own.
+ *
+ * @throws BadGatewayError when the backend cannot be reached, breaks off, or is too slow.
+ */
+async function exchange(request: Request): Promise<{ response: Response; text: string }> {
+  try {
+    const response = await fetch(request);
+    return { response, text: await response.text() };
+  } catch (error) {
+    throw new BadGatewayError('The backend is unavailable', { cause: error });
   }
 }
 

@@ -1,13 +1,18 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { agentArchives, runtimeInstances } from '../../api/backend/contract.js';
+import {
+  agentArchives,
+  PLAIN_OPERATIONS,
+  runtimeInstances,
+  updateAgent,
+} from '../../api/backend/contract.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import { forwarder } from '../../api/web/forward.js';
 import { LIMITS } from '../../api/web/limits.js';
 import { BadGatewayError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
-import { ADA, serve, signedIn, type TestListener } from '../http/support.js';
+import { ADA, bearer, INTERNAL_KEY, serve, signedIn, type TestListener } from '../http/support.js';
 
 const ON = {
   caller: { kind: 'session', user: ADA, csrfToken: '', plan: undefined },
@@ -36,13 +41,16 @@ afterEach(async () => {
 });
 
 /** A backend that gives every request this answer. */
-async function answering(
+const answering = (
   body: unknown,
   { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
-): Promise<BackendClient> {
-  const server = createServer((_request, response) => {
+): Promise<BackendClient> =>
+  serving((_request, response) => {
     response.writeHead(status, { connection: 'close', ...headers }).end(JSON.stringify(body));
   });
+
+async function serving(listener: RequestListener): Promise<BackendClient> {
+  const server = createServer(listener);
   backend = server;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // TCP: never a string
@@ -79,4 +87,62 @@ test('what is handed on is what this version declares', async () => {
   listener = await serve([forward(agentArchives)]);
   const response = await listener.call('/api/agents/a1/archives', { headers: signedIn });
   expect([response.status, await response.json()]).toEqual([200, { archives: [] }]);
+});
+
+test('a backend that is not there, or breaks off, is unavailable', async () => {
+  const unavailable = new BadGatewayError('The backend is unavailable');
+  const nobody = new BackendClient('http://127.0.0.1:1', 'key');
+  await expect(nobody.call(ON, runtimeInstances, {})).rejects.toThrow(unavailable);
+  const breaksOff = await serving((_request, response) => {
+    response.writeHead(200, { 'content-length': '100' });
+    response.write('{', () => response.destroy());
+  });
+  await expect(breaksOff.call(ON, runtimeInstances, {})).rejects.toThrow(unavailable);
+});
+
+test('a call that cannot even be made is no fault of the backend', async () => {
+  const client = await answering({});
+  const body = { config: { much: 1n } };
+  const call = client.call(ON, updateAgent, { params: { id: 'a1' }, body });
+  await expect(call).rejects.not.toThrow(BadGatewayError);
+  const [plain] = PLAIN_OPERATIONS;
+  const tooPrecise = { params: { id: 'a1' }, query: { wait: 25.0049 } };
+  const waiting = client.forward(ON, plain!.declared, tooPrecise);
+  await expect(waiting).rejects.not.toThrow(BadGatewayError);
+});
+
+test.each(['25.0049', '0x10', '1e1', '-1', '61', '', ' 5', 'soon', '999999999999'])(
+  'a wait of "%s" is refused on both listeners, and the backend is not asked',
+  async (wait) => {
+    const [plain] = PLAIN_OPERATIONS;
+    const { declared } = plain!;
+    const client = await serving(() => expect.unreachable());
+    const forward = forwarder(client, { limit: LIMITS.agents, owned: () => Promise.resolve() });
+    const path = `/api/agents/a1/${plain!.kind}?wait=${encodeURIComponent(wait)}`;
+    const asked = [
+      [forward(declared), signedIn],
+      [declared.handledBy(() => expect.unreachable()), bearer(INTERNAL_KEY)],
+    ] as const;
+    for (const [endpoint, headers] of asked) {
+      listener = await serve([endpoint]);
+      const response = await listener.call(path, { method: 'POST', headers });
+      expect(response.status).toBe(400);
+      expect(await response.json()).toEqual({ error: expect.stringMatching(/^wait must be /) });
+      await listener.close();
+    }
+  },
+);
+
+test('a wait of whole seconds is handed on', async () => {
+  const [plain] = PLAIN_OPERATIONS;
+  const asked: unknown[] = [];
+  const client = await serving(({ url }, response) => {
+    asked.push(url);
+    response.writeHead(503, { connection: 'close' }).end('{"error":"no"}');
+  });
+  const forward = forwarder(client, { limit: LIMITS.agents, owned: () => Promise.resolve() });
+  listener = await serve([forward(plain!.declared)]);
+  const path = `/api/agents/a1/${plain!.kind}?wait=60`;
+  const response = await listener.call(path, { method: 'POST', headers: signedIn });
+  expect([response.status, asked]).toEqual([503, [path]]);
 });
