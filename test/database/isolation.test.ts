@@ -267,6 +267,7 @@ describe('the serving role', () => {
         'find_session',
         'hold_tokens',
         'host_loads',
+        'host_marks',
         'keep_reservations',
         'roll_up_usage',
         'settle_abandoned',

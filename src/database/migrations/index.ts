@@ -5,6 +5,7 @@ import { migration as heartbeats } from './004-heartbeats.js';
 import { migration as notifications } from './005-notifications.js';
 import { migration as usage } from './006-usage.js';
 import { migration as records } from './007-records.js';
+import { migration as hostMarks } from './010-hosts.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -16,4 +17,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '005-notifications', migration: notifications },
   { name: '006-usage', migration: usage },
   { name: '007-records', migration: records },
+  { name: '010-hosts', migration: hostMarks },
 ];

@@ -1,5 +1,15 @@
 import { PLATFORM } from '../policies.js';
-import { boolean, created, integer, key, table, text, timestamp, updated } from '../table.js';
+import {
+  boolean,
+  created,
+  integer,
+  key,
+  nullable,
+  table,
+  text,
+  timestamp,
+  updated,
+} from '../table.js';
 
 /** The Docker hosts, as the workers beside them write them down. */
 export const Host = table(
@@ -15,6 +25,14 @@ export const Host = table(
     engineAvailable: boolean(),
     /** When its worker was last heard of, by the database's clock. */
     seenAt: timestamp(),
+    /** Docker's own id of the engine that the name is leased to; null until one is known. */
+    engineId: nullable(text()),
+    /** Where other processes reach its worker; null where that does not listen. */
+    url: nullable(text()),
+    /** Since when it gets no new agents, because an operator said so. */
+    cordonedAt: nullable(timestamp()),
+    /** Since when it is being removed for good. */
+    removedAt: nullable(timestamp()),
     createdAt: created(),
     updatedAt: updated(),
   },
