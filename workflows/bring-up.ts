@@ -1,13 +1,8 @@
-import {
-  ApplicationFailure,
-  log,
-  proxyActivities,
-  proxyLocalActivities,
-} from '@temporalio/workflow';
+import { ApplicationFailure, log, proxyActivities } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
-import type { RecordActivities } from '../activities/records.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import { containersTaskQueue } from './ids.js';
+import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
 /** How many ports, each with its subnet, are tried when they turn out to be taken on the host. */
@@ -40,7 +35,7 @@ export async function bringBack(agent: AgentRef): Promise<void> {
 
 async function awaitRunning(agent: AgentRef): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
-  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const record = proxyRecords();
   const readiness = proxyActivities<ContainerActivities>({ ...retries.readinessWait, taskQueue });
 
   await readiness.awaitReady(agent);
@@ -54,7 +49,7 @@ async function awaitRunning(agent: AgentRef): Promise<void> {
 export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
   const dockerCall = options.endless ? retries.endlessDockerCall : retries.dockerCall;
-  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const record = proxyRecords();
   const docker = proxyActivities<ContainerActivities>({ ...dockerCall, taskQueue });
   const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
 

@@ -1,6 +1,5 @@
-import { proxyLocalActivities } from '@temporalio/workflow';
 import type { HousekeepingActivities } from '../activities/housekeeping.js';
-import * as retries from './retries.js';
+import { proxyRecords } from './records.js';
 
 export interface UsageKept {
   /** Reservations of calls that were given back, because nobody had heard of their process. */
@@ -11,7 +10,7 @@ export interface UsageKept {
 
 /** One pass over quotas and usage; what it does not come to is left to the next. */
 export async function keepUsage(): Promise<UsageKept> {
-  const usage = proxyLocalActivities<HousekeepingActivities>(retries.records);
+  const usage = proxyRecords<HousekeepingActivities>();
   // First, because somebody may be waiting for it.
   const settled = await usage.settleAbandoned();
   const rolledUp = await usage.rollUpUsage();

@@ -3,10 +3,8 @@ import {
   ParentClosePolicy,
   executeChild,
   proxyActivities,
-  proxyLocalActivities,
 } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
-import type { RecordActivities } from '../activities/records.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { OperationKind } from '../src/agents/operation-kinds.js';
 import type { WatchdogState } from '../src/agents/watchdog.js';
@@ -14,6 +12,7 @@ import { bringUp } from './bring-up.js';
 import { containersTaskQueue, provisionAgentId } from './ids.js';
 import { provisionAgent } from './provision-agent.js';
 import { replaceContainer } from './replace-container.js';
+import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
 import type { Watchdog } from './watchdog.js';
@@ -70,7 +69,7 @@ async function start({ agent, provisioned, before }: OperationScene): Promise<vo
 
 async function repair({ agent, provisioned, watchdog }: OperationScene): Promise<void> {
   if (!provisioned) return provision(agent);
-  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const record = proxyRecords();
   const outcome = await watchdog.runRepair(await record.watchdogSettings());
   if (outcome.repaired) return;
   throw ApplicationFailure.nonRetryable(outcome.reason ?? 'The agent does not answer');

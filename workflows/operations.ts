@@ -3,11 +3,9 @@ import {
   CancellationScope,
   isCancellation,
   log,
-  proxyLocalActivities,
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { RecordActivities } from '../activities/records.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import {
   OPERATIONS,
@@ -22,7 +20,7 @@ import { failureReason } from './failure-reason.js';
 import { OPERATION_STEPS } from './operation-steps.js';
 import { showPhase } from './phase.js';
 import { isUnharmed } from './replace-container.js';
-import * as retries from './retries.js';
+import { proxyRecords } from './records.js';
 import {
   OPERATION_CONFLICT,
   operationUpdate,
@@ -60,7 +58,7 @@ export class Operations {
 
   readonly #agent: AgentRef;
   readonly #watchdog: Watchdog;
-  readonly #record = proxyLocalActivities<RecordActivities>(retries.records);
+  readonly #record = proxyRecords();
 
   constructor(
     agent: AgentRef,

@@ -5,14 +5,13 @@ import {
   isCancellation,
   log,
   proxyActivities,
-  proxyLocalActivities,
 } from '@temporalio/workflow';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ContainerActivities } from '../activities/containers.js';
-import type { RecordActivities } from '../activities/records.js';
 import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
+import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
 /** The failure of the whole, after everything was undone. Its details name what could not be. */
@@ -30,7 +29,7 @@ interface Compensation {
  */
 export async function provisionAgent(agent: AgentRef): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
-  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const record = proxyRecords();
   const undo = proxyActivities<ContainerActivities>({ ...retries.compensation, taskQueue });
 
   const compensations: Compensation[] = [];

@@ -2,12 +2,10 @@ import {
   isCancellation,
   log,
   proxyActivities,
-  proxyLocalActivities,
   setCurrentDetails,
   sleep,
   uuid4,
 } from '@temporalio/workflow';
-import type { RecordActivities } from '../activities/records.js';
 import type { WatchdogActivities } from '../activities/watchdog.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { WatchdogMemory, WatchdogSettings } from '../src/agents/watchdog.js';
@@ -15,6 +13,7 @@ import { startUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
 import { Notices } from './notices.js';
+import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
 /** Spec 3: between killing the gateway and starting it, and between that and the verification. */
@@ -48,7 +47,7 @@ export interface RepairOutcome {
 export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcome> {
   const { memory, settings, ...agent } = input;
   const taskQueue = containersTaskQueue(agent.host);
-  const record = proxyLocalActivities<RecordActivities>(retries.records);
+  const record = proxyRecords();
   const docker = proxyActivities<WatchdogActivities>({ ...retries.endlessDockerCall, taskQueue });
   const eyes = proxyActivities<WatchdogActivities>({ ...retries.look, taskQueue });
 

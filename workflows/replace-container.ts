@@ -4,7 +4,6 @@ import {
   isCancellation,
   log,
   proxyActivities,
-  proxyLocalActivities,
 } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../activities/releases.js';
@@ -13,6 +12,7 @@ import type { OperationKind } from '../src/agents/operation-kinds.js';
 import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
+import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
 /** The type of the failure after which the agent is as it was before. */
@@ -38,7 +38,7 @@ export async function replaceContainer(
   { agent, operationId, desired, provisioned }: Replacement,
 ): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
-  const record = proxyLocalActivities<ReleaseRecordActivities>(retries.records);
+  const record = proxyRecords<ReleaseRecordActivities>();
   const docker = proxyActivities<ContainerActivities & ReleaseActivities>({
     ...retries.dockerCall,
     taskQueue,

@@ -1,13 +1,26 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
 
 /**
- * The database: nothing can be told truthfully without it, so these are retried until it is back.
- * All are idempotent.
+ * The database, asked by the worker that has the workflow: 20 s in all, because so long the worker
+ * holds it. An attempt is given more than a statement may take (`src/database/database.ts`), so that
+ * none is made beside one that may still be carried out. All are idempotent.
+ *
+ * The attempts are counted, too: the SDK forgets the bound of all when it is reached in a pause.
  */
 export const records: LocalActivityOptions = {
-  startToCloseTimeout: '10 seconds',
-  localRetryThreshold: '30 seconds',
-  retry: { initialInterval: '100 milliseconds', maximumInterval: '10 seconds' },
+  startToCloseTimeout: '20 seconds',
+  scheduleToCloseTimeout: '20 seconds',
+  localRetryThreshold: '20 seconds',
+  retry: { initialInterval: '250 milliseconds', maximumAttempts: 6 },
+};
+
+/**
+ * The same, asked by any worker: nothing can be told truthfully without the database, so this goes on
+ * until one of them reaches it.
+ */
+export const recordsAnywhere: ActivityOptions = {
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '1 second', maximumInterval: '10 seconds' },
 };
 
 /**

@@ -1,14 +1,9 @@
-import {
-  continueAsNew,
-  isCancellation,
-  log,
-  proxyActivities,
-  proxyLocalActivities,
-} from '@temporalio/workflow';
+import { continueAsNew, isCancellation, log, proxyActivities } from '@temporalio/workflow';
 import type { HeartbeatActivities, HeartbeatRecordActivities } from '../activities/heartbeats.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import { failureReason } from './failure-reason.js';
 import { heartbeatsTaskQueue } from './ids.js';
+import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
 /** Agents of one user that are asked at a time. */
@@ -34,7 +29,7 @@ export interface HeartbeatCount {
  */
 export async function sendHeartbeats(input: SendHeartbeatsInput): Promise<HeartbeatCount> {
   const { userId, after } = input;
-  const record = proxyLocalActivities<HeartbeatRecordActivities>(retries.records);
+  const record = proxyRecords<HeartbeatRecordActivities>();
   const count = { ...(input.counted ?? { answered: 0, skipped: 0, failed: 0 }) };
   // The schedule may be older than the setting.
   if (after === undefined && !(await record.beginHeartbeat(userId))) return count;

@@ -4,13 +4,11 @@ import {
   isCancellation,
   log,
   proxyActivities,
-  proxyLocalActivities,
   setHandler,
   uuid4,
   ParentClosePolicy,
 } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
-import type { RecordActivities } from '../activities/records.js';
 import type { WatchdogActivities } from '../activities/watchdog.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
@@ -30,6 +28,7 @@ import { interruptible } from './interruptible.js';
 import { Notices } from './notices.js';
 import { showPhase } from './phase.js';
 import { repairAgent, type RepairOutcome } from './repair-agent.js';
+import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
 import {
@@ -64,7 +63,7 @@ export class Watchdog {
   #isInterrupted = false;
 
   readonly #agent: AgentRef;
-  readonly #record = proxyLocalActivities<RecordActivities>(retries.records);
+  readonly #record = proxyRecords();
   readonly #notices = new Notices();
   readonly #docker: ContainerActivities;
   readonly #eyes: WatchdogActivities;

@@ -8,7 +8,12 @@ const retry = { initialInterval: '1 millisecond', maximumAttempts: 2 } as const;
 
 export const records: LocalActivityOptions = {
   startToCloseTimeout: soon,
-  retry: { initialInterval: '1 millisecond' },
+  scheduleToCloseTimeout: '600 milliseconds',
+  retry: { initialInterval: '1 millisecond', maximumAttempts: 6 },
+};
+export const recordsAnywhere: ActivityOptions = {
+  startToCloseTimeout: soon,
+  retry: { initialInterval: '1 millisecond', maximumInterval: '100 milliseconds' },
 };
 const onContainer: ActivityOptions = { startToCloseTimeout: soon, retry };
 const cancellable: ActivityOptions = {

@@ -1,0 +1,36 @@
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { hang, refuse } from './support/misbehaviours.js';
+import { WorkflowLab } from './support/workflow-lab.js';
+
+let lab: WorkflowLab;
+beforeEach(async () => {
+  lab = await WorkflowLab.open({ shortTimeouts: true, cached: true });
+});
+afterEach(() => lab?.close());
+
+/** As on a worker that reaches Temporal and not PostgreSQL: only another one is well. */
+const failHere = () => {
+  if (isHere()) throw ApplicationFailure.retryable('no connection', 'ConnectionError');
+};
+const hangHere = (attempt: number) => (isHere() ? hang(attempt) : undefined);
+const isHere = () => Context.current().info.isLocal;
+
+test.each([
+  ['refused', failHere],
+  ['not answered', hangHere],
+])('what is %s to one worker is written down by any other', async (_, misbehaviour) => {
+  const agent = lab.agent().on('beginOperation', misbehaviour).on('finishOperation', misbehaviour);
+  const supervisor = await lab.supervise(agent, { desired: 'stopped' });
+  await supervisor.request('stop', 'stop');
+  expect(await agent.end('stop')).toBe('succeeded');
+});
+
+test('what cannot be written down by anybody is not tried elsewhere', async () => {
+  const agent = lab.agent().on('reservePort', refuse('NoPortFreeError'));
+  const supervisor = await lab.supervise(agent, { desired: 'stopped' });
+  await supervisor.request('start', 'start');
+  expect(await agent.end('start')).toBe('failed');
+  expect(agent.steps.filter((step) => step.startsWith('reservePort'))).toEqual(['reservePort']);
+});
