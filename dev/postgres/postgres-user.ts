@@ -7,6 +7,11 @@ import { exitCodeOf, run } from '../processes/run.js';
 
 const TIMEOUT = { timeout: 10_000 };
 
+/** Capabilities as bits (linux/capability.h). */
+const DAC_OVERRIDE = 1n << 1n;
+const DAC_READ_SEARCH = 1n << 2n;
+const SETPCAP = 1n << 8n;
+
 /** How to run PostgreSQL's programs, which refuse to run as root. */
 export interface PostgresUser {
   /** Gives a file or folder to the user that PostgreSQL runs as. */
@@ -40,6 +45,8 @@ export async function postgresUser(places: readonly string[]): Promise<PostgresU
   // A clone in /root: root's home is closed to others, so PostgreSQL gets the right to pass, only.
   const right = await rightToPass(places[0] ?? '');
   const grant = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
+  // Its programs ask access(2) for each other, which forgets the rights of other users than root.
+  grant.push('--securebits=+no_setuid_fixup');
   grant.push(
     `--inh-caps=-all,+${right}`,
     `--ambient-caps=-all,+${right}`,
@@ -105,7 +112,8 @@ async function rightToPass(place: string): Promise<'dac_read_search' | 'dac_over
   if (!found.includes(true)) throw new StartFailure(unreachable);
   const bounds = /^CapBnd:\s*([0-9a-f]+)$/m.exec(await readFile('/proc/self/status', 'utf8'));
   const bits = BigInt(`0x${bounds?.[1] ?? '0'}`);
-  if (bits & 4n) return 'dac_read_search';
-  if (bits & 2n) return 'dac_override';
+  const maySetBits = (bits & SETPCAP) !== 0n;
+  if (maySetBits && bits & DAC_READ_SEARCH) return 'dac_read_search';
+  if (maySetBits && bits & DAC_OVERRIDE) return 'dac_override';
   throw new StartFailure(unreachable);
 }

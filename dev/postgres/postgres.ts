@@ -7,7 +7,7 @@ import { poll } from '../poll.js';
 import { lastWords, run } from '../processes/run.js';
 import { identify } from '../processes/process-identity.js';
 import { endProcess, lastLines, startProcess, type EngineProcess } from '../processes/process.js';
-import { findPostgresBinaries } from './postgres-binaries.js';
+import { findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.js';
 import { postgresUser, type PostgresUser } from './postgres-user.js';
 const READY_TIMEOUT_MS = 60_000; // recovery after a crash reads the log of the last minutes
 
@@ -21,6 +21,8 @@ export interface PostgresOptions {
   readonly password: string;
   /** Further server settings. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Those of the npm package, when none are named. */
+  readonly binaries?: PostgresBinaries;
 }
 
 /** An embedded PostgreSQL on loopback. */
@@ -34,7 +36,7 @@ export interface Postgres {
 
 /** Starts PostgreSQL on its data folder, making that first when it is missing. */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
-  const binaries = await findPostgresBinaries();
+  const binaries = options.binaries ?? (await findPostgresBinaries());
   const user = await postgresUser([binaries.postgres, options.dataDir]);
   if (!existsSync(options.dataDir)) await createCluster(binaries.initdb, options, user);
   await clearStaleLock(options.dataDir);

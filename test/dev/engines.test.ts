@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -8,6 +8,7 @@ import { readSettings } from '../../dev/settings.js';
 import { answers } from '../../dev/docker/find-docker.js';
 import { identify, isAlive } from '../../dev/processes/process-identity.js';
 import { endLeftovers, killAll, startProcess } from '../../dev/processes/process.js';
+import { findPostgresBinaries } from '../../dev/postgres/postgres-binaries.js';
 import { startPostgres } from '../../dev/postgres/postgres.js';
 import { findTemporalCli } from '../../dev/temporal/temporal-binary.js';
 import { startTemporal } from '../../dev/temporal/temporal.js';
@@ -60,6 +61,22 @@ test('PostgreSQL starts although its lock names another program that is alive', 
   await (await startPostgres(options)).stop();
   await writeFile(path.join(options.dataDir, 'postmaster.pid'), `${process.pid}\n`);
   await (await startPostgres(options)).stop();
+});
+
+test('PostgreSQL starts where only its starter may enter', async () => {
+  const closed = path.join(folder, 'closed');
+  await mkdir(closed, { mode: 0o700 });
+  const { initdb } = await findPostgresBinaries();
+  const native = path.dirname(path.dirname(initdb));
+  await cp(native, path.join(closed, 'native'), { recursive: true, verbatimSymlinks: true });
+  const binaries = {
+    initdb: path.join(closed, 'native', 'bin', 'initdb'),
+    postgres: path.join(closed, 'native', 'bin', 'postgres'),
+  };
+  const options = { ...(await postgresOptions()), dataDir: path.join(closed, 'data'), binaries };
+  const postgres = await startPostgres(options);
+  expect(await query(postgres.superuserUrl, 'select 42')).toEqual([42]);
+  await postgres.stop();
 });
 
 test('Temporal keeps its state in its file, and has the search attributes', async () => {
