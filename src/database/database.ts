@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { ConnectionError, DatabaseError, QueryTypes, Sequelize, type Transaction } from 'sequelize';
 import { defineModels, type Models, type Tables } from './models.js';
+import { NamedValues, withoutNul } from './named-values.js';
 import { TenantTable } from './tenant-table.js';
 
 /** Connections of each pool of one process unless it asks for another number. */
@@ -35,8 +36,18 @@ export type TenantTransaction = Statements & {
   lock(name: string): Promise<void>;
 };
 
-/** The database as one tenant, or the platform, sees it. A `query` of it is one round trip. */
+/** The database as one tenant, or the platform, sees it. */
 export interface TenantDatabase extends Statements {
+  /**
+   * Runs one statement, in one round trip; answers the rows that it returns. `plan: 'anew'` is for
+   * what takes longer than planning it, by a way that depends on the values.
+   */
+  query<Row extends object>(
+    sql: string,
+    values?: Values,
+    options?: { readonly plan?: 'kept' | 'anew' },
+  ): Promise<Row[]>;
+
   /**
    * Runs `work` in one transaction whose rows are the tenant's; commits what it returns, rolls
    * back when it throws.
@@ -56,6 +67,7 @@ export class Database {
   readonly #sequelize: Sequelize;
   readonly #models: Models;
   readonly #pool: pg.Pool;
+  readonly #namedValues = new NamedValues();
 
   /**
    * @param options `answerTimeoutMs`: 0 where statements may take longer than the server lets them
@@ -138,7 +150,10 @@ export class Database {
           await this.#sequelize.query(text, { bind, transaction });
           return work(this.#within(transaction, userId));
         }),
-      query: (sql, values = {}) => this.#query(userId, sql, values),
+      query: (sql, values = {}, { plan = 'kept' } = {}) => {
+        const statement = this.#namedValues.statement(sql, values);
+        return this.#query(userId, plan === 'kept' ? statement : { ...statement, name: undefined });
+      },
     };
   }
 
@@ -148,10 +163,8 @@ export class Database {
    */
   async #query<Row extends object>(
     userId: string | undefined,
-    sql: string,
-    values: Values,
+    statement: pg.QueryConfig,
   ): Promise<Row[]> {
-    const statement = positional(sql, values);
     const client = await this.#pool.connect().catch((error: unknown) => {
       throw named(error);
     });
@@ -205,18 +218,3 @@ const SET_TENANT = {
 
 const settingsOf = (userId: string | undefined) =>
   [userId ?? '', userId === undefined ? 'on' : 'off'].map(withoutNul);
-
-/** PostgreSQL's text has no NUL; Sequelize writes it in the same way. */
-const withoutNul = (value: unknown) =>
-  typeof value === 'string' ? value.replaceAll('\0', '\\0') : value;
-
-/** The statement as the driver takes it. */
-function positional(sql: string, values: Values): { text: string; values: unknown[] } {
-  const names: string[] = [];
-  const text = sql.replace(/(?<!\$)\$([a-zA-Z]\w*)/g, (_, name: string) => {
-    if (!(name in values)) throw new TypeError(`$${name} is given no value`);
-    if (!names.includes(name)) names.push(name);
-    return `$${names.indexOf(name) + 1}`;
-  });
-  return { text, values: names.map((name) => withoutNul(values[name])) };
-}
