@@ -2,8 +2,16 @@ import path from 'node:path';
 import { isSet, type LauncherSettings } from './settings.js';
 import { tour } from './tour.js';
 
-/** What the person at the terminal reads once everything runs. */
-export function summary({ http, runDir }: LauncherSettings, env: NodeJS.ProcessEnv): string {
+/**
+ * What the person at the terminal reads once everything runs.
+ *
+ * @param ownDocker the `DOCKER_HOST` of an engine of our own, which no `docker` would look for.
+ */
+export function summary(
+  { http, runDir }: LauncherSettings,
+  env: NodeJS.ProcessEnv,
+  ownDocker: string | undefined,
+): string {
   const { webUrl, backendUrl } = http;
   const ownKey = isSet(process.env, 'INTERNAL_API_KEY');
   const lines = [
@@ -17,6 +25,7 @@ export function summary({ http, runDir }: LauncherSettings, env: NodeJS.ProcessE
     'A tour, to paste into another terminal:',
     '',
     ...(ownKey ? [] : [`export INTERNAL_API_KEY=${env.INTERNAL_API_KEY}`]),
+    ...(ownDocker === undefined ? [] : [`export DOCKER_HOST=${ownDocker}`]),
     tour({ webUrl, backendUrl }),
     '',
     'Ctrl-C stops everything.',

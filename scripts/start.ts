@@ -1,3 +1,4 @@
+import { onNpmEnd } from '../dev/processes/npm-end.js';
 import { endLeftovers, killAll } from '../dev/processes/process.js';
 import { describeFailure } from '../dev/failure.js';
 import { lockDataDir } from '../dev/lock.js';
@@ -55,7 +56,8 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   await platform.migrate();
   if (docker.host !== undefined) await platform.obtainImage();
   await platform.startServices();
-  say(summary(settings, platform.env));
+  const ownDocker = docker.host !== undefined && docker.own ? docker.host : undefined;
+  say(summary(settings, platform.env, ownDocker));
 }
 
 /** Resolves with the first signal to end; a later one ends everything at once. */
@@ -73,5 +75,8 @@ function onSignal(): Promise<void> {
       }
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, receive);
+    onNpmEnd(() => {
+      if (first === undefined) receive();
+    });
   });
 }

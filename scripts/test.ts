@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { runChecks, runVisibly, type Checked } from './checks.js';
+import { onNpmEnd } from '../dev/processes/npm-end.js';
 import { killAll } from '../dev/processes/process.js';
 import { describeFailure } from '../dev/failure.js';
 import { projectRoot } from '../dev/root.js';
@@ -20,6 +21,7 @@ const FAST = ['pure', 'units', 'workflows'];
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => stopping.abort());
 }
+onNpmEnd(() => stopping.abort());
 process.exit(await main(process.argv.slice(2)));
 
 /**

@@ -15,16 +15,7 @@ export class Launcher {
   #output = '';
   readonly ended: Promise<number | null>;
 
-  /**
-   * @param prefix a program, with arguments, that runs it: in another network, say.
-   * @param clone the folder whose `npm start` it is.
-   */
-  constructor(env: NodeJS.ProcessEnv, prefix: readonly string[] = [], clone = projectRoot) {
-    const [command = '', ...args] = [
-      ...prefix,
-      process.execPath,
-      path.join(clone, 'scripts', 'start.mjs'),
-    ];
+  constructor(env: NodeJS.ProcessEnv, [command = '', ...args]: readonly string[]) {
     this.#child = spawn(command, args, {
       cwd: projectRoot,
       env,
@@ -77,7 +68,25 @@ export class Place {
     return new Place(dataDir, await freePort(), await freePort(), await freePort());
   }
 
-  start(env: NodeJS.ProcessEnv = {}, prefix: readonly string[] = [], clone?: string): Launcher {
+  /**
+   * @param prefix a program, with arguments, that runs it: in another network, say.
+   * @param clone the folder whose `npm start` it is.
+   */
+  start(
+    env: NodeJS.ProcessEnv = {},
+    prefix: readonly string[] = [],
+    clone = projectRoot,
+  ): Launcher {
+    const script = path.join(clone, 'scripts', 'start.mjs');
+    return this.#launch(env, [...prefix, process.execPath, script]);
+  }
+
+  /** By npm, which puts itself and a shell before it. */
+  startByNpm(): Launcher {
+    return this.#launch({}, ['npm', 'start']);
+  }
+
+  #launch(env: NodeJS.ProcessEnv, command: readonly string[]): Launcher {
     const own = {
       ...process.env,
       DATA_DIR: this.dataDir,
@@ -89,7 +98,7 @@ export class Place {
       MANAGE_DOCKER: 'never',
       ...env,
     };
-    const launcher = new Launcher(own, prefix, clone);
+    const launcher = new Launcher(own, command);
     this.#launchers.push(launcher);
     return launcher;
   }

@@ -61,6 +61,15 @@ describe('npm start', () => {
     expect(await second.ended).toBe(0);
   });
 
+  test('ends in order when npm, which ran it, is ended', async () => {
+    const npm = place.startByNpm();
+    await npm.printed(RUNNING);
+    const running = await place.processes();
+    npm.kill('SIGTERM');
+    await npm.printed('Stopped.');
+    expect(await survivors(running)).toEqual([]);
+  });
+
   test('starts again whatever is killed', async () => {
     const launcher = place.start();
     await launcher.printed(RUNNING);
