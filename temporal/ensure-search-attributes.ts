@@ -2,11 +2,17 @@ import proto from '@temporalio/proto';
 import type { NativeConnection } from '@temporalio/worker';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
 
+const CALLS_TIMEOUT_MS = 10_000;
+
 /** Registers what runs are found by, where the namespace does not have it. */
 export async function ensureSearchAttributes(
   connection: NativeConnection,
   namespace: string,
 ): Promise<void> {
+  await connection.withDeadline(Date.now() + CALLS_TIMEOUT_MS, () => ensure(connection, namespace));
+}
+
+async function ensure(connection: NativeConnection, namespace: string): Promise<void> {
   const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
   const missing = [AGENT_ID, AGENT_OWNER, AGENT_PHASE].filter(
     ({ name }) => !Object.hasOwn(customAttributes, name),

@@ -27,11 +27,10 @@ export class HeartbeatSchedules implements HeartbeatScheduler {
    * @throws UnavailableError
    */
   async apply(heartbeat: SetHeartbeat): Promise<void> {
-    await temporalCall(this.#client, CALL_TIMEOUT_MS, () =>
-      heartbeat.enabled
-        ? putSchedule(this.#client, scheduleOf(heartbeat))
-        : this.#remove(heartbeat.userId),
-    );
+    await temporalCall(this.#client, CALL_TIMEOUT_MS, async () => {
+      if (heartbeat.enabled) await putSchedule(this.#client, scheduleOf(heartbeat));
+      else await this.#remove(heartbeat.userId);
+    });
   }
 
   async #remove(userId: string): Promise<void> {

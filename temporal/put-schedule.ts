@@ -34,11 +34,16 @@ export type Schedule = Start & {
 /** A run that was missed for longer, because Temporal was out, waits for the next one. */
 const CATCHUP_WINDOW_MS = 60_000;
 
-/** Makes the schedule, or makes the one that is there what it is to be. Again it changes nothing. */
+/**
+ * Makes the schedule, or makes the one that is there what it is to be. Again it changes nothing. One
+ * that an operator has paused stays paused.
+ *
+ * @returns whether it is paused.
+ */
 export async function putSchedule(
   { schedule: schedules }: Client,
   schedule: Schedule,
-): Promise<void> {
+): Promise<{ readonly paused: boolean }> {
   const { id, everyMs, fromMs = 0, overlap, workflow, args } = schedule;
   const content = {
     spec: { intervals: [{ every: everyMs, offset: fromMs % everyMs }] },
@@ -55,8 +60,14 @@ export async function putSchedule(
   };
   try {
     await schedules.create({ scheduleId: id, ...content });
+    return { paused: false };
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    await schedules.getHandle(id).update(() => ({ ...content, state: {} }));
+    let paused = false;
+    await schedules.getHandle(id).update(({ state }) => {
+      paused = state.paused;
+      return { ...content, state: { paused, note: state.note } };
+    });
+    return { paused };
   }
 }

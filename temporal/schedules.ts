@@ -29,15 +29,16 @@ const schedulesOf = (host: string): readonly Schedule[] => [
 ];
 
 /**
- * Has everything run that runs regularly for this Docker host and for the platform, each once now.
- * Again it changes nothing else.
+ * Has everything run that runs regularly for this Docker host and for the platform, each once now but
+ * for what an operator has paused. Again it changes nothing else.
  *
  * @throws UnavailableError
  */
 export async function putSchedules(client: Client, host: string): Promise<void> {
   for (const schedule of schedulesOf(host)) {
     await temporalCall(client, CALL_TIMEOUT_MS, async () => {
-      await putSchedule(client, schedule);
+      const { paused } = await putSchedule(client, schedule);
+      if (paused) return;
       await client.schedule.getHandle(schedule.id).trigger(schedule.overlap);
     });
   }

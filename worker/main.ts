@@ -1,8 +1,6 @@
 import { Client } from '@temporalio/client';
 import { NativeConnection, TransportError, type NativeConnectionOptions } from '@temporalio/worker';
-import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
-import { putSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
 import { configuredDocker } from '../src/containers/docker-host.js';
@@ -12,12 +10,17 @@ import { createLogger } from '../src/log.js';
 import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
 import { createWorkerServices } from '../src/services.js';
 import { temporalConnection } from '../temporal/connection.js';
-import { createWorkers } from './platform-worker.js';
+import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
 import { followDocker } from './follow-docker.js';
+import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
 import { reportPeriodically } from './report-host.js';
+import { runTogether, runWorkers, untilAborted } from './run-together.js';
 import { installRuntime } from './temporal-runtime.js';
 import { builtWorkflows } from './workflow-code.js';
+
+/** For the last lines of the log. */
+const EXIT_AFTER_MS = 5_000;
 
 try {
   await main();
@@ -26,6 +29,8 @@ try {
   process.exitCode = 1;
 }
 process.disconnect?.();
+// What holds the process open now has nothing left to do.
+setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
 
 async function main(): Promise<void> {
   const ended = onShutdown();
@@ -35,13 +40,18 @@ async function main(): Promise<void> {
 
   const { connectionOptions, namespace } = temporalConnection(settings.temporal);
   const connection = await connect(connectionOptions);
-  await ensureSearchAttributes(connection, namespace);
   const database = new Database(settings.database.url);
   const client = new Client({ connection, namespace });
   const supervisors = new Supervisors(client, settings.temporal.uiUrl);
   const heartbeatSchedules = new HeartbeatSchedules(client);
   const docker = configuredDocker(settings);
-  const workers = await createWorkers({
+  const host = {
+    id: settings.agents.host,
+    capacity: settings.agents.hostCapacity,
+    ports: settings.agents.portRange,
+  };
+  const temporal = { connection, client, namespace, host: host.id, log };
+  const workers = {
     connection,
     namespace,
     settings,
@@ -50,32 +60,39 @@ async function main(): Promise<void> {
     database,
     docker,
     code: builtWorkflows(),
-  });
-
-  const recovering = new AbortController();
-  const running = Promise.all(workers.map((worker) => worker.run()));
-  recoverPeriodically({ database, supervisors, heartbeatSchedules, log }, recovering.signal);
-  const following = followDocker(
-    { database, supervisors, docker, log, host: settings.agents.host },
-    recovering.signal,
-  );
-  const host = {
-    id: settings.agents.host,
-    capacity: settings.agents.hostCapacity,
-    ports: settings.agents.portRange,
   };
-  await reportPeriodically({ database, docker, host, log }, recovering.signal);
-  await putSchedules(client, settings.agents.host);
-  reportReady();
-  void ended.then(() => {
-    recovering.abort();
-    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
-  });
+  const stop = new AbortController();
+  void ended.then(() => stop.abort());
   try {
+    await prepareSearchAttributes(temporal);
+    await reportPeriodically({ database, docker, host, log }, stop.signal);
+    const running = runTogether(
+      [
+        {
+          name: 'platform',
+          run: (signal) => runWorkers(() => createPlatformWorkers(workers), signal),
+        },
+        { name: 'host', run: (signal) => runWorkers(() => createHostWorkers(workers), signal) },
+        {
+          name: 'Docker events',
+          run: (signal) =>
+            followDocker({ database, supervisors, docker, log, host: host.id }, signal),
+        },
+        {
+          name: 'recovery',
+          run(signal) {
+            recoverPeriodically({ database, supervisors, heartbeatSchedules, log }, signal);
+            return untilAborted(signal);
+          },
+        },
+        { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },
+      ],
+      stop.signal,
+    );
+    reportReady();
     await running;
   } finally {
-    recovering.abort();
-    await following;
+    stop.abort();
     await database.close();
     await connection.close();
   }

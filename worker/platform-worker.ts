@@ -58,28 +58,20 @@ export interface WorkerDependencies {
   readonly code: WorkflowCode;
 }
 
-/**
- * The worker of the workflows and their records, the one beside the host's Docker daemon, and the
- * one that asks the host's agents.
- */
+/** The workers of this process: those of the platform, and those of the Docker host beside it. */
 export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { code, settings, connection, database, docker, namespace, supervisors } = dependencies;
-  const { heartbeats, notifier, reconciliation, releases, runtimes, supervisorStore } =
-    dependencies.services;
-  // The Docker host that this worker stands beside.
-  const { host, watchdog } = settings.agents;
-  const common: Pick<
-    WorkerOptions,
-    'connection' | 'namespace' | 'shutdownGraceTime' | 'shutdownForceTime'
-  > = {
-    connection,
-    namespace,
-    shutdownGraceTime: SHUTDOWN_GRACE,
-    shutdownForceTime: SHUTDOWN_FORCE,
-  };
+  const workers = [createPlatformWorkers(dependencies), createHostWorkers(dependencies)];
+  return (await Promise.all(workers)).flat();
+}
+
+/** The worker of the workflows and their records: it may run anywhere. */
+export async function createPlatformWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
+  const { code, database, services, settings } = dependencies;
+  const { heartbeats, notifier, releases, supervisorStore } = services;
+  const { watchdog } = settings.agents;
   return Promise.all([
     Worker.create({
-      ...common,
+      ...commonOptions(dependencies),
       ...code,
       taskQueue: PLATFORM_TASK_QUEUE,
       maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
@@ -91,6 +83,16 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
         ...createHousekeepingActivities(database),
       },
     }),
+  ]);
+}
+
+/** The one beside the host's Docker daemon, and the one that asks the host's agents. */
+export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
+  const { docker, services, settings, supervisors } = dependencies;
+  const { heartbeats, reconciliation, releases, runtimes } = services;
+  const { host, watchdog } = settings.agents;
+  const common = commonOptions(dependencies);
+  return Promise.all([
     Worker.create({
       ...common,
       taskQueue: containersTaskQueue(host),
@@ -125,3 +127,16 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
     }),
   ]);
 }
+
+const commonOptions = ({
+  connection,
+  namespace,
+}: WorkerDependencies): Pick<
+  WorkerOptions,
+  'connection' | 'namespace' | 'shutdownGraceTime' | 'shutdownForceTime'
+> => ({
+  connection,
+  namespace,
+  shutdownGraceTime: SHUTDOWN_GRACE,
+  shutdownForceTime: SHUTDOWN_FORCE,
+});

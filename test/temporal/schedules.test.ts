@@ -67,3 +67,16 @@ test('a schedule is a row, and putting a changed one changes it', async () => {
   expect(spec.intervals).toMatchObject([{ every: 24 * 60 * 60_000 }]);
   expect(action).toMatchObject({ workflowType: 'keepUsage', workflowExecutionTimeout: 60_000 });
 });
+
+test('a schedule that an operator paused stays paused when a worker starts, and has no run', async () => {
+  const { client } = temporal;
+  await putSchedules(client, 'host-2');
+  const schedule = client.schedule.getHandle('reconcile-host-2');
+  const runs = async () => (await schedule.describe()).info.numActionsTaken;
+  await until(async () => (await runs()) === 1);
+  await schedule.pause('its disk is looked at');
+  await putSchedules(client, 'host-2');
+  const { state } = await schedule.describe();
+  expect(state).toMatchObject({ paused: true, note: 'its disk is looked at' });
+  expect(await runs()).toBe(1);
+});

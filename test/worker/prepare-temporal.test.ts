@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto';
+import { Client } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { reconcileHostId } from '../../workflows/ids.js';
+import { prepareSearchAttributes, prepareTemporal } from '../../worker/prepare-temporal.js';
+import { until } from '../support/docker.js';
+import { keptLog } from '../support/platform-environment.js';
+import { testTemporal, type TestTemporal } from '../support/temporal.js';
+
+let temporal: TestTemporal;
+const namespace = `late-${randomBytes(6).toString('hex')}`;
+
+beforeAll(async () => {
+  temporal = await testTemporal();
+});
+afterAll(async () => {
+  await temporal?.connection.operatorService.deleteNamespace({ namespace });
+  await temporal?.close();
+});
+
+test('what Temporal refuses at the start is told, and had as soon as it lets us', async () => {
+  const { connection } = temporal;
+  const client = new Client({ connection, namespace });
+  const { log, lines } = keptLog();
+  const wanted = { connection, client, namespace, host: 'late', log };
+  // Nobody has made this namespace.
+  expect(await prepareSearchAttributes(wanted)).toBe(false);
+  expect(lines.join()).toContain('make them by hand, of type Keyword');
+
+  const stop = new AbortController();
+  const preparing = prepareTemporal(wanted, stop.signal, [100, 1_000]);
+  await until(
+    () => Promise.resolve(lines.join().includes('The schedules could not be made')),
+    30_000,
+  );
+  await connection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: msToTs('1 day'),
+  });
+  await until(async () => {
+    const { customAttributes } = await connection.operatorService
+      .listSearchAttributes({ namespace })
+      .catch(() => ({ customAttributes: {} }));
+    return 'AgentId' in customAttributes;
+  }, 60_000);
+  await until(
+    () =>
+      client.schedule
+        .getHandle(reconcileHostId('late'))
+        .describe()
+        .catch(() => false),
+    60_000,
+  );
+  stop.abort();
+  await preparing;
+});

@@ -1,0 +1,82 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import type { NativeConnection } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
+import { putSchedules } from '../temporal/schedules.js';
+import { untilAborted } from './run-together.js';
+
+const FIRST_PAUSE_MS = 5_000;
+const LAST_PAUSE_MS = 5 * 60_000;
+
+export interface PrepareDependencies {
+  readonly connection: NativeConnection;
+  readonly client: Client;
+  readonly namespace: string;
+  /** The Docker host that this worker stands beside. */
+  readonly host: string;
+  readonly log: Logger;
+}
+
+/** What Temporal is asked for once, and what a failure means to operators. */
+interface Wish {
+  readonly attempt: () => Promise<void>;
+  readonly refused: string;
+}
+
+/** @returns whether they are there; why not is told. A managed Temporal may not let them be made. */
+export function prepareSearchAttributes(dependencies: PrepareDependencies): Promise<boolean> {
+  const { connection, log, namespace } = dependencies;
+  return fulfil(log, {
+    attempt: () => ensureSearchAttributes(connection, namespace),
+    refused:
+      'The search attributes AgentId, AgentOwner and AgentPhase could not be looked up or made: ' +
+      'unless they are there, make them by hand, of type Keyword, or no agent can be started',
+  });
+}
+
+/**
+ * Has the search attributes and the schedules made, as often as it takes, until the signal aborts:
+ * whatever else the worker does goes on meanwhile.
+ *
+ * @param pausesMs the first and the longest pause between two attempts.
+ */
+export async function prepareTemporal(
+  dependencies: PrepareDependencies,
+  signal: AbortSignal,
+  pausesMs: readonly [number, number] = [FIRST_PAUSE_MS, LAST_PAUSE_MS],
+): Promise<void> {
+  const { client, host, log } = dependencies;
+  const wishes = [
+    () => prepareSearchAttributes(dependencies),
+    () =>
+      fulfil(log, {
+        attempt: () => putSchedules(client, host),
+        refused: 'The schedules could not be made, and are tried again',
+      }),
+  ];
+  const insist = async (wish: () => Promise<boolean>) => {
+    let [pauseMs] = pausesMs;
+    while (!signal.aborted && !(await wish())) {
+      await pause(pauseMs, signal);
+      pauseMs = Math.min(pauseMs * 2, pausesMs[1]);
+    }
+  };
+  await Promise.all(wishes.map(insist));
+  await untilAborted(signal);
+}
+
+async function fulfil(log: Logger, { attempt, refused }: Wish): Promise<boolean> {
+  try {
+    await attempt();
+    return true;
+  } catch (error) {
+    log.warn({ err: error }, refused);
+    return false;
+  }
+}
+
+/** Ends at once when the signal aborts. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => undefined);
+}

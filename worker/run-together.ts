@@ -1,0 +1,82 @@
+import type { Worker } from '@temporalio/worker';
+
+/** One of the things that this process does, until the signal aborts. */
+export interface Part {
+  /** For the sentence that tells of its failure. */
+  readonly name: string;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** A part has failed, or ended without having been told to. */
+export class PartFailedError extends Error {
+  constructor(part: string, cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : 'it ended by itself';
+    super(`The worker ends, because its part "${part}" has failed: ${reason}`, { cause });
+    this.name = 'PartFailedError';
+  }
+}
+
+/**
+ * Runs all parts until the signal aborts. A process that does half of its work looks well and is not:
+ * so when one part ends, the others are told to.
+ *
+ * @throws PartFailedError of the first part that failed, once all have ended.
+ */
+export async function runTogether(parts: readonly Part[], stop: AbortSignal): Promise<void> {
+  const ending = new AbortController();
+  const signal = AbortSignal.any([stop, ending.signal]);
+  const failures: PartFailedError[] = [];
+  const run = async (part: Part) => {
+    try {
+      await part.run(signal);
+      if (!signal.aborted) failures.push(new PartFailedError(part.name, undefined));
+    } catch (error) {
+      // One of parts of its own says it better.
+      const isTold = error instanceof PartFailedError;
+      failures.push(isTold ? error : new PartFailedError(part.name, error));
+    } finally {
+      ending.abort();
+    }
+  };
+  await Promise.all(parts.map(run));
+  if (failures[0]) throw failures[0];
+}
+
+/**
+ * Runs Temporal's workers until the signal aborts. They are made only now, because a worker that
+ * never ran keeps its connection open.
+ */
+export async function runWorkers(
+  make: () => Promise<readonly Worker[]>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (signal.aborted) return;
+  const workers = await make();
+  const parts = workers.map((worker) => ({
+    name: worker.options.taskQueue,
+    run: (stop: AbortSignal) => runWorker(worker, stop),
+  }));
+  await runTogether(parts, signal);
+}
+
+async function runWorker(worker: Worker, signal: AbortSignal): Promise<void> {
+  const shutdown = () => {
+    if (worker.getState() === 'RUNNING') worker.shutdown();
+  };
+  const running = worker.run();
+  signal.addEventListener('abort', shutdown, { once: true });
+  if (signal.aborted) shutdown();
+  try {
+    await running;
+  } finally {
+    signal.removeEventListener('abort', shutdown);
+  }
+}
+
+/** For a part that works by timers of its own. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
