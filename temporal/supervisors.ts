@@ -7,7 +7,7 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure, type SignalDefinition } from '@temporalio/common';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { OperationKind, RequestedKind } from '../src/agents/operation-kinds.js';
+import type { RequestedKind } from '../src/agents/operation-kinds.js';
 import type {
   AgentSupervisors,
   RequestedOperation,
@@ -41,11 +41,12 @@ export class Supervisors implements AgentSupervisors {
 
   async provision(agent: Supervised, operationId: string): Promise<RequestedOperation> {
     return this.#call(async () => {
-      const handle = await this.#client.workflow.start<typeof superviseAgent>('superviseAgent', {
-        ...startOptions(agent, { id: operationId, kind: 'provision' }),
-        workflowIdConflictPolicy: 'USE_EXISTING',
-      });
-      return { operationId, run: this.#runUrl(agent.agentId, handle.firstExecutionRunId) };
+      const { signaledRunId } = await this.#signalWithStart(
+        startOptions(agent, 'provisioning'),
+        supervision.provisionRequested,
+        [{ operationId }],
+      );
+      return { operationId, run: this.#runUrl(agent.agentId, signaledRunId) };
     });
   }
 
@@ -108,15 +109,20 @@ export class Supervisors implements AgentSupervisors {
   /** Signals the supervisor; starts it where it is missing. */
   async #signal<Args extends unknown[]>(
     agent: Supervised,
-    { name }: SignalDefinition<Args>,
+    signal: SignalDefinition<Args>,
     signalArgs: Args,
   ): Promise<void> {
-    await this.#call(() =>
-      this.#client.workflow.signalWithStart<typeof superviseAgent, unknown[]>('superviseAgent', {
-        ...startOptions(agent),
-        signal: name,
-        signalArgs,
-      }),
+    await this.#call(() => this.#signalWithStart(startOptions(agent), signal, signalArgs));
+  }
+
+  #signalWithStart<Args extends unknown[]>(
+    options: WorkflowStartOptions<typeof superviseAgent>,
+    { name: signal }: SignalDefinition<Args>,
+    signalArgs: Args,
+  ) {
+    return this.#client.workflow.signalWithStart<typeof superviseAgent, unknown[]>(
+      'superviseAgent',
+      { ...options, signal, signalArgs },
     );
   }
 
@@ -148,18 +154,18 @@ function updateIdOf(operationId: string, requestedAt: Date | undefined): string 
 
 function startOptions(
   agent: Supervised,
-  operation?: { id: string; kind: OperationKind },
+  phase: string = agent.desired,
 ): WorkflowStartOptions<typeof superviseAgent> {
   const { agentId, userId, host, name, desired, provisioned } = agent;
   return {
     workflowId: superviseAgentId(agentId),
     taskQueue: PLATFORM_TASK_QUEUE,
-    args: [{ agentId, userId, host, desired, provisioned, ...(operation && { operation }) }],
+    args: [{ agentId, userId, host, desired, provisioned }],
     staticSummary: `Agent ${name}`,
     typedSearchAttributes: [
       { key: AGENT_ID, value: agentId },
       { key: AGENT_OWNER, value: userId },
-      { key: AGENT_PHASE, value: operation ? 'provisioning' : desired },
+      { key: AGENT_PHASE, value: phase },
     ],
   };
 }

@@ -24,6 +24,7 @@ import { proxyRecords } from './records.js';
 import {
   OPERATION_CONFLICT,
   operationUpdate,
+  provisionRequested,
   type OperationAdmitted,
   type OperationRequest,
   type SuperviseAgentInput,
@@ -53,22 +54,19 @@ export class Operations {
   #state: AgentState;
   #agentIsGone = false;
   #current: Operation | undefined;
-  /** At most two: what was asked for, and the deletion that takes over. */
+  /** At most three: what was asked for, the provisioning, and the deletion that takes over. */
   readonly #pending: Operation[] = [];
 
   readonly #agent: AgentRef;
   readonly #watchdog: Watchdog;
   readonly #record = proxyRecords();
 
-  constructor(
-    agent: AgentRef,
-    watchdog: Watchdog,
-    { desired, provisioned, operation }: SuperviseAgentInput,
-  ) {
+  constructor(agent: AgentRef, watchdog: Watchdog, { desired, provisioned }: AgentState) {
     this.#agent = agent;
     this.#watchdog = watchdog;
     this.#state = { desired, provisioned };
-    if (operation) this.#pending.push(newOperation(operation.id, operation.kind));
+    // Before the others: what came together with it is judged by it.
+    setHandler(provisionRequested, ({ operationId }) => this.#queue('provision', operationId));
     for (const kind of REQUESTED_KINDS) this.#handle(kind);
   }
 
@@ -114,9 +112,15 @@ export class Operations {
     if (busyWith && admit(kind, busyWith.kind) === 'join') return { operationId: busyWith.id };
     // Only what preempts gets here while something runs.
     for (const preempted of [this.#current, ...this.#pending]) preempted?.scope.cancel();
-    this.#pending.push(newOperation(operationId, kind));
-    this.#watchdog.interrupt();
+    this.#queue(kind, operationId);
     return { operationId };
+  }
+
+  /** Lets an operation follow what is under way; one that is known already is not another one. */
+  #queue(kind: OperationKind, id: string): void {
+    if ([this.#current, ...this.#pending].some((known) => known?.id === id)) return;
+    this.#pending.push({ id, kind, scope: new CancellationScope() });
+    this.#watchdog.interrupt();
   }
 
   /** Runs what waits longest to its end. One that has been withdrawn meanwhile changes nothing. */
@@ -228,8 +232,4 @@ export class Operations {
     if (this.#agentIsGone) return 'deleted';
     return status === 'succeeded' ? this.#state.desired : 'error';
   }
-}
-
-function newOperation(id: string, kind: OperationKind): Operation {
-  return { id, kind, scope: new CancellationScope() };
 }

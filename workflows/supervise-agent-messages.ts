@@ -1,7 +1,7 @@
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { Observation } from '../src/agents/observation.js';
-import { type OperationKind, type RequestedKind } from '../src/agents/operation-kinds.js';
+import type { RequestedKind } from '../src/agents/operation-kinds.js';
 import type { DeathCause, WatchdogMemory } from '../src/agents/watchdog.js';
 
 /** The request of one operation. Its input, if any, stands in the `operations` table. */
@@ -18,8 +18,6 @@ export interface SuperviseAgentInput extends AgentRef {
   readonly desired: 'running' | 'stopped';
   /** Whether it has ever run. If not, a start is a provisioning. */
   readonly provisioned: boolean;
-  /** What to do first. */
-  readonly operation?: { readonly id: string; readonly kind: OperationKind };
   /** The last observation, so that a new run tells only what changed. */
   readonly observed?: Observation['health'];
   /** What the watchdog remembers, so that a new run keeps its state and its crashes. */
@@ -46,6 +44,12 @@ export interface DockerReturn {
 export function operationUpdate(kind: RequestedKind) {
   return defineUpdate<OperationAdmitted, [OperationRequest]>(kind);
 }
+
+/**
+ * A new agent is to be provisioned. A signal, so that whoever creates an agent waits for no worker; it
+ * may come again, and after other requests.
+ */
+export const provisionRequested = defineSignal<[OperationRequest]>('provisionRequested');
 
 /** Look at the container now, instead of at the next check: after a restart of the host, say. */
 export const checkNow = defineSignal('checkNow');

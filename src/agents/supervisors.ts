@@ -19,8 +19,8 @@ export interface RequestedOperation {
 /** The way to the agents' supervisors: one long-lived process for each agent. */
 export interface AgentSupervisors {
   /**
-   * Starts the supervisor of a new agent with its provisioning. Again for the same agent it does
-   * nothing.
+   * Tells the supervisor of a new agent, which is started where it is missing, to provision it. Waits
+   * for no worker. Again with the same id it is the same operation.
    *
    * @throws UnavailableError
    */

@@ -215,6 +215,26 @@ describe('without Temporal', () => {
     await on.becomes(made.body.agent.id, 'active');
   });
 
+  test('an agent comes up also when another request reaches its supervisor before', async () => {
+    const on = await start({ dead: ['temporal'] });
+    const user = await on.signUp('solo');
+    const made = await on.web(user, 'POST', '/api/agents/provision', AGENT);
+    const { id } = made.body.agent;
+    const tenant = on.db.asUser(user.id);
+    const agent = await getAgent(tenant, id);
+    // As when Temporal is back, and the owner's next PUT is quicker than the worker.
+    const put = { id: randomUUID(), kind: 'configure', input: { plan: 'solo' } } as const;
+    const requestedAt = await requestOperation(tenant, agent, put);
+    await on.supervisors.request(supervisedOf(agent), put.kind, put.id, requestedAt);
+    await recover(on);
+    await on.becomes(id, 'active');
+    const { body } = await on.backend(user, 'GET', `/api/agents/${id}/operations`);
+    expect(body.operations.map((each: { status: string }) => each.status)).toEqual([
+      'succeeded',
+      'succeeded',
+    ]);
+  });
+
   test('a lifecycle request is a 503 and is forgotten, a deletion is carried out later', async () => {
     const on = await start({ dead: ['temporal'] });
     const user = await on.signUp('solo');

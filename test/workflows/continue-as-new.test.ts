@@ -26,7 +26,7 @@ function agentOfLongStart(): FakeAgent {
 }
 
 async function inNewRun(supervisor: Supervised): Promise<void> {
-  const first = supervisor.handle.firstExecutionRunId;
+  const first = supervisor.firstRunId;
   const isNew = async () => (await supervisor.runId()) !== first || undefined;
   expect(await poll(isNew, { timeoutMs: 30_000 })).toBe(true);
 }
@@ -104,8 +104,7 @@ describe('a supervisor that goes on in a new run', () => {
   test('provisions an agent that never was', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent, { provisioned: false, desired: 'stopped' });
-    const { firstExecutionRunId } = supervisor.handle;
-    for (let time = 1; (await supervisor.runId()) === firstExecutionRunId; time++) {
+    for (let time = 1; (await supervisor.runId()) === supervisor.firstRunId; time++) {
       expect(time).toBeLessThan(MANY);
       await supervisor.request('configure', `configure-${time}`);
       expect(await agent.end(`configure-${time}`)).toBe('succeeded');

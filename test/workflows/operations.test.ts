@@ -181,6 +181,30 @@ describe('a request', () => {
 });
 
 describe('a provisioning', () => {
+  test('is carried out also when another request has started the supervisor', async () => {
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent, { provisioned: false });
+    await supervisor.request('configure', 'configure');
+    expect(await agent.end('configure')).toBe('succeeded');
+
+    await lab.provisionAgain(agent, 'provision');
+    expect(await agent.end('provision')).toBe('succeeded');
+    expect(agent.begun).toEqual(['configure', 'provision']);
+    await agent.reached('watchHealth');
+  });
+
+  test('that is told again and again, while it runs and afterwards, is one', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('createContainer', gate.pass);
+    await lab.supervise(agent, provisioningOf('provision'));
+    await agent.reached('createContainer');
+    await lab.provisionAgain(agent, 'provision');
+    gate.open();
+    expect(await agent.end('provision')).toBe('succeeded');
+    expect(agent.begun).toEqual(['provision']);
+    expect(agent.containerSteps).toEqual(BRING_UP);
+  });
+
   test('that fails leaves a supervisor that provisions at the next start', async () => {
     const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));

@@ -191,7 +191,7 @@ describe('a supervisor that goes on in a new run', () => {
 
   /** Asks for looks until the run is over; returns how many events it had. */
   async function intoNewRun(supervisor: Supervised): Promise<number> {
-    const first = supervisor.handle.firstExecutionRunId;
+    const first = supervisor.firstRunId;
     for (let call = 0; call < CALLS; call++) {
       // One by one: a run does not end while signals come in.
       const before = await supervisor.historyLength();

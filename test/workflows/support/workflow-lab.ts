@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import {
   WorkflowNotFoundError,
+  type WorkflowHandle,
   type WorkflowHandleWithFirstExecutionRunId,
+  type WorkflowStartOptions,
 } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
@@ -15,7 +17,7 @@ import { findTemporalTestServer } from '../../../dev/temporal/temporal-binary.js
 import { poll } from '../../../dev/poll.js';
 import { readSettings } from '../../../dev/settings.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
-import type { OperationKind, RequestedKind } from '../../../src/agents/operation-kinds.js';
+import type { RequestedKind } from '../../../src/agents/operation-kinds.js';
 import type { WatchdogMemory } from '../../../src/agents/watchdog.js';
 import {
   PLATFORM_TASK_QUEUE,
@@ -29,6 +31,7 @@ import type { superviseAgent } from '../../../workflows/supervise-agent.js';
 import * as supervision from '../../../workflows/supervise-agent-messages.js';
 import type * as retries from '../../../workflows/retries.js';
 import * as shortRetries from './short-retries.js';
+import { Supervisors } from '../../../temporal/supervisors.js';
 import { workflowBundle } from './workflow-bundle.js';
 import { FakeAgent, SETTINGS, fakeActivities } from './fake-agent.js';
 
@@ -66,6 +69,12 @@ export function bundleWorkflows({
   const short = { 'workflows/retries.ts': 'test/workflows/support/short-retries.ts' };
   return workflowBundle(shortTimeouts ? short : {});
 }
+
+/** How a supervisor begins. */
+type Beginning = Partial<supervision.SuperviseAgentInput> & {
+  /** The operation that provisions its agent; it is told with the start. */
+  readonly provision?: string;
+};
 
 /** Temporal with workers that run our workflows, on agents that are fakes. */
 export class WorkflowLab {
@@ -113,30 +122,43 @@ export class WorkflowLab {
   }
 
   /** Starts the agent's supervisor; that of an agent that runs, unless told otherwise. */
-  async supervise(
-    agent: FakeAgent,
-    input: Partial<supervision.SuperviseAgentInput> = {},
-  ): Promise<Supervised> {
-    const handle = await this.environment.client.workflow.start<typeof superviseAgent>(
-      'superviseAgent',
-      {
-        workflowId: superviseAgentId(agent.ref.agentId),
-        taskQueue: PLATFORM_TASK_QUEUE,
-        args: [
-          {
-            ...agent.ref,
-            desired: 'running',
-            provisioned: true,
-            observed: 'healthy',
-            ...(input.provisioned !== false && { watchdog: RUNNING }),
-            ...input,
-          },
-        ],
-      },
-    );
-    const supervised = new Supervised(handle);
+  async supervise(agent: FakeAgent, { provision, ...input }: Beginning = {}): Promise<Supervised> {
+    const { workflow } = this.environment.client;
+    const workflowId = superviseAgentId(agent.ref.agentId);
+    const options: WorkflowStartOptions<typeof superviseAgent> = {
+      workflowId,
+      taskQueue: PLATFORM_TASK_QUEUE,
+      args: [
+        {
+          ...agent.ref,
+          desired: 'running',
+          provisioned: true,
+          observed: 'healthy',
+          ...(input.provisioned !== false && { watchdog: RUNNING }),
+          ...input,
+        },
+      ],
+    };
+    const begin = async () => {
+      if (provision === undefined) {
+        return (await workflow.start('superviseAgent', options)).firstExecutionRunId;
+      }
+      const { name: signal } = supervision.provisionRequested;
+      const signalArgs = [{ operationId: provision }];
+      const told = { ...options, signal, signalArgs };
+      return (await workflow.signalWithStart('superviseAgent', told)).signaledRunId;
+    };
+    const firstRunId = await begin();
+    const supervised = new Supervised(workflow.getHandle(workflowId), firstRunId);
     this.#supervised.push(supervised);
     return supervised;
+  }
+
+  /** Tells that an agent is to be provisioned, as the API does and the worker that takes it up. */
+  async provisionAgain({ ref }: FakeAgent, operationId: string): Promise<void> {
+    const supervisors = new Supervisors(this.environment.client, undefined);
+    const agent = { ...ref, name: 'agent', desired: 'running', provisioned: false } as const;
+    await supervisors.provision(agent, operationId);
   }
 
   /** Ends the supervisors of a test, so that they take no part in the next one's time. */
@@ -205,7 +227,10 @@ export class WorkflowLab {
 
 /** What a test does to a supervisor. */
 export class Supervised {
-  constructor(readonly handle: WorkflowHandleWithFirstExecutionRunId<typeof superviseAgent>) {}
+  constructor(
+    readonly handle: WorkflowHandle<typeof superviseAgent>,
+    readonly firstRunId: string,
+  ) {}
 
   /** Asks for an operation; returns the id of the one that is carried out. */
   async request(kind: RequestedKind, operationId: string, updateId = operationId): Promise<string> {
@@ -261,10 +286,7 @@ export class Supervised {
   }
 }
 
-export const provisioningOf = (id: string): Partial<supervision.SuperviseAgentInput> => ({
-  provisioned: false,
-  operation: { id, kind: 'provision' satisfies OperationKind },
-});
+export const provisioningOf = (id: string): Beginning => ({ provisioned: false, provision: id });
 
 /** A server that skips the time in which nothing happens. */
 export async function timeSkipping(): Promise<TestWorkflowEnvironment> {
