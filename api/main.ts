@@ -10,7 +10,6 @@ import { createBackend } from './backend/backend.js';
 import { serveAgents } from './containers/serve-agents.js';
 import type { Listening } from './http/server.js';
 import { createMetricsListener } from './metrics/metrics.js';
-import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { BackendClient } from './web/backend-client.js';
@@ -35,14 +34,12 @@ async function main(): Promise<void> {
   const docker = configuredDocker(settings);
   const temporal = new Client({ connection, namespace });
   const supervisors = new Supervisors(temporal, settings.temporal.uiUrl);
-  const heartbeatSchedules = new HeartbeatSchedules(temporal);
   const metrics = new Metrics();
   const services = createApiServices({
     settings,
     database,
     docker,
     supervisors,
-    heartbeatSchedules,
     log,
     onAttempt: (result) => metrics.recordAttempt(result),
   });

@@ -13,7 +13,6 @@ import { runtimeImage } from './containers/image-name.js';
 import { Chats } from './chat/chats.js';
 import type { Database } from './database/database.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
-import type { HeartbeatScheduler } from './heartbeat/heartbeats.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
 import { Notifier } from './notifications/notifier.js';
@@ -29,7 +28,6 @@ export interface Foundation {
 
 export interface ApiFoundation extends Foundation {
   readonly supervisors: AgentSupervisors;
-  readonly heartbeatSchedules: HeartbeatScheduler;
   readonly log: Logger;
   /** Is told of every model that was tried for a call. */
   readonly onAttempt?: (result: AttemptResult) => void;
@@ -68,7 +66,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   return {
     ai: createAi(foundation),
     chats: new Chats(secrets, settings),
-    heartbeats: new UserHeartbeats(database, foundation.heartbeatSchedules),
+    heartbeats: new UserHeartbeats(database),
     deployments: new Deployments({
       database,
       secrets,

@@ -10,8 +10,7 @@ import { AGENT_OWNER } from '../workflows/search-attributes.js';
 import { putSchedule, type Schedule } from './put-schedule.js';
 import { temporalCall } from './temporal-call.js';
 
-/** Less than others wait for the row of the setting, which is held meanwhile. */
-const CALL_TIMEOUT_MS = 4_000;
+const CALL_TIMEOUT_MS = 10_000;
 
 /** Temporal's schedules of the users' heartbeats: one for each that is enabled. */
 export class HeartbeatSchedules implements HeartbeatScheduler {
@@ -48,7 +47,7 @@ function scheduleOf(heartbeat: SetHeartbeat): Schedule {
     id: heartbeatScheduleId(userId),
     runId: sendHeartbeatsId(userId),
     workflow: 'sendHeartbeats',
-    args: [{ userId }],
+    args: [{ userId, setAt: heartbeat.updatedAt.toISOString() }],
     everyMs: frequencyMs(heartbeat.frequency),
     fromMs: anchorOf(heartbeat),
     overlap: ScheduleOverlapPolicy.SKIP,

@@ -16,6 +16,7 @@ import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js'
 import { recoverPeriodically } from './recover.js';
 import { reportPeriodically } from './report-host.js';
 import { runTogether, runWorkers, untilAborted } from './run-together.js';
+import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { installRuntime } from './temporal-runtime.js';
 import { builtWorkflows } from './workflow-code.js';
 
@@ -43,7 +44,7 @@ async function main(): Promise<void> {
   const database = new Database(settings.database.url);
   const client = new Client({ connection, namespace });
   const supervisors = new Supervisors(client, settings.temporal.uiUrl);
-  const heartbeatSchedules = new HeartbeatSchedules(client);
+  const schedules = new HeartbeatSchedules(client);
   const docker = configuredDocker(settings);
   const host = {
     id: settings.agents.host,
@@ -81,9 +82,13 @@ async function main(): Promise<void> {
         {
           name: 'recovery',
           run(signal) {
-            recoverPeriodically({ database, supervisors, heartbeatSchedules, log }, signal);
+            recoverPeriodically({ database, supervisors, log }, signal);
             return untilAborted(signal);
           },
+        },
+        {
+          name: 'heartbeats',
+          run: (signal) => scheduleHeartbeatsPeriodically({ database, schedules, log }, signal),
         },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },
       ],

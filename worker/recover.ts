@@ -6,8 +6,6 @@ import { supervisedOf, type AgentSupervisors } from '../src/agents/supervisors.j
 import { withdrawOperation } from '../src/agents/operations.js';
 import type { Database } from '../src/database/database.js';
 import type { AgentRow, OperationRow } from '../src/database/models.js';
-import type { HeartbeatScheduler } from '../src/heartbeat/heartbeats.js';
-import { recoverHeartbeats } from './recover-heartbeats.js';
 
 /** How often to look for requests that nobody carried to Temporal. */
 const INTERVAL_MS = 15_000;
@@ -73,15 +71,11 @@ export async function recoverRequests({
   }
 }
 
-/** Does so now, and again and again until the signal aborts; heartbeats' schedules too. */
-export function recoverPeriodically(
-  dependencies: RecoverDependencies & { readonly heartbeatSchedules: HeartbeatScheduler },
-  signal: AbortSignal,
-): void {
+/** Does so now, and again and again until the signal aborts. */
+export function recoverPeriodically(dependencies: RecoverDependencies, signal: AbortSignal): void {
   const attempt = async () => {
     try {
       await recoverRequests(dependencies);
-      await recoverHeartbeats(dependencies.database, dependencies.heartbeatSchedules);
     } catch (error) {
       dependencies.log.warn({ err: error }, 'recovery did not succeed, and is tried again');
     }

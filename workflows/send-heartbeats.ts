@@ -11,6 +11,8 @@ const AT_ONCE = 5;
 
 export interface SendHeartbeatsInput {
   readonly userId: string;
+  /** When the setting was made that the schedule follows, as ISO 8601. */
+  readonly setAt: string;
   /** Where a new run of the same heartbeat goes on, and what it has counted. */
   readonly after?: string;
   readonly counted?: HeartbeatCount;
@@ -28,11 +30,11 @@ export interface HeartbeatCount {
  * grows long. An agent that does not answer is not asked twice, and keeps no other from being asked.
  */
 export async function sendHeartbeats(input: SendHeartbeatsInput): Promise<HeartbeatCount> {
-  const { userId, after } = input;
+  const { userId, setAt, after } = input;
   const record = proxyRecords<HeartbeatRecordActivities>();
   const count = { ...(input.counted ?? { answered: 0, skipped: 0, failed: 0 }) };
   // The schedule may be older than the setting.
-  if (after === undefined && !(await record.beginHeartbeat(userId))) return count;
+  if (after === undefined && !(await record.beginHeartbeat(userId, setAt))) return count;
   const { agents, next } = await record.runningAgents(userId, after ?? '');
   const waiting = [...agents];
   const askInTurn = async () => {
@@ -40,7 +42,7 @@ export async function sendHeartbeats(input: SendHeartbeatsInput): Promise<Heartb
   };
   await Promise.all(Array.from({ length: AT_ONCE }, askInTurn));
   if (next === undefined) return count;
-  return continueAsNew<typeof sendHeartbeats>({ userId, after: next, counted: count });
+  return continueAsNew<typeof sendHeartbeats>({ userId, setAt, after: next, counted: count });
 }
 
 async function ask(agent: AgentRef): Promise<keyof HeartbeatCount> {

@@ -167,7 +167,7 @@ export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
   summary: "Set how often a user's running agents are asked; what is left out stays",
   body: heartbeatChange,
   responses: { 200: heartbeatSet },
-  errors: [404, 503],
+  errors: [404],
 });
 
 export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).declare({

@@ -39,14 +39,20 @@ export class HeartbeatSender {
     this.#secrets = secrets;
   }
 
-  /** Notes that the user's agents are asked now; false when the user does not want them to be. */
-  async begin(userId: string): Promise<boolean> {
-    const begun = await this.#database
-      .asUser(userId)
-      .transaction((db) =>
-        db.Heartbeat.update({ lastHeartbeatAt: new Date() }, { where: { userId, enabled: true } }),
-      );
-    return begun === 1;
+  /**
+   * Notes that the user's agents are asked now.
+   *
+   * @param setAt `updatedAt` of the setting that the schedule follows, as ISO 8601.
+   * @returns false when the user does not want them to be asked, or not by this schedule any more:
+   *   then a worker is to look at it.
+   */
+  async begin(userId: string, setAt: string): Promise<boolean> {
+    return this.#database.asUser(userId).transaction(async (db) => {
+      const where = { userId, enabled: true, updatedAt: new Date(setAt) };
+      const begun = await db.Heartbeat.update({ lastHeartbeatAt: new Date() }, { where });
+      if (begun === 0) await db.Heartbeat.update({ scheduled: false }, { where: { userId } });
+      return begun === 1;
+    });
   }
 
   /** The user's agents that run. */

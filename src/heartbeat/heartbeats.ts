@@ -5,7 +5,7 @@ import { frequencyMs } from './frequency.js';
 /** Off until the user asks for it, because every heartbeat costs tokens. */
 export const DEFAULT_HEARTBEAT = { frequency: '3h', enabled: false } as const;
 
-/** A setting that somebody has made. */
+/** A setting that somebody has made; `updatedAt` is another one for each of the user's. */
 export type SetHeartbeat = Pick<HeartbeatRow, 'userId' | 'frequency' | 'enabled' | 'updatedAt'>;
 
 export type Heartbeat = Pick<HeartbeatRow, 'frequency' | 'enabled' | 'lastHeartbeatAt'> & {
@@ -23,25 +23,6 @@ export interface HeartbeatScheduler {
 export async function readHeartbeat(tenant: TenantDatabase, userId: string): Promise<Heartbeat> {
   const row = await tenant.transaction((db) => db.Heartbeat.findByPk(userId));
   return row ?? { ...DEFAULT_HEARTBEAT, lastHeartbeatAt: null, updatedAt: null };
-}
-
-/**
- * Lets the schedule follow the user's setting, if it is not known to. The row is held meanwhile, so
- * that of two changes at once the schedule follows the one that stays.
- *
- * @throws UnavailableError when the schedule cannot be reached.
- */
-export async function scheduleHeartbeat(
-  tenant: TenantDatabase,
-  scheduler: HeartbeatScheduler,
-  userId: string,
-): Promise<void> {
-  await tenant.transaction(async (db) => {
-    const row = await db.Heartbeat.findByPk(userId, { lock: true });
-    if (!row || row.scheduled) return;
-    await scheduler.apply(row);
-    await db.Heartbeat.update({ scheduled: true }, { where: { userId } });
-  });
 }
 
 /** When heartbeats are counted from, in Unix milliseconds: schedules know whole seconds. */

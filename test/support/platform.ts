@@ -13,7 +13,6 @@ import {
   createContainersListener,
   type ContainersDependencies,
 } from '../../api/containers/containers.js';
-import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
@@ -178,13 +177,11 @@ async function build(
 
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
   cleanups.push(() => rm(folder, { recursive: true }));
-  const heartbeatSchedules = new HeartbeatSchedules(seenByApi);
   const services = createApiServices({
     settings: { ...settings, process: { ...settings.process, dataDir: folder } },
     database: db,
     docker,
     supervisors: new Supervisors(seenByApi, TEMPORAL_UI),
-    heartbeatSchedules,
     log,
   });
   const { ai, secrets } = services;

@@ -87,7 +87,7 @@ export class HeartbeatLab {
       {
         workflowId,
         taskQueue: TASK_QUEUE,
-        args: [{ userId: USER }],
+        args: [{ userId: USER, setAt: '2026-01-01T00:00:00.000Z' }],
       },
     );
     const count = await handle.result();

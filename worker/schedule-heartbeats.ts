@@ -1,0 +1,80 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Database } from '../src/database/database.js';
+import { UnavailableError } from '../src/errors.js';
+import type { HeartbeatScheduler, SetHeartbeat } from '../src/heartbeat/heartbeats.js';
+
+/** Milliseconds between two looks, and by how much they vary, so that workers take turns. */
+const INTERVAL_MS = 15_000;
+const JITTER_MS = 2_000;
+
+/** The rest waits for the next pass. */
+const MAX_AT_ONCE = 200;
+
+interface HeartbeatScheduling {
+  readonly database: Database;
+  readonly schedules: HeartbeatScheduler;
+  readonly log: Logger;
+}
+
+/** Lets the schedules follow the settings, now and again and again until the signal aborts. */
+export async function scheduleHeartbeatsPeriodically(
+  scheduling: HeartbeatScheduling,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await scheduleHeartbeats(scheduling);
+    } catch (error) {
+      scheduling.log.warn({ err: error }, 'heartbeats cannot be scheduled, and are tried again');
+    }
+    const pauseMs = INTERVAL_MS + Math.random() * JITTER_MS;
+    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/**
+ * Lets the schedules follow those settings that they are not known to follow. Nothing of the
+ * database is held while Temporal is asked.
+ *
+ * @throws UnavailableError when Temporal cannot be reached: the rest waits for the next pass.
+ */
+export async function scheduleHeartbeats({
+  database,
+  schedules,
+  log,
+}: HeartbeatScheduling): Promise<void> {
+  const unscheduled = await database.asPlatform().transaction((db) =>
+    db.Heartbeat.findAll({
+      where: { scheduled: false },
+      order: [['updatedAt', 'ASC']],
+      limit: MAX_AT_ONCE,
+    }),
+  );
+  for (const heartbeat of unscheduled) {
+    try {
+      await schedules.apply(heartbeat);
+    } catch (error) {
+      if (error instanceof UnavailableError) throw error;
+      log.error({ err: error, userId: heartbeat.userId }, 'a heartbeat cannot be scheduled');
+      continue;
+    }
+    await noteScheduled(database, heartbeat);
+  }
+}
+
+/**
+ * What was applied is the setting still, or else the schedule has to follow once more: what another
+ * worker has made of it since, this one may have overwritten.
+ */
+async function noteScheduled(
+  database: Database,
+  { userId, updatedAt }: SetHeartbeat,
+): Promise<void> {
+  await database
+    .asUser(userId)
+    .query('UPDATE heartbeats SET scheduled = (updated_at = $updatedAt) WHERE user_id = $userId', {
+      userId,
+      updatedAt,
+    });
+}
