@@ -14,7 +14,7 @@ import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
 import { followDocker } from './follow-docker.js';
 import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
-import { reportPeriodically } from './report-host.js';
+import { HostLease } from './report-host.js';
 import { runTogether, runWorkers, untilAborted } from './run-together.js';
 import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { installRuntime } from './temporal-runtime.js';
@@ -62,22 +62,32 @@ async function main(): Promise<void> {
     docker,
     code: builtWorkflows(),
   };
+  const takeoverFrom = settings.agents.hostTakeover;
+  const lease = new HostLease({ database, docker, host, takeoverFrom, log });
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   try {
     await prepareSearchAttributes(temporal);
-    await reportPeriodically({ database, docker, host, log }, stop.signal);
+    await lease.report();
     const running = runTogether(
       [
         {
           name: 'platform',
           run: (signal) => runWorkers(() => createPlatformWorkers(workers), signal),
         },
-        { name: 'host', run: (signal) => runWorkers(() => createHostWorkers(workers), signal) },
+        {
+          name: 'host',
+          async run(signal) {
+            await lease.held(signal);
+            await runWorkers(() => createHostWorkers(workers), signal);
+          },
+        },
         {
           name: 'Docker events',
-          run: (signal) =>
-            followDocker({ database, supervisors, docker, log, host: host.id }, signal),
+          async run(signal) {
+            await lease.held(signal);
+            await followDocker({ database, supervisors, docker, log, host: host.id }, signal);
+          },
         },
         {
           name: 'recovery',
@@ -90,6 +100,7 @@ async function main(): Promise<void> {
           name: 'heartbeats',
           run: (signal) => scheduleHeartbeatsPeriodically({ database, schedules, log }, signal),
         },
+        { name: 'host report', run: (signal) => lease.keep(signal) },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },
       ],
       stop.signal,

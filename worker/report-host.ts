@@ -1,7 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
-import { reportHost, type HostReport } from '../src/hosts/hosts.js';
+import { HostTakenError, reportHost, type HostReport } from '../src/hosts/hosts.js';
+import { untilAborted } from './run-together.js';
 
 /** Between two reports; a host whose Docker has come back is to be used soon. */
 const INTERVAL_MS = 10_000;
@@ -9,34 +11,60 @@ const DOCKER_AWAY_INTERVAL_MS = 2_000;
 
 export interface HostReporting {
   readonly database: Database;
-  readonly docker: Pick<DockerHost, 'available'>;
-  readonly host: Omit<HostReport, 'engineAvailable'>;
+  readonly docker: Pick<DockerHost, 'available' | 'engineId'>;
+  readonly host: Omit<HostReport, 'engineAvailable' | 'engineId'>;
+  /** The engine whose name this one takes over. */
+  readonly takeoverFrom?: string | undefined;
   readonly log: Logger;
 }
 
-/**
- * Writes the worker's host down again and again, until the signal aborts. A report that does not
- * come through is made up for by the next.
- *
- * @returns after the first one was tried.
- */
-export async function reportPeriodically(
-  { database, docker, host, log }: HostReporting,
-  signal: AbortSignal,
-): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
+/** The worker's word for its host, and with it the lease of the host's name. */
+export class HostLease {
+  readonly #reporting: HostReporting;
+  readonly #waiting = new Set<() => void>();
+  #engineId: string | undefined;
+  #isHeld = false;
+  #intervalMs = INTERVAL_MS;
 
-  const report = async (): Promise<void> => {
-    let intervalMs = INTERVAL_MS;
+  constructor(reporting: HostReporting) {
+    this.#reporting = reporting;
+  }
+
+  /**
+   * Writes the host down. A report that does not come through is made up for by the next.
+   *
+   * @throws HostTakenError when its name is another engine's.
+   */
+  async report(): Promise<void> {
+    const { database, docker, host, log, takeoverFrom } = this.#reporting;
+    this.#intervalMs = INTERVAL_MS;
     try {
       const engineAvailable = await docker.available();
-      if (!engineAvailable) intervalMs = DOCKER_AWAY_INTERVAL_MS;
-      await reportHost(database, { ...host, engineAvailable });
+      if (engineAvailable) this.#engineId = (await docker.engineId()) ?? this.#engineId;
+      else this.#intervalMs = DOCKER_AWAY_INTERVAL_MS;
+      const report = { ...host, engineAvailable, engineId: this.#engineId };
+      this.#isHeld = await reportHost(database, report, takeoverFrom);
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'the host could not be written down');
+      if (error instanceof HostTakenError) throw error;
+      log.warn({ err: error }, 'the host could not be written down');
     }
-    if (!signal.aborted) timer = setTimeout(() => void report(), intervalMs);
-  };
-  await report();
+    if (!this.#isHeld) return;
+    for (const tell of this.#waiting) tell();
+    this.#waiting.clear();
+  }
+
+  /** Writes the host down again and again, until the signal aborts. @throws HostTakenError */
+  async keep(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await delay(this.#intervalMs, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) await this.report();
+    }
+  }
+
+  /** Resolves when the name is this engine's, or the signal has aborted. */
+  async held(signal: AbortSignal): Promise<void> {
+    if (this.#isHeld) return;
+    const held = new Promise<void>((resolve) => this.#waiting.add(resolve));
+    await Promise.race([held, untilAborted(signal)]);
+  }
 }

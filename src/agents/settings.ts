@@ -39,6 +39,11 @@ export const agentSettings = area(
       'most agents on that host; `0`: no new ones',
       { otherwise: 'ports in `AGENT_PORT_RANGE`' },
     ),
+    hostTakeover: variable(
+      'AGENT_HOST_TAKEOVER',
+      text.optional(),
+      'id of an engine gone for good, from which the name is taken',
+    ),
     portRange: variable(
       'AGENT_PORT_RANGE',
       portRange.prefault('19100-19999'),

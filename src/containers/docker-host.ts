@@ -13,6 +13,7 @@ import { canListen } from './port-check.js';
 import { RuntimeImages } from './runtime-images.js';
 
 const AVAILABLE_TIMEOUT_MS = 2_000;
+const ENGINE_ID_TIMEOUT_MS = 5_000;
 
 /**
  * What an installation has on one Docker daemon. Names follow from the agent's id, so every method
@@ -45,6 +46,21 @@ export class DockerHost {
     } catch (error) {
       if (error instanceof DockerUnavailableError || error instanceof DockerRefusedError)
         return false;
+      throw error;
+    }
+  }
+
+  /** Docker's own id, which it keeps with its data; undefined when it does not say it within 5 s. */
+  async engineId(): Promise<string | undefined> {
+    try {
+      const { ID: id } = await this.#client.call<{ readonly ID?: string }>(
+        (docker) => docker.info(),
+        ENGINE_ID_TIMEOUT_MS,
+      );
+      return id || undefined;
+    } catch (error) {
+      if (error instanceof DockerUnavailableError || error instanceof DockerRefusedError)
+        return undefined;
       throw error;
     }
   }

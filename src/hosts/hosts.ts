@@ -1,5 +1,6 @@
-import type { Database, Statements } from '../database/database.js';
-import type { HostLoad } from './host-status.js';
+import { recordAudit } from '../audit/audit.js';
+import type { Database, Statements, TenantTransaction } from '../database/database.js';
+import { SILENT_AFTER_SECONDS, type HostLoad } from './host-status.js';
 
 /** What a worker says of the host that it stands beside. */
 export interface HostReport {
@@ -9,22 +10,103 @@ export interface HostReport {
   /** The loopback ports that its agents' gateways take. */
   readonly ports: { readonly first: number; readonly last: number };
   readonly engineAvailable: boolean;
+  /** Docker's own id; undefined as long as it has not answered. */
+  readonly engineId?: string | undefined;
 }
 
-// The database's clock: the hosts' own need not agree.
+/** The host's name is another engine's: two machines under one name would be sent each other's agents. */
+export class HostTakenError extends Error {
+  constructor(host: string, why: string) {
+    super(`The host name "${host}" ${why}`);
+    this.name = 'HostTakenError';
+  }
+}
+
+// The database's clock: the hosts' own need not agree. Who does not know its engine yet says nothing
+// of a host that has one.
 const REPORT = `
   INSERT INTO hosts
-    (id, capacity, first_port, last_port, engine_available, seen_at, created_at, updated_at)
-  VALUES ($id, $capacity, $first, $last, $engineAvailable, now(), now(), now())
+    (id, capacity, first_port, last_port, engine_id, engine_available, seen_at, created_at, updated_at)
+  VALUES ($id, $capacity, $first, $last, $engineId, $engineAvailable, now(), now(), now())
   ON CONFLICT (id) DO UPDATE SET
     capacity = excluded.capacity, first_port = excluded.first_port, last_port = excluded.last_port,
-    engine_available = excluded.engine_available, seen_at = excluded.seen_at,
-    updated_at = excluded.updated_at`;
+    engine_id = excluded.engine_id, engine_available = excluded.engine_available,
+    seen_at = excluded.seen_at, updated_at = excluded.updated_at
+  WHERE hosts.removed_at IS NULL
+    AND (hosts.engine_id IS NULL OR hosts.engine_id = excluded.engine_id)
+  RETURNING engine_id AS "engineId"`;
 
-/** Puts down that the host is there, and how it is. */
-export async function reportHost(database: Database, report: HostReport): Promise<void> {
-  const { ports, ...values } = report;
-  await database.asPlatform().query(REPORT, { ...values, ...ports });
+/**
+ * Puts down that the host is there, and how it is. With it goes the lease of its name: to the engine
+ * that is the first to come, from then on to no other, unless the first has not been heard of for 45 s
+ * and either has no agents or is named by `takeoverFrom`.
+ *
+ * @param takeoverFrom the engine whose name this one takes over.
+ * @returns whether the name is this engine's: not as long as that has not said who it is.
+ * @throws HostTakenError
+ */
+export async function reportHost(
+  database: Database,
+  report: HostReport,
+  takeoverFrom?: string,
+): Promise<boolean> {
+  const { ports, engineId, ...values } = report;
+  const platform = database.asPlatform();
+  const renew = async () => {
+    const [row] = await platform.query<{ engineId: string | null }>(REPORT, {
+      ...values,
+      ...ports,
+      engineId: engineId ?? null,
+    });
+    return row && row.engineId !== null;
+  };
+  const renewed = await renew();
+  if (renewed !== undefined) return renewed;
+  const isOurs = await platform.transaction((db) =>
+    takeLease(db, report.id, engineId, takeoverFrom),
+  );
+  return isOurs ? ((await renew()) ?? false) : false;
+}
+
+/**
+ * Takes the name from the engine that has it, where that may be.
+ *
+ * @returns whether it is this engine's now, as far as is known.
+ */
+async function takeLease(
+  db: TenantTransaction,
+  id: string,
+  engineId: string | undefined,
+  takeoverFrom: string | undefined,
+): Promise<boolean> {
+  // No agent is placed on it meanwhile.
+  await db.lock('hosts');
+  const host = await db.Host.findByPk(id, { lock: true });
+  if (!host || host.engineId === null || host.engineId === engineId) {
+    if (host?.removedAt) throw new HostTakenError(id, 'is being removed: try again in a minute');
+    return true;
+  }
+  if (engineId === undefined) return false;
+  const [load] = (await hostLoads(db)).filter((each) => each.id === id);
+  const { agents = 0, unseenSeconds = 0 } = load ?? {};
+  const isSilent = unseenSeconds >= SILENT_AFTER_SECONDS;
+  if (!isSilent || (agents > 0 && takeoverFrom !== host.engineId)) {
+    throw new HostTakenError(
+      id,
+      `belongs to another Docker engine (${host.engineId}, with ${agents} agents, heard of ` +
+        `${Math.round(unseenSeconds)} s ago): give this machine another name in AGENT_HOST or, if ` +
+        `that engine is gone for good, set AGENT_HOST_TAKEOVER=${host.engineId}, which counts from ` +
+        `${SILENT_AFTER_SECONDS} s after it was last heard of`,
+    );
+  }
+  await db.Host.update({ engineId }, { where: { id } });
+  await recordAudit(db, {
+    actor: 'worker',
+    action: 'host.takeover',
+    subject: id,
+    detail: { from: host.engineId, to: engineId, agents },
+  });
+  return true;
 }
 
 /** Every host with what is on it, by id; for any tenant. */

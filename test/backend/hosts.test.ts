@@ -78,3 +78,11 @@ test('once all are full a creation is a 503, and one that was made is answered a
   });
   expect((await create('third', 'the-third')).status).toBe(201);
 });
+
+test('its name is the engine that is there, by the id that Docker itself has', async () => {
+  const { ID: id }: { ID: string } = await platform.docker.info();
+  const rows = await platform.db
+    .asPlatform()
+    .query(`SELECT engine_id FROM hosts WHERE id = 'here'`);
+  expect(rows).toEqual([{ engine_id: id }]);
+});

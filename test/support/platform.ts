@@ -27,7 +27,7 @@ import { createApiServices, createWorkerServices } from '../../src/services.js';
 import type { Meter } from '../../src/usage/meter.js';
 import { followDocker } from '../../worker/follow-docker.js';
 import { createWorkers } from '../../worker/platform-worker.js';
-import { reportPeriodically } from '../../worker/report-host.js';
+import { HostLease } from '../../worker/report-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from './docker.js';
 import { call, type Answer, type CallOptions } from './http.js';
@@ -208,10 +208,10 @@ async function build(
   const reporting = new AbortController();
   cleanups.push(() => Promise.resolve(reporting.abort()));
   const { host: id, hostCapacity: capacity, portRange: ports } = settings.agents;
-  await reportPeriodically(
-    { database: db, docker: test.host, host: { id, capacity, ports }, log },
-    reporting.signal,
-  );
+  const host = { id, capacity, ports };
+  const lease = new HostLease({ database: db, docker: test.host, host, log });
+  await lease.report();
+  void lease.keep(reporting.signal);
 
   let workers: { worker: Worker; running: Promise<void> }[] = [];
   let stopFollowing = () => Promise.resolve();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Database } from '../../src/database/database.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
-import { reportPeriodically } from '../../worker/report-host.js';
+import { HostLease } from '../../worker/report-host.js';
 import { queryRows } from '../database/catalog.js';
 import { keptLog } from '../support/platform-environment.js';
 import { until } from '../support/docker.js';
@@ -37,7 +37,7 @@ test('a host is written down at once, with what its worker says of it', async ()
   const id = randomUUID();
   const { log } = keptLog();
   const reporting = { database: database.db, docker: nowhere, host: { ...HOST, id }, log };
-  await reportPeriodically(reporting, stop.signal);
+  await new HostLease(reporting).report();
   expect(await rowOf(id)).toMatchObject({
     capacity: 7,
     first_port: 19_100,
@@ -50,7 +50,9 @@ test('and again and again, soon when its Docker is away', async () => {
   const id = randomUUID();
   const { log } = keptLog();
   const reporting = { database: database.db, docker: nowhere, host: { ...HOST, id }, log };
-  await reportPeriodically(reporting, stop.signal);
+  const lease = new HostLease(reporting);
+  await lease.report();
+  void lease.keep(stop.signal);
   const first = await rowOf(id);
   const again = await until(async () => {
     const row = await rowOf(id);
@@ -63,7 +65,7 @@ test('a database that is out of reach is told in the log, and harms nothing', as
   const { log, lines } = keptLog();
   const away = new Database('postgres://nobody@127.0.0.1:1/nothing', { maxConnections: 1 });
   const host = { ...HOST, id: randomUUID() };
-  await reportPeriodically({ database: away, docker: nowhere, host, log }, stop.signal);
+  await new HostLease({ database: away, docker: nowhere, host, log }).report();
   expect(lines.join()).toContain('the host could not be written down');
   await away.close();
 });

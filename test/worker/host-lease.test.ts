@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { HostTakenError } from '../../src/hosts/hosts.js';
+import { HostLease } from '../../worker/report-host.js';
+import { queryRows } from '../database/catalog.js';
+import { insertSql, ROWS } from '../database/rows.js';
+import { keptLog } from '../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+
+let database: TestDatabase;
+let stop = new AbortController();
+
+beforeAll(async () => {
+  database = await testDatabase();
+  await asOwner(insertSql('users', ROWS.users!('alice', 1)));
+});
+afterEach(async () => {
+  stop.abort();
+  stop = new AbortController();
+  await asOwner('DELETE FROM agents; DELETE FROM hosts');
+});
+afterAll(() => database?.close());
+
+const asOwner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+
+/** A machine with an engine of this id; undefined for one that does not answer. */
+function machine(engine: string | undefined, id = 'one', takeoverFrom?: string) {
+  const says = { engine };
+  const docker = {
+    available: () => Promise.resolve(says.engine !== undefined),
+    engineId: () => Promise.resolve(says.engine),
+  };
+  const host = { id, capacity: 5, ports: { first: 19_100, last: 19_199 } };
+  const { log } = keptLog();
+  return { says, lease: new HostLease({ database: database.db, docker, host, takeoverFrom, log }) };
+}
+
+async function isHeld({ lease }: ReturnType<typeof machine>): Promise<boolean> {
+  await lease.report();
+  const told = new AbortController();
+  const outcome = Promise.race([
+    lease.held(told.signal).then(() => !told.signal.aborted),
+    new Promise((resolve) => setTimeout(resolve, 20)).then(() => false),
+  ]);
+  const held = await outcome;
+  told.abort();
+  return held;
+}
+
+const engineOf = async (id: string) =>
+  (await asOwner(`SELECT engine_id FROM hosts WHERE id = '${id}'`))[0]?.engine_id;
+const silence = (id: string) =>
+  asOwner(`UPDATE hosts SET seen_at = now() - interval '45 seconds' WHERE id = '${id}'`);
+const placeAgent = (host: string) =>
+  asOwner(
+    insertSql('agents', {
+      ...ROWS.agents!('alice', 1),
+      id: randomUUID(),
+      host,
+      desired: 'running',
+      status: 'active',
+    }) + `; UPDATE agents SET deleted_at = NULL`,
+  );
+
+describe("a host's name", () => {
+  test('is leased to the engine that comes first, and a second machine is refused', async () => {
+    expect(await isHeld(machine('A'))).toBe(true);
+    const refused = machine('B').lease.report();
+    await expect(refused).rejects.toThrow(HostTakenError);
+    await expect(refused).rejects.toThrow(
+      'The host name "one" belongs to another Docker engine (A, with 0 agents, heard of 0 s ago)',
+    );
+    expect(await engineOf('one')).toBe('A');
+    expect(await isHeld(machine('A'))).toBe(true);
+  });
+
+  test('is for as many workers as stand beside that engine, which may have other names too', async () => {
+    expect(await isHeld(machine('A'))).toBe(true);
+    expect(await isHeld(machine('A'))).toBe(true);
+    expect(await isHeld(machine('A', 'two'))).toBe(true);
+  });
+
+  test('is not held by an engine that has not said who it is, and nothing is said of it', async () => {
+    await machine('A').lease.report();
+    const [before] = await asOwner(`SELECT * FROM hosts WHERE id = 'one'`);
+    const silent = machine(undefined);
+    expect(await isHeld(silent)).toBe(false);
+    expect(await asOwner(`SELECT * FROM hosts WHERE id = 'one'`)).toEqual([before]);
+    silent.says.engine = 'A';
+    expect(await isHeld(silent)).toBe(true);
+  });
+
+  test('stays that of an engine that is away for a while', async () => {
+    const one = machine('A');
+    expect(await isHeld(one)).toBe(true);
+    one.says.engine = undefined;
+    expect(await isHeld(one)).toBe(true);
+    const [row] = await asOwner(`SELECT * FROM hosts WHERE id = 'one'`);
+    expect(row).toMatchObject({ engine_id: 'A', engine_available: false });
+  });
+
+  test('is free again for anybody when nothing was heard of its engine, and no agent is lost', async () => {
+    await machine('A').lease.report();
+    await silence('one');
+    expect(await isHeld(machine('B'))).toBe(true);
+    await expect(machine('A').lease.report()).rejects.toThrow(HostTakenError);
+  });
+
+  test('is taken over from an engine with agents by who names it, and not while it lives', async () => {
+    await machine('A').lease.report();
+    await placeAgent('one');
+    const takesOver = machine('B', 'one', 'A');
+    await expect(takesOver.lease.report()).rejects.toThrow(HostTakenError);
+    await silence('one');
+    await expect(machine('B').lease.report()).rejects.toThrow('set AGENT_HOST_TAKEOVER=A');
+    await expect(machine('B', 'one', 'C').lease.report()).rejects.toThrow(HostTakenError);
+    expect(await isHeld(takesOver)).toBe(true);
+    const audit = `SELECT actor, detail FROM audit_log WHERE action = 'host.takeover'
+                    AND detail ->> 'agents' = '1'`;
+    expect(await asOwner(audit)).toEqual([
+      { actor: 'worker', detail: { from: 'A', to: 'B', agents: 1 } },
+    ]);
+    // The setting may stay: it takes nothing from anybody else.
+    await expect(machine('C', 'one', 'A').lease.report()).rejects.toThrow(HostTakenError);
+  });
+
+  test('is lost by an engine that came back without its data: its worker ends', async () => {
+    const one = machine('A');
+    await one.lease.report();
+    await placeAgent('one');
+    one.says.engine = 'A2';
+    await expect(one.lease.report()).rejects.toThrow('belongs to another Docker engine (A,');
+  });
+});
