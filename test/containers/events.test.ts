@@ -4,17 +4,17 @@ import type { ContainerEvent } from '../../src/containers/container-events.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
-import { type DockerProxy, startDockerProxy } from '../support/docker-proxy.js';
+import { type TcpProxy, startTcpProxy } from '../support/tcp-proxy.js';
 
 const fixture = testDocker();
 const { docker, installation } = fixture;
 let image: string;
-let proxy: DockerProxy;
+let proxy: TcpProxy;
 let following: { events: ContainerEvent[]; end: () => Promise<void> } | undefined;
 
 beforeAll(async () => {
   image = await ensureTestImage(docker);
-  proxy = await startDockerProxy();
+  proxy = await startTcpProxy(process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock');
 }, 60_000);
 afterEach(async () => {
   await following?.end();

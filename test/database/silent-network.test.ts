@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { Database } from '../../src/database/database.js';
 import { Quota } from '../../src/usage/quota.js';
-import { startDockerProxy } from '../support/docker-proxy.js';
+import { startTcpProxy } from '../support/tcp-proxy.js';
 import { testDatabase } from '../support/postgres.js';
 
 test('a database that falls silent holds up nobody for ever, and none of its connections is used again', async () => {
   const database = await testDatabase();
   const url = new URL(database.url);
-  const proxy = await startDockerProxy(`tcp://${url.host}`);
+  const proxy = await startTcpProxy(`tcp://${url.host}`);
   url.host = new URL(proxy.host).host;
   const far = new Database(url.href, { maxConnections: 1, answerTimeoutMs: 1_000 });
   try {

@@ -8,7 +8,7 @@ import { Database } from '../../src/database/database.js';
 import { UnavailableError } from '../../src/errors.js';
 import { Meter } from '../../src/usage/meter.js';
 import type { UsageRecord } from '../../src/usage/usage-record.js';
-import { startDockerProxy, type DockerProxy } from '../support/docker-proxy.js';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { asOwner, balanceOf, rowsOf, unbalanced, usageOf } from './ledger.js';
@@ -237,12 +237,12 @@ describe('closing', () => {
 });
 
 describe('while the database is out', () => {
-  let proxy: DockerProxy;
+  let proxy: TcpProxy;
   let far: Database;
 
   beforeEach(async () => {
     const url = new URL(database.url);
-    proxy = await startDockerProxy(`tcp://${url.host}`);
+    proxy = await startTcpProxy(`tcp://${url.host}`);
     const way = new URL(proxy.host);
     url.host = way.host;
     far = new Database(url.href, { maxConnections: 3 });
