@@ -36,6 +36,7 @@ const DEV = [
   'test/agent-image',
   'test/chaos',
   'test/support/random.ts',
+  'test/support/tcp-proxy.ts',
   'test/workflows/support',
   'test/workflows/recipe',
 ];

@@ -59,7 +59,7 @@ export class HandlerRequest implements EndpointRequest {
     const key = this.#parts.incoming.headers['idempotency-key'];
     if (typeof key !== 'string') return randomUUID();
     const { endpoint, identity } = this.#parts;
-    return uuidOf([identity.scope, routeOf(endpoint), key]);
+    return idempotencyIdOf(identity.scope, routeOf(endpoint), key);
   }
 }
 
@@ -80,6 +80,10 @@ function goneSignal(response: ServerResponse): AbortSignal {
   });
   return controller.signal;
 }
+
+/** What stands for a request that brings this `Idempotency-Key`, however often it comes. */
+export const idempotencyIdOf = (scope: string, route: string, key: string): string =>
+  uuidOf([scope, route, key]);
 
 /** A UUID (version 8: by our own rule) that is a digest of these parts. */
 function uuidOf(parts: readonly string[]): string {

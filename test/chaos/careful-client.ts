@@ -22,7 +22,7 @@ export class CarefulClient {
   async ask<T>(method: string, path: string, key: string, body?: object): Promise<T> {
     const deadline = performance.now() + TIMEOUT_MS;
     for (;;) {
-      const { status, text } = await this.send(method, path, key, body);
+      const { status, text } = await this.once(method, path, key, body);
       if (status >= 200 && status < 300) return JSON.parse(text) as T; // the caller knows what
       const isFinal = status >= 400 && status < 500 && status !== 409 && status !== 429;
       if (isFinal || performance.now() > deadline) {
@@ -32,12 +32,12 @@ export class CarefulClient {
     }
   }
 
-  /** Status 0 when there is no answer. */
-  private async send(
+  /** Asks but once. @returns status 0 when there is no answer. */
+  async once(
     method: string,
     path: string,
     key: string,
-    body: object | undefined,
+    body?: object,
   ): Promise<{ status: number; text: string }> {
     try {
       const response = await fetch(new URL(path, this.baseUrl), {

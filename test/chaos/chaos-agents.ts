@@ -7,9 +7,9 @@ import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { varyTestImage } from '../agent-image/vary-test-image.js';
 import { CarefulClient } from './careful-client.js';
 import { isPart, type Kill, KILLS, planRound, type RoundPlan } from './plan.js';
-import { remainsOf } from './remains.js';
+import { remainsOf, removeContainers } from './remains.js';
 import { type RoundResult, runRound } from './round.js';
-import type { Site } from './site.js';
+import { answersOn, type Site } from './site.js';
 import { runBenchmark } from '../../bench/support/cleanups.js';
 import { freeSubnetPool } from '../../bench/support/engine.js';
 import { makeFolder } from '../../bench/support/folder.js';
@@ -90,27 +90,27 @@ async function makeSite(atEnd: (cleanup: () => Promise<void> | void) => void): P
     AGENT_AI_HOST: '127.0.0.1', // these agents ask no AI
     ...HASTE,
   });
-  atEnd(() => removeAll(engine));
+  atEnd(() => removeContainers(docker));
   atEnd(() => platform.stop());
   const database = new Database(platform.databaseUrl, { maxConnections: 4 });
   atEnd(() => database.close());
   const connection = Connection.lazy({ address: platform.temporalAddress });
   atEnd(() => connection.close());
   return {
-    platform,
-    engine,
+    hosts: {
+      local: {
+        docker,
+        killEngine: () => engine.kill(),
+        startEngine: async () => void (await engine.start()),
+        isAnswering: answersOn,
+      },
+    },
+    livingPidOf: (part) => platform.livingPidOf(part),
     database,
     temporal: new Client({ connection }),
     api: new CarefulClient(platform.backendUrl, platform.internalApiKey),
     versions,
   };
-}
-
-/** What a failed round has left would keep the engine from going. */
-async function removeAll({ docker }: OwnEngine): Promise<void> {
-  for (const { Id } of await docker.listContainers({ all: true })) {
-    await docker.getContainer(Id).remove({ force: true, v: true });
-  }
 }
 
 function print({ plan, killed, told, problems, seconds }: RoundResult): void {

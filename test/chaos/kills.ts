@@ -1,7 +1,7 @@
 import { poll } from '../../dev/poll.js';
 import { killContainer, killGateway } from '../../bench/support/deeds.js';
 import { type Kill, type Part, isPart } from './plan.js';
-import type { Site } from './site.js';
+import { hostOf, type Site, type SiteHost } from './site.js';
 
 /** For a part to be there, and to come back. */
 const PART_TIMEOUT_MS = 90_000;
@@ -26,21 +26,34 @@ export async function kill(
   const deed = what === 'container' ? killContainer : killGateway;
   const attempt = async () => {
     const id = agentId();
-    if (id === undefined) return undefined;
+    const host = id === undefined ? undefined : await hostOf(site, id);
+    if (id === undefined || host === undefined) return undefined;
     // Whatever it fails with: there was no running container, or it ended by itself meanwhile.
-    return deed(site.engine.docker, id).catch(() => undefined);
+    return deed(host.docker, id).catch(() => undefined);
   };
   const at = await poll(attempt, { timeoutMs: AGENT_TIMEOUT_MS, everyMs: 20 });
   return at !== undefined;
 }
 
-async function killPart({ engine, platform }: Site, part: Part): Promise<void> {
+async function killPart({ hosts, livingPidOf }: Site, part: Part): Promise<void> {
   if (part === 'dockerd') {
-    await engine.kill();
-    await engine.start();
+    await Promise.all(Object.values(hosts).map(restartEngine));
     return;
   }
-  const living = () => platform.livingPidOf(part);
+  await killProcess(part, () => livingPidOf(part));
+}
+
+/** As a power cut would end it. */
+export async function restartEngine(host: SiteHost): Promise<void> {
+  await host.killEngine();
+  await host.startEngine();
+}
+
+/** Kills a process that is then started again, and waits until it is. */
+export async function killProcess(
+  name: string,
+  living: () => Promise<number | undefined>,
+): Promise<void> {
   // It may just be coming back from another kill.
   const pid = await poll(
     async () => {
@@ -49,7 +62,7 @@ async function killPart({ engine, platform }: Site, part: Part): Promise<void> {
     },
     { timeoutMs: PART_TIMEOUT_MS },
   );
-  if (pid === undefined) throw new Error(`${part} does not run`);
+  if (pid === undefined) throw new Error(`${name} does not run`);
   const back = await poll(
     async () => {
       const now = await living();
@@ -57,7 +70,7 @@ async function killPart({ engine, platform }: Site, part: Part): Promise<void> {
     },
     { timeoutMs: PART_TIMEOUT_MS },
   );
-  if (back === undefined) throw new Error(`${part} did not come back`);
+  if (back === undefined) throw new Error(`${name} did not come back`);
 }
 
 /** False when it has ended meanwhile. */

@@ -6,34 +6,39 @@ import type { Site } from './site.js';
 const BROKEN_CONFIG = { runtime: { test: { exitAtStart: 3 } } };
 const GOOD_CONFIG = { runtime: { test: { note: 'changed' } } };
 
+/** A request to the backend API. */
+export interface ApiRequest {
+  readonly method: 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly body?: object;
+}
+
 /** Asks for the operation, and returns once it is accepted. */
 export async function request(
   { api, versions }: Site,
   agentId: string,
-  operation: Exclude<OperationName, 'provision'>,
+  operation: RequestedName,
   { broken }: Pick<AgentPlan, 'broken'>,
 ): Promise<void> {
-  const at = `/api/agents/${agentId}`;
-  const key = `${agentId}-${operation}`;
-  switch (operation) {
-    case 'configure':
-      await api.ask('PUT', at, key, { config: broken ? BROKEN_CONFIG : GOOD_CONFIG });
-      return;
-    case 'update':
-      await api.ask('POST', `${at}/update`, key, {
-        version: broken ? versions.broken : versions.good,
-      });
-      return;
-    case 'delete':
-      await api.ask('DELETE', at, key);
-      return;
-    case 'start':
-    case 'stop':
-    case 'restart':
-    case 'repair':
-    case 'reset-memory':
-      await api.ask('POST', `${at}/${operation}`, key);
-  }
+  const version = broken ? versions.broken : versions.good;
+  const config = broken ? BROKEN_CONFIG : GOOD_CONFIG;
+  const { method, path, body } = requestFor(agentId, operation, { version, config });
+  await api.ask(method, path, `${agentId}-${operation}`, body);
+}
+
+export type RequestedName = Exclude<OperationName, 'provision'>;
+
+/** How the operation is asked for. */
+export function requestFor(
+  agentId: string,
+  operation: RequestedName,
+  { version, config }: { readonly version: string; readonly config: object },
+): ApiRequest {
+  const path = `/api/agents/${agentId}`;
+  if (operation === 'configure') return { method: 'PUT', path, body: { config } };
+  if (operation === 'delete') return { method: 'DELETE', path };
+  const body = operation === 'update' ? { version } : undefined;
+  return { method: 'POST', path: `${path}/${operation}`, ...(body && { body }) };
 }
 
 /** Asks for a new agent. @returns its id. */

@@ -2,19 +2,24 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { LABEL } from '../../src/containers/container-spec.js';
 import { isPortFree } from '../../dev/ports.js';
+import type Docker from 'dockerode';
 import type { Site } from './site.js';
 
 const run = promisify(execFile);
 
 /** What is left of agents when all of them were removed. */
 export async function remainsOf(
-  { database, engine, temporal }: Site,
+  { database, hosts, temporal }: Site,
   ports: { readonly first: number; readonly last: number },
 ): Promise<string[]> {
   const filters = JSON.stringify({ label: [LABEL.agent] });
-  const containers = await engine.docker.listContainers({ all: true, filters });
-  const networks = await engine.docker.listNetworks({ filters });
-  const { Volumes: volumes } = await engine.docker.listVolumes({ filters });
+  const onHosts = await Promise.all(
+    Object.values(hosts).map(async ({ docker }) => ({
+      containers: await docker.listContainers({ all: true, filters }),
+      networks: await docker.listNetworks({ filters }),
+      volumes: (await docker.listVolumes({ filters })).Volumes ?? [], // null where there is none
+    })),
+  );
   const open = await database.asPlatform().transaction(async (db) => {
     return {
       agents: await db.Agent.count({ where: { deletedAt: null } }),
@@ -28,9 +33,9 @@ export async function remainsOf(
     if (!(await isPortFree(port))) taken.push(port);
   }
   const counts = {
-    containers: containers.length,
-    networks: networks.length,
-    volumes: volumes?.length ?? 0, // null where there is none
+    containers: onHosts.flatMap(({ containers }) => containers).length,
+    networks: onHosts.flatMap(({ networks }) => networks).length,
+    volumes: onHosts.flatMap(({ volumes }) => volumes).length,
     'agents in the database': open.agents,
     'open operations': open.operations,
     supervisors,
@@ -47,4 +52,11 @@ export async function remainsOf(
 async function holderOf(port: number): Promise<string> {
   const { stdout } = await run('ss', ['-tnpaH', `sport = :${port}`], { timeout: 5_000 });
   return `left over: port ${port} in use by ${stdout.trim() || 'nobody that ss knows'}`;
+}
+
+/** What a failed round has left would keep the engine from going. */
+export async function removeContainers(docker: Docker): Promise<void> {
+  for (const { Id } of await docker.listContainers({ all: true })) {
+    await docker.getContainer(Id).remove({ force: true, v: true });
+  }
 }

@@ -4,7 +4,7 @@ import { kill } from './kills.js';
 import { create, desiredAfter, request } from './operations.js';
 import type { AgentPlan, RoundPlan } from './plan.js';
 import type { Site } from './site.js';
-import { type Expected, problemsOf } from './verdict.js';
+import { type Expected, problemsOf, toldOf } from './verdict.js';
 
 /** For all to be well again: two repairs of 35 seconds each, and an engine that was away. */
 const SETTLE_MS = 150_000;
@@ -111,22 +111,11 @@ class Round {
     );
   }
 
-  /** Why agents were in error, and what has failed. */
-  async told(): Promise<string[]> {
-    const { database } = this.site;
-    const agentId = this.expected.flatMap((each) => (each ? [each.agentId] : []));
-    return database.asPlatform().transaction(async (db) => {
-      const inError = await db.Agent.findAll({
-        where: { id: agentId, status: 'error' },
-      });
-      const failed = await db.Operation.findAll({
-        where: { agentId, status: 'failed' },
-      });
-      return [
-        ...inError.map(({ statusReason }) => `in error: ${statusReason}`),
-        ...failed.map(({ kind, error }) => `${kind} failed: ${error}`),
-      ];
-    });
+  told(): Promise<string[]> {
+    return toldOf(
+      this.site,
+      this.expected.flatMap((each) => (each ? [each.agentId] : [])),
+    );
   }
 
   private async operate(index: number, agent: AgentPlan): Promise<void> {

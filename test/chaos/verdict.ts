@@ -2,13 +2,12 @@ import { WorkflowNotFoundError } from '@temporalio/client';
 import type Docker from 'dockerode';
 import { containerName, LABEL } from '../../src/containers/container-spec.js';
 import type { AgentRow, DesiredState, OperationRow } from '../../src/database/models.js';
+import type { OperationStatus } from '../../src/agents/operation-kinds.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import type { OperationName } from './plan.js';
-import type { Site } from './site.js';
+import type { Site, SiteHost } from './site.js';
 
-const PROBE_TIMEOUT_MS = 2_000;
-
-/** What an agent is to be, and what was asked for on the way there. */
+/** What an agent is to be, and what was asked for on the way there, each kind once. */
 export interface Expected {
   readonly agentId: string;
   readonly desired: DesiredState;
@@ -27,12 +26,26 @@ interface OnEngine {
  * double, an operation was lost. None when all is well. Throws while something does not answer.
  */
 export async function problemsOf(site: Site, expected: Expected): Promise<string[]> {
-  const { agentId, desired } = expected;
-  const { agent, archived, operations } = await recordsOf(site, agentId);
+  const records = await recordsOf(site, expected.agentId);
+  return [
+    ...lostOperations(expected.operations, records.operations),
+    ...(await problemsOfState(site, records, expected.desired)),
+  ];
+}
+
+/** The same of what is there, whatever was asked for. */
+export async function problemsOfState(
+  site: Site,
+  { agent, archived }: Records,
+  desired: DesiredState,
+): Promise<string[]> {
   if (!agent) return ['it is not in the database'];
-  const engine = await onEngine(site, agentId);
+  const agentId = agent.id;
+  const host = site.hosts[agent.host];
+  if (!host) return [`it is on ${agent.host}, which is no host`];
+  const engine = await onEngine(host, agentId);
   const supervisor = await supervisorOf(site, agentId);
-  const problems = lostOperations(expected.operations, operations);
+  const problems: string[] = [];
   if (agent.desired !== desired) problems.push(`it is desired ${agent.desired}, not ${desired}`);
   if (desired === 'deleted') {
     if (agent.deletedAt === null) problems.push('its removal is not complete');
@@ -52,12 +65,20 @@ export async function problemsOf(site: Site, expected: Expected): Promise<string
     }),
   );
   if (agent.status === 'error') problems.push(...dishonesty(agent));
-  else if (desired === 'running') problems.push(...(await notRunning(agent, engine)));
+  else if (desired === 'running') problems.push(...(await notRunning(host, agent, engine)));
   else problems.push(...notStopped(agent, engine));
   return problems;
 }
 
-async function recordsOf({ database }: Site, agentId: string) {
+/** What the database has of an agent. */
+export interface Records {
+  readonly agent: AgentRow | null;
+  readonly operations: readonly OperationRow[];
+  /** Volumes of its archived memories. */
+  readonly archived: readonly string[];
+}
+
+export async function recordsOf({ database }: Site, agentId: string): Promise<Records> {
   return database.asPlatform().transaction(async (db) => {
     const where = { agentId };
     const archives = await db.AgentArchive.findAll({ where });
@@ -69,12 +90,12 @@ async function recordsOf({ database }: Site, agentId: string) {
   });
 }
 
-async function onEngine({ engine }: Site, agentId: string): Promise<OnEngine> {
+async function onEngine({ docker }: SiteHost, agentId: string): Promise<OnEngine> {
   const filters = JSON.stringify({ label: [`${LABEL.agent}=${agentId}`] });
   const [containers, networks, { Volumes: volumes }] = await Promise.all([
-    engine.docker.listContainers({ all: true, filters }),
-    engine.docker.listNetworks({ filters }),
-    engine.docker.listVolumes({ filters }),
+    docker.listContainers({ all: true, filters }),
+    docker.listNetworks({ filters }),
+    docker.listVolumes({ filters }),
   ]);
   return {
     containers,
@@ -101,11 +122,30 @@ function lostOperations(
     ...accepted
       .filter((kind) => operations.filter((each) => each.kind === kind).length !== 1)
       .map((kind) => `operation ${kind} is lost or double`),
-    ...operations.flatMap(({ kind, status, error }) => {
-      if (status === 'succeeded' || (status === 'failed' && error)) return [];
-      return [`operation ${kind} is ${status}${status === 'failed' ? ' without a reason' : ''}`];
-    }),
+    ...operations.flatMap((each) => unended(each, ['succeeded', 'failed'])),
   ];
+}
+
+/** What is wrong with an operation that is to have ended in one of these ways. */
+export function unended(
+  { kind, status, error }: OperationRow,
+  ends: readonly OperationStatus[],
+): string[] {
+  const hasReason = status !== 'failed' || Boolean(error);
+  if (ends.includes(status) && hasReason) return [];
+  return [`operation ${kind} is ${status}${hasReason ? '' : ' without a reason'}`];
+}
+
+/** Why agents are in error, and what has failed. */
+export async function toldOf({ database }: Site, agentId: string[]): Promise<string[]> {
+  return database.asPlatform().transaction(async (db) => {
+    const inError = await db.Agent.findAll({ where: { id: agentId, status: 'error' } });
+    const failed = await db.Operation.findAll({ where: { agentId, status: 'failed' } });
+    return [
+      ...inError.map(({ statusReason }) => `in error: ${statusReason}`),
+      ...failed.map(({ kind, error }) => `${kind} failed: ${error}`),
+    ];
+  });
 }
 
 /** Whatever is there over what is allowed. */
@@ -133,7 +173,11 @@ function dishonesty({ statusReason, watchdog }: AgentRow): string[] {
   ];
 }
 
-async function notRunning(agent: AgentRow, { containers, networks }: OnEngine): Promise<string[]> {
+async function notRunning(
+  host: SiteHost,
+  agent: AgentRow,
+  { containers, networks }: OnEngine,
+): Promise<string[]> {
   const { image, port, status } = agent;
   if (status !== 'active') return [`it is ${status}, not active`];
   const [container] = containers;
@@ -141,15 +185,11 @@ async function notRunning(agent: AgentRow, { containers, networks }: OnEngine): 
     return [`it is told to run, and its container is ${container?.State ?? 'missing'}`];
   }
   const published = container.Ports.map(({ PublicPort }) => PublicPort);
-  const answer = await fetch(`http://127.0.0.1:${port}/healthz`, {
-    signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
-  }).catch(() => undefined);
-  await answer?.body?.cancel();
   return [
     ...(published.includes(port ?? 0) ? [] : [`it has port ${port}, not ${published.join()}`]),
     ...(container.Image === image ? [] : [`it runs ${container.Image}, not ${image}`]),
     ...(networks === 1 ? [] : ['it has no network']),
-    ...(answer?.ok ? [] : ['it is told to run, and does not answer']),
+    ...((await host.isAnswering(port ?? 0)) ? [] : ['it is told to run, and does not answer']),
   ];
 }
 

@@ -1,0 +1,141 @@
+import { WorkflowNotFoundError } from '@temporalio/client';
+import { killContainer, killGateway } from '../../bench/support/deeds.js';
+import { run } from '../../dev/processes/run.js';
+import { containerName } from '../../src/containers/container-spec.js';
+import { superviseAgentId } from '../../workflows/ids.js';
+import { restartEngine } from './kills.js';
+import { HOSTS, SERVICES, type LongPlan, type Service } from './long-plan.js';
+import type { LongSite } from './long-site.js';
+import { hostOf } from './site.js';
+
+type Ways = keyof LongSite['ways'];
+
+const EVERYBODY: readonly Ways[] = ['api', ...HOSTS];
+
+/** Begins the fault of a round. @returns what ends it. */
+export async function beginFault(
+  site: LongSite,
+  { fault, host, mode }: LongPlan,
+  agentIds: readonly string[],
+): Promise<() => Promise<void>> {
+  const away = (services: readonly Service[], from: readonly Ways[]) => {
+    const ways = from.flatMap((each) => services.map((service) => site.ways[each][service]));
+    for (const way of ways) way[mode]();
+    return () => {
+      for (const way of ways) way.mend();
+      return Promise.resolve();
+    };
+  };
+  switch (fault) {
+    case 'temporal away':
+      return away(['temporal'], EVERYBODY);
+    case 'postgres away':
+      return away(['postgres'], EVERYBODY);
+    case 'both away':
+      return away(SERVICES, EVERYBODY);
+    case 'worker without temporal':
+      return away(['temporal'], [host]);
+    case 'worker without postgres':
+      return away(['postgres'], [host]);
+    case 'api without temporal':
+      return away(['temporal'], ['api']);
+    case 'worker paused':
+      return pause(site, `worker-${host}`);
+    case 'temporal paused':
+      return pause(site, 'temporal');
+    case 'postgres paused':
+      return pause(site, 'postgres');
+    case 'engine away':
+      await site.hosts[host].killEngine();
+      return () => site.hosts[host].startEngine();
+    case 'supervisors terminated':
+      await Promise.all(agentIds.map((agentId) => terminate(site, agentId)));
+      return () => Promise.resolve();
+    case 'memory removed':
+      await removeMemory(site, agentIds[0] ?? '');
+      return () => Promise.resolve();
+  }
+}
+
+/** Does the deed of a round to its first agent, or to the host of that; it may find nothing to do. */
+export async function doDeed(
+  site: LongSite,
+  { deed, fault }: LongPlan,
+  agentId: string,
+): Promise<void> {
+  const host = await hostOf(site, agentId);
+  const name = HOSTS.find((each) => site.hosts[each] === host);
+  if (!host || !name) return;
+  const { docker } = host;
+  switch (deed) {
+    case 'none':
+      return;
+    case 'container killed':
+      return void (await killContainer(docker, agentId));
+    case 'gateway killed':
+      return void (await killGateway(docker, agentId));
+    case 'gateway hung':
+      return site.hosts[name].hangGateway(agentId);
+    case 'container paused':
+      return docker.getContainer(containerName(agentId)).pause();
+    case 'worker killed':
+      return kill(await site.livingPidOf(`worker-${name}`));
+    case 'api killed':
+      return kill(await site.livingPidOf('api'));
+    case 'engine killed':
+      if (fault !== 'engine away') await restartEngine(host);
+  }
+}
+
+async function terminate({ temporal }: LongSite, agentId: string): Promise<void> {
+  try {
+    await temporal.workflow.getHandle(superviseAgentId(agentId)).terminate('chaos');
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+  }
+}
+
+async function removeMemory(site: LongSite, agentId: string): Promise<void> {
+  const host = await hostOf(site, agentId);
+  const name = containerName(agentId);
+  // Its supervisor may be bringing it up again at this moment, which holds the volume.
+  for (let attempt = 0; attempt < 20; attempt++) {
+    await host?.docker
+      .getContainer(name)
+      .remove({ force: true })
+      .catch(() => undefined);
+    const isGone = await host?.docker
+      .getVolume(name)
+      .remove()
+      .then(() => true)
+      .catch(() => false);
+    if (isGone) return;
+  }
+  throw new Error(`The memory of ${agentId} could not be removed`);
+}
+
+/** Stops the process, with all that it has started, where they are. */
+async function pause(site: LongSite, part: string): Promise<() => Promise<void>> {
+  const pid = await site.livingPidOf(part);
+  if (pid === undefined) throw new Error(`${part} does not run`);
+  const listed = await run('ps', ['-o', 'pid=', '--ppid', String(pid)], { timeout: 5_000 });
+  const pids = [pid, ...listed.split('\n').map(Number).filter(Boolean)];
+  for (const each of pids) signal(each, 'SIGSTOP');
+  return () => {
+    for (const each of pids) signal(each, 'SIGCONT');
+    return Promise.resolve();
+  };
+}
+
+function kill(pid: number | undefined): void {
+  if (pid !== undefined) signal(pid, 'SIGKILL');
+}
+
+/** It may have ended meanwhile. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

@@ -1,0 +1,266 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { poll } from '../../dev/poll.js';
+import { beginFault, doDeed } from './faults.js';
+import { desiredBy, Ledger } from './ledger.js';
+import type { LongAgentPlan, LongPlan } from './long-plan.js';
+import { CHECK_INTERVAL_MS, type LongSite } from './long-site.js';
+import { mark, problemsOfMark } from './marks.js';
+import { create, requestFor } from './operations.js';
+import { hostOf } from './site.js';
+import { problemsOfSupervision, twoPasses } from './supervision.js';
+import { problemsOfState, recordsOf, toldOf } from './verdict.js';
+
+/** From before the fault begins, so that it meets operations that are under way. */
+const BEFORE_MS = 1_500;
+
+/** How long clients go on after the fault. */
+const INSIST_MS = 60_000;
+
+/** For all to be well again once all can be reached: two repairs, and processes that come back late. */
+const SETTLE_MS = 240_000;
+
+const MEMORY_MISSING = /memory is missing/;
+
+export interface LongResult {
+  readonly plan: LongPlan;
+  /** Requests by what was answered. */
+  readonly asked: string;
+  readonly told: readonly string[];
+  readonly problems: readonly string[];
+  readonly seconds: number;
+}
+
+/** Agents are asked for a lot while something is away for long; then they are removed. */
+export async function runLongRound(site: LongSite, plan: LongPlan): Promise<LongResult> {
+  const begun = performance.now();
+  const round = new LongRound(site, plan);
+  const problems: string[] = [];
+  let told: string[] = [];
+  const attempt = async (work: () => Promise<string[]>) => {
+    try {
+      problems.push(...(await work()));
+    } catch (error) {
+      problems.push(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    }
+  };
+  await attempt(() => round.prepare());
+  if (problems.length === 0) {
+    await attempt(() => round.hurt());
+    await attempt(() => round.settle());
+    await attempt(async () => {
+      told = await round.told();
+      return [];
+    });
+  }
+  await attempt(() => round.removeAll());
+  const seconds = Math.round((performance.now() - begun) / 1_000);
+  return { plan, asked: round.asked(), told, problems: [...new Set(problems)], seconds };
+}
+
+class LongRound {
+  readonly #ledger: Ledger;
+  readonly #agentIds: string[] = [];
+  readonly #marked = new Set<string>();
+
+  constructor(
+    private readonly site: LongSite,
+    private readonly plan: LongPlan,
+  ) {
+    this.#ledger = new Ledger(site.api);
+  }
+
+  /** Brings the agents to where the round begins. */
+  async prepare(): Promise<string[]> {
+    const { agents, seed, slow } = this.plan;
+    await Promise.all(
+      agents.map(async (_, index) => {
+        this.#agentIds[index] = await create(this.site, `long-${seed}-${index}`);
+      }),
+    );
+    const made = await this.#untilWell('made');
+    if (made.length > 0) return made;
+    for (const agentId of this.#agentIds) {
+      const host = await hostOf(this.site, agentId);
+      if (!host) return [`${agentId} is on no host`];
+      await mark(host.docker, agentId);
+      this.#marked.add(agentId);
+    }
+    if (slow) await this.#forEach((index) => this.#ask(index, 'update', this.site.versions.slow));
+    if (slow) await this.#untilWell('slow');
+    await this.#forEach(async (index, { stopped }) => {
+      if (stopped) await this.#ask(index, 'stop');
+    });
+    return this.#untilWell('prepared');
+  }
+
+  /** The fault, what is asked for meanwhile, and the deed in the middle of it. */
+  async hurt(): Promise<string[]> {
+    const { createAt, deedAt, lastsMs } = this.plan;
+    const at = (moment: number) => delay(moment * (BEFORE_MS + lastsMs));
+    const until = performance.now() + BEFORE_MS + lastsMs + INSIST_MS;
+    await Promise.all([
+      (async () => {
+        await delay(BEFORE_MS);
+        const end = await beginFault(this.site, this.plan, this.#agentIds);
+        await delay(lastsMs);
+        await end();
+      })(),
+      at(deedAt).then(() =>
+        // It ended by itself, or its engine is away.
+        doDeed(this.site, this.plan, this.#agentIds[0] ?? '').catch(() => undefined),
+      ),
+      at(createAt).then(() => this.#createAndConfigure(until)),
+      this.#forEach(async (index, agent) => {
+        await at(agent.at);
+        await this.#want(index, agent, until);
+      }),
+    ]);
+    return [];
+  }
+
+  /** Waits until all are well. @returns what is not, once the time is over. */
+  async settle(): Promise<string[]> {
+    const passes = twoPasses(this.site).then(
+      () => this.#unsupervised(),
+      (error: unknown) => [String(error)],
+    );
+    const problems = await this.#untilWell('afterwards');
+    return [...problems, ...(await passes)];
+  }
+
+  async removeAll(): Promise<string[]> {
+    await Promise.all(
+      this.#agentIds.map(async (agentId) => {
+        const { agent } = await recordsOf(this.site, agentId);
+        if (!agent || agent.deletedAt !== null) return;
+        const until = performance.now() + SETTLE_MS;
+        const request = { method: 'DELETE', path: `/api/agents/${agentId}` } as const;
+        await this.#ledger.repeat(agentId, request, `${agentId}-remove`, until);
+      }),
+    );
+    return this.#untilWell('removed');
+  }
+
+  told(): Promise<string[]> {
+    return toldOf(this.site, this.#agentIds);
+  }
+
+  asked(): string {
+    const { accepted, refused, unsure } = this.#ledger.counts();
+    return `${accepted} accepted, ${refused} refused, ${unsure} unsure`;
+  }
+
+  /** Something that is to succeed: nothing is away yet. */
+  async #ask(index: number, operation: 'update' | 'stop', version = ''): Promise<void> {
+    const agentId = this.#agentIds[index] ?? '';
+    const request = requestFor(agentId, operation, { version, config: {} });
+    const key = `${agentId}-before-${operation}`;
+    await this.#ledger.repeat(agentId, request, key, performance.now() + INSIST_MS);
+  }
+
+  async #want(index: number, agent: LongAgentPlan, until: number): Promise<void> {
+    const { broken, manner, operation } = agent;
+    const agentId = this.#agentIds[index] ?? '';
+    const { versions } = this.site;
+    const request = requestFor(agentId, operation, {
+      version: broken ? versions.broken : versions.good,
+      config: broken ? { runtime: { test: { exitAtStart: 3 } } } : { runtime: { test: {} } },
+    });
+    const ask = { repeats: this.#ledger.repeat, insists: this.#ledger.insist }[manner];
+    await ask.call(this.#ledger, agentId, request, `${agentId}-${operation}`, until);
+  }
+
+  /** Asks for an agent, and as soon as it is promised for another configuration of it. */
+  async #createAndConfigure(until: number): Promise<void> {
+    const key = `long-${this.plan.seed}-late`;
+    const agentId = Ledger.agentIdOf(key);
+    this.#agentIds.push(agentId);
+    const body = { name: key };
+    const creation = { method: 'POST', path: '/api/agents', body } as const;
+    if (!(await this.#ledger.repeat(agentId, creation, key, until))) return;
+    const config = { runtime: { test: { note: 'at once' } } };
+    const request = requestFor(agentId, 'configure', { version: '', config });
+    await this.#ledger.insist(agentId, request, `${key}-configure`, until);
+  }
+
+  async #untilWell(when: string): Promise<string[]> {
+    let problems: string[] = [];
+    await poll(
+      async () => {
+        problems = await this.#problems();
+        return problems.length === 0 || undefined;
+      },
+      { timeoutMs: SETTLE_MS, everyMs: 1_000 },
+    );
+    return problems.map((problem) => `${when}: ${problem}`);
+  }
+
+  async #problems(): Promise<string[]> {
+    try {
+      const all = await Promise.all(
+        this.#agentIds.map(async (agentId) => {
+          const problems = await this.#problemsOf(agentId);
+          return problems.map((problem) => `${agentId}: ${problem}`);
+        }),
+      );
+      return [...all.flat(), ...(await this.#auditedRefusals())];
+    } catch (error) {
+      return [`it cannot be seen: ${String(error)}`]; // what was away is coming back
+    }
+  }
+
+  async #problemsOf(agentId: string): Promise<string[]> {
+    const records = await recordsOf(this.site, agentId);
+    const { agent, operations } = records;
+    const problems = this.#ledger.problemsOf(agentId, operations);
+    if (!agent && !this.#ledger.isPromised(agentId)) return problems; // it was never made
+    problems.push(...(await problemsOfState(this.site, records, desiredBy(operations))));
+    if (!agent) return problems;
+    problems.push(...(await problemsOfSupervision(this.site, agent, CHECK_INTERVAL_MS)));
+    if (agent.desired === 'deleted' || !this.#marked.has(agentId)) return problems;
+    const docker = this.site.hosts[agent.host as keyof LongSite['hosts']].docker;
+    if (!this.#isBereft(agentId)) {
+      problems.push(...(await problemsOfMark(docker, agentId, records)));
+    } else if (agent.status === 'active') {
+      problems.push('its memory is gone, and it runs as if nothing were');
+    } else if (agent.status === 'error' && !MEMORY_MISSING.test(agent.statusReason ?? '')) {
+      problems.push(`its memory is gone, and it is told: ${agent.statusReason}`);
+    }
+    return problems;
+  }
+
+  /** Whether its memory was taken away. */
+  #isBereft(agentId: string): boolean {
+    return this.plan.fault === 'memory removed' && agentId === this.#agentIds[0];
+  }
+
+  /** Agents that nobody looks after, although two passes should have seen to it. */
+  async #unsupervised(): Promise<string[]> {
+    const found = await Promise.all(
+      this.#agentIds.map(async (agentId) => {
+        const { agent } = await recordsOf(this.site, agentId);
+        if (!agent || agent.desired === 'deleted') return [];
+        const problems = await problemsOfSupervision(this.site, agent, CHECK_INTERVAL_MS);
+        return problems.map((problem) => `after two passes: ${agentId}: ${problem}`);
+      }),
+    );
+    return found.flat();
+  }
+
+  async #auditedRefusals(): Promise<string[]> {
+    const ids = this.#ledger.refusedIds();
+    if (ids.length === 0) return [];
+    const rows = await this.site.database.asPlatform().query<{ operation: string }>(
+      `SELECT detail->>'operationId' AS operation FROM audit_log
+         WHERE detail->>'operationId' = ANY ($ids)`,
+      { ids },
+    );
+    return rows.map(
+      ({ operation }) => `operation ${operation} was refused, and is in the audit log`,
+    );
+  }
+
+  async #forEach(work: (index: number, agent: LongAgentPlan) => Promise<void>): Promise<void> {
+    await Promise.all(this.plan.agents.map((agent, index) => work(index, agent)));
+  }
+}

@@ -1,0 +1,70 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { poll } from '../../dev/poll.js';
+import type { AgentRow } from '../../src/database/models.js';
+import { reconcileHostId, superviseAgentId } from '../../workflows/ids.js';
+import { HOSTS } from './long-plan.js';
+import type { Site } from './site.js';
+
+/** Of one run of a supervisor. */
+const MAX_EVENTS = 1_000;
+
+/** Of one decision of a supervisor: the first may meet a worker that is just ending. */
+const MAX_TASK_ATTEMPTS = 5;
+
+const PASS_TIMEOUT_MS = 150_000;
+
+/** From the end of the second pass: what a pass has started takes a moment to look. */
+const AFTER_PASSES_MS = 45_000;
+
+/** Two passes of reconciliation over each host, one after the other, and a moment. */
+export async function twoPasses(site: Site): Promise<void> {
+  await Promise.all(
+    HOSTS.map(async (host) => {
+      for (const _ of [1, 2]) await pass(site, host);
+    }),
+  );
+  await delay(AFTER_PASSES_MS);
+}
+
+async function pass({ temporal }: Site, host: string): Promise<void> {
+  const schedule = temporal.schedule.getHandle(reconcileHostId(host));
+  const begun = Date.now() - 1_000;
+  await schedule.trigger();
+  const isOver = async () => {
+    const { info } = await schedule.describe();
+    const since = info.recentActions.some(({ takenAt }) => takenAt.getTime() >= begun);
+    return since && info.runningActions.length === 0 ? true : undefined;
+  };
+  const over = await poll(isOver, { timeoutMs: PASS_TIMEOUT_MS, everyMs: 1_000 });
+  if (over === undefined) throw new Error(`A pass over host ${host} did not end`);
+}
+
+/**
+ * What is not as it should be with an agent's supervision: its supervisor does not move, what is
+ * told of it is old, or a history is too long.
+ *
+ * @param intervalMs between two checks.
+ */
+export async function problemsOfSupervision(
+  { temporal }: Site,
+  { desired, id, observedAt, status, watchdog }: AgentRow,
+  intervalMs: number,
+): Promise<string[]> {
+  const workflowId = superviseAgentId(id);
+  const problems: string[] = [];
+  const runs = temporal.workflow.list({ query: `WorkflowId = "${workflowId}"` });
+  for await (const { historyLength, runId } of runs) {
+    if (historyLength > MAX_EVENTS) problems.push(`its run ${runId} has ${historyLength} events`);
+  }
+  if (desired === 'deleted') return problems;
+  const { historyLength, raw } = await temporal.workflow.getHandle(workflowId).describe();
+  if (historyLength > MAX_EVENTS) problems.push(`its run has ${historyLength} events`);
+  const attempt = raw.pendingWorkflowTask?.attempt ?? 0;
+  if (attempt > MAX_TASK_ATTEMPTS) problems.push(`its supervisor is wedged (attempt ${attempt})`);
+  const isWatched = desired === 'running' && watchdog !== null && watchdog.state !== 'crash_loop';
+  const age = Date.now() - (observedAt?.getTime() ?? 0);
+  if (isWatched && age > 3 * intervalMs) {
+    problems.push(`it is ${status} as seen ${Math.round(age / 1_000)} s ago`);
+  }
+  return problems;
+}
