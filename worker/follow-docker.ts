@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Supervisors } from '../temporal/supervisors.js';
@@ -8,6 +7,7 @@ import { agentsToRun } from '../src/agents/host-agents.js';
 import type { ContainerDeath } from '../src/containers/death-cause.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
+import { pause } from '../src/pause.js';
 
 /**
  * A Docker daemon that shuts down stops its containers before its connections: what ended so long
@@ -145,9 +145,4 @@ async function retrying(work: () => Promise<void>, signal: AbortSignal): Promise
   }
   signal.throwIfAborted();
   await work();
-}
-
-/** Ends at once when the signal aborts. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => undefined);
 }

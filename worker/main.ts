@@ -17,6 +17,7 @@ import { recoverPeriodically } from './recover.js';
 import { HostLease } from './report-host.js';
 import { runTogether, runWorkers, untilAborted } from './run-together.js';
 import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
+import { sendNotifications } from './send-notifications.js';
 import { installRuntime } from './temporal-runtime.js';
 import { builtWorkflows } from './workflow-code.js';
 
@@ -51,12 +52,13 @@ async function main(): Promise<void> {
     capacity: settings.agents.hostCapacity,
     ports: settings.agents.portRange,
   };
+  const services = createWorkerServices({ settings, database, docker });
   const temporal = { connection, client, namespace, host: host.id, log };
   const workers = {
     connection,
     namespace,
     settings,
-    services: createWorkerServices({ settings, database, docker }),
+    services,
     supervisors,
     database,
     docker,
@@ -101,6 +103,11 @@ async function main(): Promise<void> {
           run: (signal) => scheduleHeartbeatsPeriodically({ database, schedules, log }, signal),
         },
         { name: 'host report', run: (signal) => lease.keep(signal) },
+        {
+          name: 'notifications',
+          run: (signal) =>
+            sendNotifications({ database, notifier: services.notifier, log }, signal),
+        },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },
       ],
       stop.signal,

@@ -6,7 +6,6 @@ import {
   createHeartbeatRecordActivities,
 } from '../activities/heartbeats.js';
 import { createContainerActivities } from '../activities/containers.js';
-import { createNotificationActivities } from '../activities/notifications.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
@@ -67,7 +66,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 /** The worker of the workflows and their records: it may run anywhere. */
 export async function createPlatformWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { code, database, services, settings } = dependencies;
-  const { heartbeats, notifier, releases, supervisorStore } = services;
+  const { heartbeats, releases, supervisorStore } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
     Worker.create({
@@ -79,7 +78,6 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
         ...createRecordActivities(supervisorStore, watchdog),
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
-        ...createNotificationActivities(notifier),
         ...createHousekeepingActivities(database),
       },
     }),

@@ -12,7 +12,6 @@ import type { WatchdogMemory, WatchdogSettings } from '../src/agents/watchdog.js
 import { startUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
-import { Notices } from './notices.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
@@ -51,7 +50,6 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
   const docker = proxyActivities<WatchdogActivities>({ ...retries.endlessDockerCall, taskQueue });
   const eyes = proxyActivities<WatchdogActivities>({ ...retries.look, taskQueue });
 
-  const notices = new Notices();
   const failedStarts: number[] = [];
   let reason: string | null = null;
   for (let attempt = 1; ; attempt++) {
@@ -59,15 +57,8 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
     const began = Date.now();
     setCurrentDetails(`**Repairing**, ${summary}`);
     await record.recordRepairAttempt(agent, {
-      ...memory,
-      repairAttempts: attempt,
-      lastRepair: began,
-    });
-    notices.send({
       id: uuid4(),
-      agent,
-      event: 'repair_attempt',
-      attempt,
+      memory: { ...memory, repairAttempts: attempt, lastRepair: began },
       maxAttempts: settings.maxRepairAttempts,
     });
     const outcome = (repaired: boolean): RepairOutcome => ({

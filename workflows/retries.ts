@@ -111,13 +111,6 @@ export const crashReport: ActivityOptions = {
   retry: { initialInterval: '250 milliseconds' },
 };
 
-/** What operators are told: nobody waits for it, and what is too old is no news. */
-export const notification: ActivityOptions = {
-  startToCloseTimeout: '30 seconds',
-  scheduleToCloseTimeout: '10 minutes',
-  retry: { initialInterval: '5 seconds', maximumInterval: '1 minute' },
-};
-
 /** A question to an agent may have cost tokens, whatever became of it: it is never asked again. */
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '5 minutes',

@@ -24,7 +24,7 @@ export async function superviseAgent(input: SuperviseAgentInput): Promise<void> 
     const isLong = workflowInfo().historyLength > MAX_HISTORY_EVENTS;
     if (operations.isWaiting) {
       await operations.runNext();
-    } else if (isLong && watchdog.noticesAreSent()) {
+    } else if (isLong) {
       await continueAsNew<typeof superviseAgent>({
         ...agent,
         ...operations.state,

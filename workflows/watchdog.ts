@@ -25,7 +25,6 @@ import { bringBack } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue, repairAgentId } from './ids.js';
 import { interruptible } from './interruptible.js';
-import { Notices } from './notices.js';
 import { showPhase } from './phase.js';
 import { repairAgent, type RepairOutcome } from './repair-agent.js';
 import { proxyRecords } from './records.js';
@@ -64,7 +63,6 @@ export class Watchdog {
 
   readonly #agent: AgentRef;
   readonly #record = proxyRecords();
-  readonly #notices = new Notices();
   readonly #docker: ContainerActivities;
   readonly #eyes: WatchdogActivities;
   readonly #healthWatch: WatchdogActivities;
@@ -109,11 +107,6 @@ export class Watchdog {
   get state(): Pick<WatchdogInput, 'observed' | 'watchdog'> {
     const observed = this.#isWoken() ? undefined : this.#observed;
     return { watchdog: this.#memory, ...(observed && { observed }) };
-  }
-
-  /** Whether nothing is left to be told to operators: a new run would lose it. */
-  noticesAreSent(): boolean {
-    return this.#notices.areSent();
   }
 
   /** Ends the step under way, for an operation that waits. */
@@ -359,13 +352,7 @@ export class Watchdog {
     const made = this.transitionTo(state, cause, reason);
     this.#memory = made.memory;
     showPhase(state, 'running', reason);
-    const agent = this.#agent;
-    await this.#record.recordTransition(agent, made);
-    if (state === 'degraded') this.#notices.send({ id: made.id, agent, event: 'degraded' });
-    if (state === 'crash_loop') {
-      const crashes = cause === 'repair_failed' ? 0 : this.#memory.crashes.length;
-      this.#notices.send({ id: made.id, agent, event: 'crash_loop', crashes });
-    }
+    await this.#record.recordTransition(this.#agent, made);
     return made;
   }
 }

@@ -2,6 +2,8 @@ import { Op } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { AgentRow, AgentStatus, OperationInput } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
+import type { NotifiedEvent } from '../notifications/notification.js';
+import { putInOutbox } from '../notifications/outbox.js';
 import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
 import { withSkill } from './agent-skills.js';
@@ -36,6 +38,14 @@ export interface OperationEnd {
   readonly unharmed?: boolean;
   /** What the end of the operation changes for the watchdog. */
   readonly transition?: WatchdogTransition;
+}
+
+export interface RepairAttempt {
+  /** Unique; made by the workflow. */
+  readonly id: string;
+  /** What is remembered with this attempt begun. */
+  readonly memory: WatchdogMemory;
+  readonly maxAttempts: number;
 }
 
 /**
@@ -190,11 +200,13 @@ export class SupervisorStore {
     });
   }
 
-  /** Puts down a change that the watchdog made, and what it means for the status. */
+  /** Puts down a change that the watchdog made, what it means for the status, and for operators. */
   async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
-      const { memory, reason: statusReason } = made;
+      const { id, memory, reason: statusReason } = made;
       await recordTransition(db, agent, made);
+      const event = eventOf(made);
+      if (event) await putInOutbox(db, { id, agent, ...event });
       const status = STATUS[memory.state];
       if (!status) return;
       const seen = { status, statusReason, observedAt: new Date(memory.since) };
@@ -202,15 +214,31 @@ export class SupervisorStore {
     });
   }
 
-  /** Puts down how far a repair is. */
-  async recordRepairAttempt(agent: AgentRef, memory: WatchdogMemory): Promise<void> {
-    await this.#update(agent, { watchdog: memory });
+  /** Puts down how far a repair is, and tells operators. */
+  async recordRepairAttempt(agent: AgentRef, attempt: RepairAttempt): Promise<void> {
+    const { id, memory, maxAttempts } = attempt;
+    await this.#database.asUser(agent.userId).transaction(async (db) => {
+      await updateAgent(db, agent.agentId, { watchdog: memory });
+      const { repairAttempts } = memory;
+      const event = { event: 'repair_attempt', attempt: repairAttempts, maxAttempts } as const;
+      await putInOutbox(db, { id, agent, ...event });
+    });
   }
 
   async #update({ agentId, userId }: AgentRef, values: Partial<AgentRow>): Promise<void> {
     const tenant = this.#database.asUser(userId);
     await tenant.transaction((db) => updateAgent(db, agentId, values));
   }
+}
+
+/** What operators are told of a change, if anything. */
+function eventOf({ cause, memory }: WatchdogTransition): NotifiedEvent | undefined {
+  if (memory.state === 'degraded') return { event: 'degraded' };
+  if (memory.state !== 'crash_loop') return undefined;
+  return {
+    event: 'crash_loop',
+    crashes: cause === 'repair_failed' ? 0 : memory.crashes.length,
+  };
 }
 
 /** The columns that a `configure` sets. */

@@ -38,6 +38,7 @@ export type WatchdogTransitionRow = RowOf<typeof agents.WatchdogTransition>;
 export type MessageRow = RowOf<typeof agents.Message>;
 export type HeartbeatRow = RowOf<typeof heartbeats.Heartbeat>;
 export type NotificationRow = RowOf<typeof notifications.Notification>;
+export type PendingNotificationRow = RowOf<typeof notifications.PendingNotification>;
 
 export type Tables = typeof MODELLED;
 

@@ -13,11 +13,11 @@ export type NotifiedEvent =
     };
 
 /**
- * What a workflow asks operators to be told. Everything that names the agent or says why is read
- * from the database when it is sent.
+ * What operators are to be told. Everything that names the agent or says why is read from the
+ * database when it is sent.
  */
 export type Notification = NotifiedEvent & {
-  /** Unique, and the same when the workflow asks again. */
+  /** Unique, and the same when it is asked for again. */
   readonly id: string;
-  readonly agent: AgentRef;
+  readonly agent: Pick<AgentRef, 'agentId' | 'userId'>;
 };

@@ -28,6 +28,7 @@ import type { Meter } from '../../src/usage/meter.js';
 import { followDocker } from '../../worker/follow-docker.js';
 import { createWorkers } from '../../worker/platform-worker.js';
 import { HostLease } from '../../worker/report-host.js';
+import { sendNotifications } from '../../worker/send-notifications.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from './docker.js';
 import { call, type Answer, type CallOptions } from './http.js';
@@ -214,15 +215,16 @@ async function build(
   void lease.keep(reporting.signal);
 
   let workers: { worker: Worker; running: Promise<void> }[] = [];
-  let stopFollowing = () => Promise.resolve();
+  let stopFollowing: () => Promise<void> = () => Promise.resolve();
   const startWorkers = async () => {
     const agents = { ...settings.agents, aiPort: agentsListening.port };
     const onAgentsPort = { ...settings, agents };
+    const services = createWorkerServices({ settings: onAgentsPort, database: db, docker });
     const made = await createWorkers({
       connection: temporal.connection,
       namespace: temporal.namespace,
       settings: onAgentsPort,
-      services: createWorkerServices({ settings: onAgentsPort, database: db, docker }),
+      services,
       supervisors,
       database: db,
       docker,
@@ -234,9 +236,13 @@ async function build(
       { database: db, supervisors, docker, log, host: settings.agents.host },
       ending.signal,
     );
-    stopFollowing = () => {
+    const telling = sendNotifications(
+      { database: db, notifier: services.notifier, log },
+      ending.signal,
+    );
+    stopFollowing = async () => {
       ending.abort();
-      return following;
+      await Promise.all([following, telling]);
     };
   };
   const stopWorkers = async () => {

@@ -165,25 +165,6 @@ describe('an agent that is not well', () => {
     expect(agent.containerSteps).toContain('restoreContainer');
     await agent.went('starting (operation)', 'degraded (operation)');
   });
-
-  test('is told of once for each change, and for each attempt at a repair', async () => {
-    const agent = lab.agent();
-    const supervisor = await watched(agent, { crashes: [Date.now(), Date.now()] });
-    await dies(agent, supervisor);
-    await agent.went('degraded (exit)', 'crash_loop (exit)');
-    await supervisor.request('repair', 'repair');
-    await agent.reached('killGateway');
-    await agent.until('operators are told', () => agent.notices.length === 3);
-    expect(agent.notices.toSorted()).toEqual(['crash_loop', 'degraded', 'repair_attempt']);
-  });
-
-  test('is repaired although operators cannot be told', async () => {
-    const agent = lab.agent().on('notify', refuse());
-    const supervisor = await watched(agent);
-    await dies(agent, supervisor);
-    await agent.reached('killGateway');
-    expect(agent.notices).toEqual([]);
-  });
 });
 
 describe('a supervisor that goes on in a new run', () => {

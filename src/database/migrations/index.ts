@@ -6,6 +6,7 @@ import { migration as notifications } from './005-notifications.js';
 import { migration as usage } from './006-usage.js';
 import { migration as records } from './007-records.js';
 import { migration as hostMarks } from './010-hosts.js';
+import { migration as supervision } from './011-supervision.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -18,4 +19,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '006-usage', migration: usage },
   { name: '007-records', migration: records },
   { name: '010-hosts', migration: hostMarks },
+  { name: '011-supervision', migration: supervision },
 ];

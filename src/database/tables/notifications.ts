@@ -1,5 +1,7 @@
-import { PLATFORM } from '../policies.js';
-import { key, nullable, table, text, timestamp } from '../table.js';
+import { literal } from 'sequelize';
+import type { NotifiedEvent } from '../../notifications/notification.js';
+import { ownedThrough, PLATFORM } from '../policies.js';
+import { json, key, nullable, table, text, timestamp, withDefault } from '../table.js';
 
 export type NotificationChannelName = 'telegram' | 'discord';
 
@@ -30,4 +32,20 @@ export const Notification = table(
     { name: 'notifications_agent', fields: ['agent_id', 'created_at'] },
   ],
   PLATFORM,
+);
+
+/** What operators are still to be told. */
+export const PendingNotification = table(
+  'pending_notifications',
+  {
+    /** The notification's own. */
+    id: key(text()),
+    agentId: text(),
+    userId: text(),
+    event: json<NotifiedEvent>(),
+    /** When it is taken up, or taken up again. */
+    dueAt: withDefault(timestamp(), literal('now()')),
+  },
+  [{ name: 'pending_notifications_due', fields: ['due_at'] }],
+  ownedThrough('user_id'),
 );

@@ -1,7 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { ContainerActivities } from '../../../activities/containers.js';
-import type { NotificationActivities } from '../../../activities/notifications.js';
 import type { RecordActivities } from '../../../activities/records.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../../../activities/releases.js';
 import type { WatchdogActivities } from '../../../activities/watchdog.js';
@@ -19,8 +18,7 @@ import { poll } from '../../../dev/poll.js';
 type DockerActivities = ContainerActivities & ReleaseActivities & WatchdogActivities;
 
 export type ContainerStep = keyof DockerActivities;
-export type Step =
-  ContainerStep | keyof (RecordActivities & ReleaseRecordActivities & NotificationActivities);
+export type Step = ContainerStep | keyof (RecordActivities & ReleaseRecordActivities);
 
 /** What a step does instead of succeeding; it may still succeed by returning. */
 export type Misbehaviour = (attempt: number) => Promise<void> | void;
@@ -73,8 +71,6 @@ export class FakeAgent {
   death: DeathCause = 'exit';
   checks = 0;
   readonly transitions: WatchdogTransition[] = [];
-  /** What operators were told. */
-  readonly notices: string[] = [];
   /** What the watchdog remembers, as it was written down last. */
   memory: WatchdogMemory | undefined;
   /** What `beginOperation` answers, by operation; `begun` otherwise. */
@@ -101,9 +97,7 @@ export class FakeAgent {
    * together stand by name.
    */
   get containerSteps(): string[] {
-    const steps = this.steps.filter(
-      (step) => !/#|^(record|begin|finish|watch|observe|notify)/.test(step),
-    );
+    const steps = this.steps.filter((step) => !/#|^(record|begin|finish|watch|observe)/.test(step));
     for (let from = 0, to = 0; from < steps.length; from = to + 1) {
       for (to = from; CONCURRENT.includes(steps[to] ?? ''); to++);
       steps.splice(from, to - from, ...steps.slice(from, to).sort());
@@ -209,7 +203,7 @@ export function fakeActivities(
   settings: () => WatchdogSettings,
 ): {
   containers: DockerActivities;
-  records: RecordActivities & ReleaseRecordActivities & NotificationActivities;
+  records: RecordActivities & ReleaseRecordActivities;
 } {
   const container = (step: ContainerStep) => (agent: AgentRef) => agentOf(agent).step(step, true);
   return {
@@ -262,17 +256,12 @@ export function fakeActivities(
       beginRelease: (agent) => agentOf(agent).step('beginRelease'),
       keepRelease: (agent) => agentOf(agent).step('keepRelease'),
       rollBackRelease: (agent) => agentOf(agent).step('rollBackRelease'),
-      notify: async (notification) => {
-        await agentOf(notification.agent).step('notify');
-        agentOf(notification.agent).notices.push(notification.event);
-        return {};
-      },
       watchdogSettings: () => Promise.resolve(settings()),
       async recordTransition(agent, transition) {
         await agentOf(agent).step('recordTransition');
         agentOf(agent).changed(transition);
       },
-      async recordRepairAttempt(agent, memory) {
+      async recordRepairAttempt(agent, { memory }) {
         await agentOf(agent).step('recordRepairAttempt');
         agentOf(agent).memory = memory;
       },

@@ -31,7 +31,6 @@ export const endlessDockerCall = cancellable;
 export const look: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
 export const degradedWatch = look;
 export const crashReport = onContainer;
-export const notification = onContainer;
 export const reconciliation = onContainer;
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { SupervisorStore } from '../../src/agents/supervisor-store.js';
+import type { WatchdogMemory, WatchdogTransition } from '../../src/agents/watchdog.js';
+import type { Notification } from '../../src/notifications/notification.js';
+import type { Delivery } from '../../src/notifications/notifier.js';
+import { sendDue } from '../../src/notifications/outbox.js';
+import { keptLog } from '../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+
+const USER = 'operator';
+const MEMORY: WatchdogMemory = {
+  state: 'degraded',
+  since: 0,
+  crashes: [1, 2, 3],
+  repairAttempts: 0,
+  lastRepair: null,
+};
+
+let database: TestDatabase;
+let store: SupervisorStore;
+const { log, lines } = keptLog();
+
+beforeAll(async () => {
+  database = await testDatabase();
+  store = new SupervisorStore(database.db);
+});
+beforeEach(() => sql('DELETE FROM pending_notifications'));
+afterAll(() => database?.close());
+
+const sql = (statement: string) => database.db.asPlatform().query(statement);
+const waiting = async () => (await sql('SELECT FROM pending_notifications')).length;
+
+async function newAgent() {
+  const id = randomUUID();
+  const names = { id, userId: USER, name: id, subdomain: id };
+  const kind = { plan: 'network', model: 'gpt-4', aiProvider: 'openai' } as const;
+  await database.db.asUser(USER).transaction((db) => db.Agent.create({ ...names, ...kind }));
+  return { agentId: id, userId: USER, host: 'local' };
+}
+
+const change = (
+  state: WatchdogTransition['memory']['state'],
+  cause: WatchdogTransition['cause'] = 'exit',
+): WatchdogTransition => ({
+  id: randomUUID(),
+  from: 'running',
+  cause,
+  reason: null,
+  memory: { ...MEMORY, state },
+});
+
+/** Channels that answer as they are told to. */
+function channels(...answers: readonly (readonly Delivery[] | Error)[]) {
+  const told: Notification[] = [];
+  const notify = (notification: Notification): Promise<Delivery[]> => {
+    const answer = answers[told.length] ?? [{ channel: 'discord', outcome: 'sent' }];
+    told.push(notification);
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve([...answer]);
+  };
+  return { told, parts: { database: database.db, notifier: { notify }, log } };
+}
+
+describe('what the watchdog writes down', () => {
+  test('is told of when an agent is degraded or left alone, once however often it is written', async () => {
+    const agent = await newAgent();
+    const changes = [
+      change('degraded'),
+      change('repairing'),
+      change('crash_loop'),
+      change('crash_loop', 'repair_failed'),
+      change('running'),
+    ];
+    for (const made of [...changes, ...changes]) await store.recordTransition(agent, made);
+    const { told, parts } = channels();
+    while ((await sendDue(parts)) > 0);
+    const { agentId, userId } = agent;
+    const common = { agent: { agentId, userId } };
+    expect(told).toHaveLength(3);
+    expect(told).toEqual(
+      expect.arrayContaining([
+        { ...common, id: changes[0]?.id, event: 'degraded' },
+        { ...common, id: changes[2]?.id, event: 'crash_loop', crashes: 3 },
+        { ...common, id: changes[3]?.id, event: 'crash_loop', crashes: 0 },
+      ]),
+    );
+  });
+
+  test('is told of with every attempt at a repair', async () => {
+    const attempt = { id: randomUUID(), memory: { ...MEMORY, repairAttempts: 2 }, maxAttempts: 3 };
+    await store.recordRepairAttempt(await newAgent(), attempt);
+    const { told, parts } = channels();
+    await sendDue(parts);
+    expect(told).toMatchObject([{ event: 'repair_attempt', attempt: 2, maxAttempts: 3 }]);
+  });
+});
+
+describe('what waits to be told', () => {
+  const oneWaits = async () => store.recordTransition(await newAgent(), change('degraded'));
+
+  test('is told once, however many processes look', async () => {
+    for (let count = 0; count < 12; count++) await oneWaits();
+    const processes = [channels(), channels(), channels()];
+    await Promise.all(processes.map(({ parts }) => sendDue(parts)));
+    await Promise.all(processes.map(({ parts }) => sendDue(parts)));
+    const ids = processes.flatMap(({ told }) => told.map(({ id }) => id));
+    expect([ids.length, new Set(ids).size]).toEqual([12, 12]);
+    expect(await waiting()).toBe(0);
+  });
+
+  test('comes again when a channel is to be told later, and not before', async () => {
+    await oneWaits();
+    const later = { outcome: 'waiting', delayMs: 60_000, reason: 'busy' } as const;
+    const { told, parts } = channels([
+      { channel: 'telegram', outcome: 'sent' },
+      { channel: 'discord', ...later },
+    ]);
+    expect([await sendDue(parts), await sendDue(parts)]).toEqual([1, 0]);
+    await sql(`UPDATE pending_notifications SET due_at = due_at - interval '60 seconds'`);
+    expect(await sendDue(parts)).toBe(1);
+    expect(told).toHaveLength(2);
+    expect(await waiting()).toBe(0);
+  });
+
+  test('comes again when whoever had taken it up has died over it', async () => {
+    await oneWaits();
+    const { told, parts } = channels(new Error('killed'));
+    expect([await sendDue(parts), await sendDue(parts)]).toEqual([1, 0]);
+    await sql(`UPDATE pending_notifications SET due_at = now()`);
+    expect(await sendDue(parts)).toBe(1);
+    expect(told[0]).toEqual(told[1]);
+  });
+
+  test('is told to the log when a channel drops it', async () => {
+    await oneWaits();
+    const reason = 'discord refused the message with 401';
+    const { parts } = channels([{ channel: 'discord', outcome: 'dropped', reason }]);
+    await sendDue(parts);
+    expect(lines.at(-1)).toContain('notification dropped');
+    expect(lines.at(-1)).toContain(reason);
+    expect(await waiting()).toBe(0);
+  });
+});

@@ -1,0 +1,21 @@
+import { jittered } from '../src/jitter.js';
+import { sendDue, type OutboxParts } from '../src/notifications/outbox.js';
+import { pause } from '../src/pause.js';
+
+/** Between two looks into the outbox, and after one that failed. */
+const INTERVAL_MS = 1_000;
+const FAILED_INTERVAL_MS = 10_000;
+
+/** Tells operators what waits for it, again and again until the signal aborts. */
+export async function sendNotifications(parts: OutboxParts, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    let intervalMs = INTERVAL_MS;
+    try {
+      if ((await sendDue(parts)) > 0) continue;
+    } catch (error) {
+      intervalMs = FAILED_INTERVAL_MS;
+      parts.log.warn({ err: error }, 'the outbox could not be read');
+    }
+    await pause(jittered(intervalMs), signal);
+  }
+}
