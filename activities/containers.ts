@@ -43,6 +43,9 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       await specs.recordImage(agent, image, version);
     },
     createNetwork: async (agent: AgentRef) => docker.networks.ensure(await specs.specOf(agent)),
+    /** Ports of no use to this agent, since networks of others have the subnets that go with them. */
+    takenPlaces: async ({ agentId }: AgentRef) =>
+      specs.placesIn(await docker.networks.takenSubnets(agentId)),
     createVolume: async (agent: AgentRef) => docker.volumes.ensure(await specs.specOf(agent)),
     createContainer,
     async startContainer(agent: AgentRef) {

@@ -67,11 +67,14 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
       await docker.startContainer.executeWithOptions({ summary }, [agent]);
       return;
     } catch (error) {
-      if (!isPlaceTaken(error) || tried >= MAX_PLACES) throw error;
-      log.warn('port or subnet is taken on the host', { port });
+      const taken = whatIsTaken(error);
+      if (!taken || tried >= MAX_PLACES) throw error;
+      log.warn(`${taken} is taken on the host`, { port });
       await docker.removeContainer(agent);
       await docker.removeNetwork(agent);
-      port = await record.reservePort(agent, port);
+      // One look tells which subnets are taken; ports have to be tried.
+      const passedOver = taken === 'subnet' ? await docker.takenPlaces(agent) : [];
+      port = await record.reservePort(agent, port, passedOver);
     }
   }
 }
@@ -82,11 +85,10 @@ async function allSettled(steps: readonly Promise<unknown>[]): Promise<void> {
   if (failure) throw failure.reason;
 }
 
-/** Something of somebody else's holds the port or the subnet that belongs to it. */
-function isPlaceTaken(error: unknown): boolean {
+/** What something of somebody else's holds: the port, or the subnet that belongs to it. */
+function whatIsTaken(error: unknown): 'port' | 'subnet' | undefined {
   const cause = error instanceof Error ? error.cause : undefined;
-  return (
-    cause instanceof ApplicationFailure &&
-    (cause.type === 'PortTakenError' || cause.type === 'SubnetTakenError')
-  );
+  if (!(cause instanceof ApplicationFailure)) return undefined;
+  if (cause.type === 'PortTakenError') return 'port';
+  return cause.type === 'SubnetTakenError' ? 'subnet' : undefined;
 }

@@ -4,7 +4,7 @@ import type { Database, TenantTransaction } from '../database/database.js';
 import type { AgentRow, CrashRecord } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { readCredentials, secretsToRedact } from './agent-credentials.js';
-import { subnetOf } from './agent-subnet.js';
+import { portsWithin, subnetOf, type PortRange } from './agent-subnet.js';
 import type { AgentRef } from './agent-ref.js';
 import { presentAgent, updateAgent } from './agents.js';
 import { secretContext, type AgentSecretKind } from './agent-secrets.js';
@@ -90,6 +90,11 @@ export class RuntimeStore {
     const { port } = await this.#as(agent, (db) => this.#find(db, agent));
     if (port === null) throw new AgentGoneError(agent.agentId);
     return port;
+  }
+
+  /** The places that these networks take from agents. */
+  placesIn(subnets: readonly string[]): PortRange[] {
+    return portsWithin(subnets, this.#options.ports.first, this.#options.subnetPool);
   }
 
   async recordImage(agent: AgentRef, image: string, version: string | undefined): Promise<void> {

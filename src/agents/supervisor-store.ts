@@ -6,6 +6,7 @@ import type { NotifiedEvent } from '../notifications/notification.js';
 import { putInOutbox } from '../notifications/outbox.js';
 import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
+import type { PortRange } from './agent-subnet.js';
 import { withSkill } from './agent-skills.js';
 import { presentAgent, updateAgent } from './agents.js';
 import { operationRules, type OperationKind } from './operation-kinds.js';
@@ -76,10 +77,15 @@ export class SupervisorStore {
    *
    * The range is the host's own, as its worker wrote it down: any host's worker may be at work here.
    *
+   * @param taken known to be of no use on the host
    * @throws NoPortFreeError
    * @throws NotFoundError when the agent is no more, or its host was never heard of
    */
-  async reservePort(agent: AgentRef, above: number): Promise<number> {
+  async reservePort(
+    agent: AgentRef,
+    above: number,
+    taken: readonly PortRange[] = [],
+  ): Promise<number> {
     // Other tenants' ports count too, so this looks across tenants.
     return this.#database.asPlatform().transaction(async (db) => {
       await db.lock(`agent-ports:${agent.host}`);
@@ -90,10 +96,13 @@ export class SupervisorStore {
       if (!host) throw new NotFoundError(`No worker of host ${agent.host} has come up yet`);
       const [free] = await db.query<{ port: number }>(
         `SELECT port FROM generate_series($first::int, $last::int) AS candidate(port)
-         WHERE port > $above AND NOT EXISTS
+         WHERE port > $above AND NOT port <@ $taken::int4multirange AND NOT EXISTS
            (SELECT FROM agents WHERE agents.host = $host AND agents.port = candidate.port)
          ORDER BY port LIMIT 1`,
-        { first: host.firstPort, last: host.lastPort, above, host: agent.host },
+        {
+          ...{ first: host.firstPort, last: host.lastPort, above, host: agent.host },
+          taken: `{${taken.map(({ first, last }) => `[${first},${last}]`).join()}}`,
+        },
       );
       if (!free) throw new NoPortFreeError(agent.host);
       await db.Agent.update({ port: free.port }, { where: { id: row.id } });

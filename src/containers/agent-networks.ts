@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { addressRange } from './address-range.js';
 import { type AgentContainerSpec, containerName } from './container-spec.js';
 import { DockerRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
 import { isOurs, ownershipLabels } from './container-profile.js';
@@ -49,7 +50,7 @@ export class AgentNetworks {
     } catch (error) {
       if (!(error instanceof DockerRefusedError)) throw error;
       if (await this.#wasMadeMeanwhile(spec)) return;
-      if (error.statusCode === 403 || (await this.#overlaps(spec.subnet))) {
+      if (error.statusCode === 403 || (await this.#overlaps(spec))) {
         throw new SubnetTakenError(spec.subnet, { cause: error });
       }
       throw error;
@@ -64,7 +65,7 @@ export class AgentNetworks {
     for (let look = 1; look <= 10; look++) {
       const made = await this.find(spec.agentId);
       if (made) return subnetOf(made) === spec.subnet;
-      if (await this.#overlaps(spec.subnet)) return (await this.find(spec.agentId)) !== undefined;
+      if (await this.#overlaps(spec)) return (await this.find(spec.agentId)) !== undefined;
       await delay(50);
     }
     return false;
@@ -79,25 +80,23 @@ export class AgentNetworks {
     );
   }
 
-  async #overlaps(subnet: string): Promise<boolean> {
+  /** The IPv4 subnets that are taken for this agent: those of all networks but its own. */
+  async takenSubnets(agentId: string): Promise<string[]> {
     const networks = await this.#client.call((docker, bound) => docker.listNetworks(bound));
-    const wanted = addressRange(subnet);
     return networks
+      .filter(({ Name }) => Name !== containerName(agentId))
       .flatMap((network) => network.IPAM?.Config ?? [])
-      .flatMap((config) => (config.Subnet?.includes('.') ? [addressRange(config.Subnet)] : []))
+      .flatMap(({ Subnet: subnet }) => (subnet?.includes('.') ? [subnet] : []));
+  }
+
+  async #overlaps({ agentId, subnet }: AgentContainerSpec): Promise<boolean> {
+    const wanted = addressRange(subnet);
+    return (await this.takenSubnets(agentId))
+      .map(addressRange)
       .some((used) => used.first <= wanted.last && wanted.first <= used.last);
   }
 }
 
 function subnetOf(network: Docker.NetworkInspectInfo): string | undefined {
   return network.IPAM?.Config?.[0]?.Subnet;
-}
-
-/** First and last address of an IPv4 network such as `10.231.0.16/28`, as numbers. */
-function addressRange(subnet: string): { first: number; last: number } {
-  const [address = '', bits = '32'] = subnet.split('/');
-  const size = 2 ** (32 - Number(bits));
-  const value = address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
-  const first = value - (value % size);
-  return { first, last: first + size - 1 };
 }

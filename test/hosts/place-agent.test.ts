@@ -150,6 +150,18 @@ describe('a port is reserved', () => {
     await expect(records().reservePort(refOf(onOne), 19_100)).rejects.toThrow('on host one');
   });
 
+  test('past those that are known to be taken', async () => {
+    await report('one', { capacity: 1, ports: { first: 19_100, last: 19_110 } });
+    const agent = await create();
+    expect(await records().reservePort(refOf(agent), 0)).toBe(19_100);
+    const taken = [
+      { first: 19_000, last: 19_103 },
+      { first: 19_104, last: 19_104 },
+      { first: 19_106, last: 19_106 },
+    ];
+    expect(await records().reservePort(refOf(agent), 19_100, taken)).toBe(19_105);
+  });
+
   test('on two hosts the same', async () => {
     await report('one', { capacity: 1 });
     await report('two', { capacity: 1 });

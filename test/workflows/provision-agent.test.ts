@@ -164,6 +164,17 @@ describe('a place that is taken on the host', () => {
     expect(agent.steps.at(-1)).toBe('recordRunning');
   });
 
+  test('thirty networks of somebody else are known after the first, and passed over', async () => {
+    const agent = lab.agent().on('createNetwork', () => {
+      if (agent.port < 40_030) return refuse('SubnetTakenError')(1);
+    });
+    agent.takenPlaces = [{ first: 40_000, last: 40_029 }];
+    await (await lab.provision(agent)).result();
+
+    expect(agent.port).toBe(40_030);
+    expect(agent.steps.filter((step) => step === 'createNetwork')).toHaveLength(2);
+  });
+
   test('is given up after 20 ports, and everything is undone', async () => {
     const agent = lab.agent().on('startContainer', refuse('PortTakenError'));
     const failure = await provisioningFailure(agent);

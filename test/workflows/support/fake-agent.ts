@@ -5,6 +5,7 @@ import type { RecordActivities } from '../../../activities/records.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../../../activities/releases.js';
 import type { WatchdogActivities } from '../../../activities/watchdog.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
+import type { PortRange } from '../../../src/agents/agent-subnet.js';
 import type { OperationEnd } from '../../../src/agents/supervisor-store.js';
 import type { ContainerHealth, Observation } from '../../../src/agents/observation.js';
 import type {
@@ -191,8 +192,15 @@ export class FakeAgent {
 
   port = 0;
 
-  reserve(above: number): number {
-    if (this.port <= above) this.port = Math.max(above + 1, FIRST_PORT);
+  /** On its host, whose networks they are. */
+  takenPlaces: PortRange[] = [];
+
+  reserve(above: number, taken: readonly PortRange[]): number {
+    if (this.port > above) return this.port;
+    this.port = Math.max(above + 1, FIRST_PORT);
+    for (const { first, last } of taken) {
+      if (first <= this.port && this.port <= last) this.port = last + 1;
+    }
     return this.port;
   }
 }
@@ -210,6 +218,10 @@ export function fakeActivities(
     containers: {
       ensureImage: container('ensureImage'),
       createNetwork: container('createNetwork'),
+      async takenPlaces(agent) {
+        await agentOf(agent).step('takenPlaces');
+        return agentOf(agent).takenPlaces;
+      },
       createVolume: container('createVolume'),
       createContainer: container('createContainer'),
       startContainer: container('startContainer'),
@@ -243,9 +255,9 @@ export function fakeActivities(
       killGateway: container('killGateway'),
     },
     records: {
-      async reservePort(agent, above) {
+      async reservePort(agent, above, taken = []) {
         await agentOf(agent).step('reservePort');
-        return agentOf(agent).reserve(above);
+        return agentOf(agent).reserve(above, taken);
       },
       async releasePort(agent) {
         await agentOf(agent).step('releasePort');
