@@ -1,12 +1,15 @@
 import path from 'node:path';
+import { LABEL } from '../src/containers/container-spec.js';
 import { ensureRolesAndDatabase } from '../src/database/roles.js';
 import { obtainAgentImage } from './agent-image/obtain-image.js';
+import { findLabelled } from './docker/labelled.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
 import { startDockerDaemon } from './docker/docker-daemon.js';
 import { startPostgres } from './postgres/postgres.js';
 import { findTemporalCli } from './temporal/temporal-binary.js';
 import { startTemporal } from './temporal/temporal.js';
 import { describeFailure, DiskFailure, StartFailure } from './failure.js';
+import { goneInstallations, rememberInstallation } from './installations.js';
 import { keepRunning, keepTrying } from './keep-running.js';
 import { chooseEnginePorts, type EnginePorts } from './kept-ports.js';
 import { say, step } from './report.js';
@@ -152,6 +155,22 @@ export class Platform {
     }
   }
 
+  /** What stays on an engine that others use as well, when a data folder is deleted. */
+  async #tellLeftovers(dockerHost: string): Promise<void> {
+    // Who names the key keeps it elsewhere than in the data folder.
+    if (!isSet(process.env, 'ENCRYPTION_KEY')) {
+      rememberInstallation(this.settings.dataDir, this.secrets.encryptionKey);
+    }
+    for (const { name, dataDir } of goneInstallations()) {
+      const things = await findLabelled(dockerHost, `${LABEL.installation}=${name}`);
+      if (things.length === 0) continue;
+      say(
+        `Docker has ${things.length} things of an installation that is gone (its data folder was ` +
+          `${dataDir}): npm run clean lists them, and removes them after asking.`,
+      );
+    }
+  }
+
   async #startDocker(): Promise<Docker> {
     const { dataDir, runDir, launcher } = this.settings;
     const dockerDir = path.join(dataDir, 'docker');
@@ -163,7 +182,14 @@ export class Platform {
     if (docker.host === undefined) return docker;
     this.env.DOCKER_HOST = docker.host;
     const { own } = docker;
-    if (own === undefined) return docker;
+    if (own === undefined) {
+      await this.#tellLeftovers(docker.host).catch((error: unknown) => {
+        say(
+          `What is left on Docker of earlier installations is not known: ${describeFailure(error)}`,
+        );
+      });
+      return docker;
+    }
     const kept = await keepRunning('The Docker engine', () =>
       own.process.hasEnded() ? startDockerDaemon(dockerDir, runDir) : Promise.resolve(own),
     );

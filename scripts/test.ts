@@ -6,12 +6,12 @@ import path from 'node:path';
 import { runChecks, runVisibly, type Checked } from './checks.js';
 import { onNpmEnd } from '../dev/processes/npm-end.js';
 import { killAll } from '../dev/processes/process.js';
+import { findLabelled, removeLabelled } from '../dev/docker/labelled.js';
 import { describeFailure } from '../dev/failure.js';
 import { projectRoot } from '../dev/root.js';
 import { say } from '../dev/report.js';
 import { readSettings } from '../dev/settings.js';
 import { stopping } from '../dev/processes/stopping.js';
-import { removeTestRemains } from './test-containers.js';
 import { startTestEngines } from './test-engines.js';
 import { countTests, type TestCounts } from './test-results.js';
 
@@ -47,8 +47,11 @@ async function main(args: string[]): Promise<number> {
     const { DOCKER_HOST: docker } = engines;
     if (docker !== undefined) {
       cleanups.push(async () => {
-        const removed = await removeTestRemains(docker, suite);
-        if (removed > 0) say(`Removed ${removed} things that tests had left on the Docker engine.`);
+        // Tests put it on all that they make; what another `npm test` has made has another value.
+        const remains = await findLabelled(docker, `test-suite=${suite}`);
+        await removeLabelled(docker, remains);
+        const { length } = remains;
+        if (length > 0) say(`Removed ${length} things that tests had left on the Docker engine.`);
       });
     }
     const report = path.join(folder, 'report.json');

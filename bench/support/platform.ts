@@ -34,6 +34,7 @@ export class BenchPlatform {
         env: {
           ...process.env,
           DATA_DIR: dataDir,
+          XDG_STATE_HOME: path.dirname(dataDir),
           HOST: '127.0.0.1',
           WEB_PORT: String(web),
           BACKEND_PORT: String(backend),

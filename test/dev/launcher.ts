@@ -8,6 +8,7 @@ import { chooseUnusualPorts } from '../../dev/kept-ports.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
+import { loadSecrets } from '../../dev/secrets.js';
 
 /** One run of the real `npm start`, seen as a person at the terminal sees it. */
 export class Launcher {
@@ -68,6 +69,16 @@ export class Place {
     return new Place(dataDir, await freePort(), await freePort(), await freePort());
   }
 
+  /** Where its installation is remembered beside those of others. */
+  get stateHome(): string {
+    return path.dirname(this.dataDir);
+  }
+
+  /** Once it has been started. */
+  get encryptionKey(): Buffer {
+    return Buffer.from(loadSecrets(this.dataDir).encryptionKey, 'base64');
+  }
+
   /**
    * @param prefix a program, with arguments, that runs it: in another network, say.
    * @param clone the folder whose `npm start` it is.
@@ -90,6 +101,7 @@ export class Place {
     const own = {
       ...process.env,
       DATA_DIR: this.dataDir,
+      XDG_STATE_HOME: this.stateHome,
       WEB_PORT: String(this.webPort),
       BACKEND_PORT: String(this.backendPort),
       AGENT_AI_PORT: String(this.agentAiPort),
