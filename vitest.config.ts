@@ -12,7 +12,7 @@ const WORKFLOWS = ['test/workflows/**/*.test.ts'];
 const REAL_TIME = ['test/workflows/{in-the-moment,cancelled-provisioning,watchdog-runs}.test.ts'];
 /** What needs none of that, and stands beside what does. */
 const PURE = [
-  'test/agents/{agent-subnet,watchdog-rules}.test.ts',
+  'test/agents/{agent-subnet,start-progress,watchdog-rules}.test.ts',
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit,cost}.test.ts',
   'test/containers/{death-cause,image-name,openclaw-config}.test.ts',

@@ -1,7 +1,12 @@
 import { Context } from '@temporalio/activity';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { EndTurn, Turns } from '../src/turns.js';
 import { asApplicationFailure } from './failures.js';
 
 const HEARTBEAT_MS = 2_000;
+
+/** Temporal's own for what has none: what somebody waits for has a smaller one. */
+const USUAL_PRIORITY = 3;
 
 /** Heartbeats while the work runs, so that a killed worker is noticed within the heartbeat timeout. */
 export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
@@ -18,7 +23,21 @@ export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
 export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
   asApplicationFailure(() => heartbeating(work));
 
+/** Does the work for an agent in its owner's turn; what an operation asks for goes first. */
+export function inTurn<T>(
+  turns: Turns,
+  { userId: owner }: AgentRef,
+  work: (endTurn: EndTurn) => Promise<T>,
+): Promise<T> {
+  const { cancellationSignal: signal, info } = Context.current();
+  const isUrgent = (info.priority?.priorityKey ?? USUAL_PRIORITY) < USUAL_PRIORITY;
+  return turns.run({ owner, isUrgent, signal }, work);
+}
+
 type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
+type AgentActivities = Readonly<
+  Record<string, (agent: AgentRef, ...args: never[]) => Promise<unknown>>
+>;
 
 /** Activities that all of them are in Docker. */
 export function dockerActivities<T extends Activities>(activities: T): T {
@@ -27,5 +46,16 @@ export function dockerActivities<T extends Activities>(activities: T): T {
     (...args: never[]) => dockerActivity(() => activity(...args)),
   ]);
   // Each takes and answers what it did before.
+  return Object.fromEntries(each) as T;
+}
+
+/** Activities in Docker that are for one agent each, and take turns. */
+export function dockerCalls<T extends AgentActivities>(turns: Turns, activities: T): T {
+  const each = Object.entries(activities).map(([name, activity]) => [
+    name,
+    (agent: AgentRef, ...args: never[]) =>
+      dockerActivity(() => inTurn(turns, agent, () => activity(agent, ...args))),
+  ]);
+  // As above.
   return Object.fromEntries(each) as T;
 }

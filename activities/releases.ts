@@ -1,8 +1,8 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ReleaseStore } from '../src/agents/release-store.js';
-import type { ContainerActivityDependencies } from './containers.js';
-import { dockerActivities } from './docker-activity.js';
+import { obtainImage, type ContainerActivityDependencies } from './containers.js';
+import { dockerActivities, dockerCalls, inTurn } from './docker-activity.js';
 
 export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
   readonly releases: ReleaseStore;
@@ -10,35 +10,42 @@ export interface ReleaseActivityDependencies extends ContainerActivityDependenci
 
 /** What replacing an agent's container or memory does on its Docker. All of it may run again. */
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
-  const { docker, releases, specs } = dependencies;
+  const { docker, releases, specs, turns } = dependencies;
 
-  return dockerActivities({
-    /** Finds or pulls the image that the agent is to be updated to; false for the one it has. */
-    async findImage(agent: AgentRef, operationId: string) {
-      const { image } = await releases.replacementOf(agent, operationId);
-      if (image === undefined || image === (await specs.imageOf(agent))) return false;
-      await docker.images.ensure(image, { signal: Context.current().cancellationSignal });
-      return true;
-    },
+  return {
+    ...dockerActivities({
+      /** Finds or pulls the image that the agent is to be updated to; false for the one it has. */
+      async findImage(agent: AgentRef, operationId: string) {
+        const { image } = await releases.replacementOf(agent, operationId);
+        if (image === undefined || image === (await specs.imageOf(agent))) return false;
+        await obtainImage(dependencies, agent, image);
+        return true;
+      },
 
-    /** Keeps the stopped container, so that the agent can go back to it. */
-    retainContainer: ({ agentId }: AgentRef) => docker.containers.retain(agentId),
+      /** Makes the volume that the operation gives the agent: empty, or a copy. */
+      async makeVolume(agent: AgentRef, operationId: string) {
+        const { volume, copyOf } = await releases.replacementOf(agent, operationId);
+        const spec = { ...(await specs.specOf(agent)), volume };
+        if (copyOf === undefined) return docker.volumes.renew(spec);
+        const { cancellationSignal } = Context.current();
+        return inTurn(turns.copies, agent, () =>
+          docker.volumes.copy(spec, copyOf, cancellationSignal),
+        );
+      },
+    }),
 
-    /** Makes the volume that the operation gives the agent: empty, or a copy. */
-    async makeVolume(agent: AgentRef, operationId: string) {
-      const { volume, copyOf } = await releases.replacementOf(agent, operationId);
-      const spec = { ...(await specs.specOf(agent)), volume };
-      if (copyOf === undefined) return docker.volumes.renew(spec);
-      return docker.volumes.copy(spec, copyOf, Context.current().cancellationSignal);
-    },
+    ...dockerCalls(turns.calls, {
+      /** Keeps the stopped container, so that the agent can go back to it. */
+      retainContainer: ({ agentId }: AgentRef) => docker.containers.retain(agentId),
 
-    /** Goes back to the container that was set aside. */
-    restoreContainer: ({ agentId }: AgentRef) => docker.containers.restore(agentId),
+      /** Goes back to the container that was set aside. */
+      restoreContainer: ({ agentId }: AgentRef) => docker.containers.restore(agentId),
 
-    /** Removes what the agent neither uses, nor may go back to, nor has archived. */
-    removeLeftovers: async (agent: AgentRef) =>
-      docker.volumes.remove(agent.agentId, await releases.volumesOf(agent)),
-  });
+      /** Removes what the agent neither uses, nor may go back to, nor has archived. */
+      removeLeftovers: async (agent: AgentRef) =>
+        docker.volumes.remove(agent.agentId, await releases.volumesOf(agent)),
+    }),
+  };
 }
 
 export type ReleaseActivities = ReturnType<typeof createReleaseActivities>;

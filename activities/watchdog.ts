@@ -8,7 +8,7 @@ import type { ContainerHealth, Observation } from '../src/agents/observation.js'
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
 import { logHistory } from '../src/logs/live-logs.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { dockerActivity, heartbeating } from './docker-activity.js';
+import { dockerActivity, heartbeating, inTurn } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
 
 /** How soon to look again while a container starts, and while Docker does not answer. */
@@ -31,7 +31,8 @@ export interface WatchdogActivityDependencies extends ContainerActivityDependenc
 
 /** How the watchdog sees an agent, and what it does to one that is not well. */
 export function createWatchdogActivities(dependencies: WatchdogActivityDependencies) {
-  const { docker, specs, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
+  const { docker, specs, turns, progress, checkIntervalMs, degradedCheckIntervalMs } = dependencies;
+  const eyes = { containers: docker.containers, progress };
   const limit = observationLimit();
   const ports = new PortCache(specs);
 
@@ -86,13 +87,13 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
     /** Kills the gateway, which is what the container runs. Missing or ended is well. */
     killGateway: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => docker.containers.kill(agent.agentId)),
+      dockerActivity(() => inTurn(turns.calls, agent, () => docker.containers.kill(agent.agentId))),
   };
 
   async function observe(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
     return observing(async () => {
       const port = await specs.portOf(agent);
-      return observeAgent(docker.containers, agent.agentId, port, timeoutMs);
+      return observeAgent(eyes, agent.agentId, port, timeoutMs);
     });
   }
 
@@ -102,7 +103,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     const watch = `${workflowExecution?.runId}/${activityId}`;
     return observing(async () => {
       const port = await ports.of(agent, watch);
-      return observeHealthyAgent(docker.containers, agent.agentId, port);
+      return observeHealthyAgent(eyes, agent.agentId, port);
     });
   }
 

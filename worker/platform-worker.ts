@@ -10,26 +10,30 @@ import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
 import { createHousekeepingActivities } from '../activities/housekeeping.js';
+import { createStartActivities } from '../activities/starts.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
+import { hostTurns } from '../src/agents/host-turns.js';
+import { StartProgress } from '../src/agents/start-progress.js';
 import { supervisedOf } from '../src/agents/supervisors.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 import type { Settings } from '../src/settings.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
 import type { WorkerServices } from '../src/services.js';
-import { PLATFORM_TASK_QUEUE, heartbeatsTaskQueue, containersTaskQueue } from '../workflows/ids.js';
-import { dockerSlots } from './docker-slots.js';
+import {
+  PLATFORM_TASK_QUEUE,
+  containersTaskQueue,
+  heartbeatsTaskQueue,
+  startsTaskQueue,
+} from '../workflows/ids.js';
 import type { WorkflowCode } from './workflow-code.js';
 
 /** How long running activities may go on when the worker is told to end, and then are cut off. */
 const SHUTDOWN_GRACE = '10 seconds';
 const SHUTDOWN_FORCE = '20 seconds';
 
-/**
- * Calls to Docker at a time: starting a container is mostly Docker's own work, and more at
- * once only makes each of them time out.
- */
-const MAX_DOCKER_CALLS = 40;
+/** Cancellations are heard by heartbeats; held back, they would take as long as the timeout. */
+const HEARTBEAT_THROTTLE = '2 seconds';
 
 /**
  * Runs that are kept in memory, at a third of a megabyte each. Nothing happens in nearly all of the
@@ -40,8 +44,17 @@ const MAX_CACHED_WORKFLOWS = 500;
 /** Calls to Temporal at a time. */
 const limit = pLimit(20);
 
-/** Agents of one host that are watched at a time: as many as it may have. */
-const MAX_WATCHED = 10_000;
+/**
+ * Steps of agents on one host that are under way, those included that only watch or wait for their
+ * turn: more than a host has agents. What works in Docker takes turns (`HostTurns`).
+ */
+const MAX_STEPS = 20_000;
+
+/**
+ * Starts that wait in the worker for their turn; the rest waits in Temporal, where it costs nothing.
+ * More than one owner has agents, so that nobody waits behind all of another's.
+ */
+const MAX_STARTS = 200;
 
 /** Agents of one host that are asked at a time for their heartbeats. */
 const MAX_HEARTBEATS = 10;
@@ -84,19 +97,28 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
   ]);
 }
 
-/** The one beside the host's Docker daemon, and the one that asks the host's agents. */
+/**
+ * The one beside the host's Docker daemon, the one that starts the host's agents, and the one that
+ * asks them.
+ */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { docker, services, settings, supervisors } = dependencies;
   const { heartbeats, reconciliation, releases, runtimes } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
+  const onDocker = {
+    docker,
+    specs: runtimes,
+    turns: hostTurns(settings.agents.startsAtOnce),
+    progress: new StartProgress(docker.containers),
+  };
   return Promise.all([
     Worker.create({
       ...common,
       taskQueue: containersTaskQueue(host),
       activities: {
-        ...createContainerActivities({ docker, specs: runtimes }),
-        ...createReleaseActivities({ docker, specs: runtimes, releases }),
+        ...createContainerActivities(onDocker),
+        ...createReleaseActivities({ ...onDocker, releases }),
         ...createReconcileActivities({
           reconciliation,
           host,
@@ -107,15 +129,20 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
           },
         }),
         ...createWatchdogActivities({
-          docker,
-          specs: runtimes,
+          ...onDocker,
           checkIntervalMs: watchdog.checkIntervalMs,
           degradedCheckIntervalMs: watchdog.degradedCheckIntervalMs,
         }),
       },
-      tuner: dockerSlots({ dockerCalls: MAX_DOCKER_CALLS, watched: MAX_WATCHED }),
-      // Cancellations are heard by heartbeats; held back, they would take as long as the timeout.
-      maxHeartbeatThrottleInterval: '2 seconds',
+      maxConcurrentActivityTaskExecutions: MAX_STEPS,
+      maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE,
+    }),
+    Worker.create({
+      ...common,
+      taskQueue: startsTaskQueue(host),
+      activities: createStartActivities(onDocker),
+      maxConcurrentActivityTaskExecutions: MAX_STARTS,
+      maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE,
     }),
     Worker.create({
       ...common,

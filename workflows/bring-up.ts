@@ -1,7 +1,8 @@
 import { ApplicationFailure, log, proxyActivities } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
+import type { StartActivities } from '../activities/starts.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import { containersTaskQueue } from './ids.js';
+import { containersTaskQueue, startsTaskQueue } from './ids.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
@@ -26,10 +27,10 @@ export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Pr
  * what is still there is no more than started.
  */
 export async function bringBack(agent: AgentRef): Promise<void> {
-  const taskQueue = containersTaskQueue(agent.host);
-  const docker = proxyActivities<ContainerActivities>({ ...retries.endlessDockerCall, taskQueue });
+  const taskQueue = startsTaskQueue(agent.host);
+  const starts = proxyActivities<StartActivities>({ ...retries.endlessAgentStart, taskQueue });
 
-  if (!(await docker.startExisting(agent))) await startUp(agent, { endless: true });
+  if (!(await starts.startExisting(agent))) await startUp(agent, { endless: true });
   await awaitRunning(agent);
 }
 
@@ -45,13 +46,19 @@ async function awaitRunning(agent: AgentRef): Promise<void> {
 /**
  * Makes what is missing of an agent's container and starts it. A port or subnet that is taken on
  * the host means the next one. Nothing is undone here.
+ *
+ * @returns for how many milliseconds the container runs by now.
  */
-export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Promise<void> {
+export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Promise<number> {
   const taskQueue = containersTaskQueue(agent.host);
   const dockerCall = options.endless ? retries.endlessDockerCall : retries.dockerCall;
   const record = proxyRecords();
   const docker = proxyActivities<ContainerActivities>({ ...dockerCall, taskQueue });
   const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
+  const starts = proxyActivities<StartActivities>({
+    ...(options.endless ? retries.endlessAgentStart : retries.agentStart),
+    taskQueue: startsTaskQueue(agent.host),
+  });
 
   let port = await record.reservePort(agent, 0);
   options.reserved?.();
@@ -64,8 +71,7 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
         docker.createNetwork.executeWithOptions({ summary }, [agent]),
         prepared.then(() => docker.createContainer(agent)),
       ]);
-      await docker.startContainer.executeWithOptions({ summary }, [agent]);
-      return;
+      return await starts.startContainer.executeWithOptions({ summary }, [agent]);
     } catch (error) {
       const taken = whatIsTaken(error);
       if (!taken || tried >= MAX_PLACES) throw error;

@@ -5,6 +5,12 @@ export const PLATFORM_TASK_QUEUE = 'platform';
 export const containersTaskQueue = (host: string): string => `containers-${host}`;
 
 /**
+ * The task queue of what starts agents on this Docker host. They wait for their turn: on a queue of
+ * their own they keep no stop and no repair waiting.
+ */
+export const startsTaskQueue = (host: string): string => `starts-${host}`;
+
+/**
  * The task queue of what asks the agents on this Docker host. Answers may take a minute: on a queue
  * of their own they keep no call to Docker waiting.
  */

@@ -17,7 +17,7 @@ import * as retries from './retries.js';
 
 /** Spec 3: between killing the gateway and starting it, and between that and the verification. */
 const PAUSE = '5 seconds';
-const STARTUP_GRACE = '30 seconds';
+const STARTUP_GRACE_MS = 30_000;
 
 export interface RepairAgentInput extends AgentRef {
   readonly memory: WatchdogMemory;
@@ -71,8 +71,10 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
     try {
       await docker.killGateway.executeWithOptions({ summary }, [agent]);
       await sleep(PAUSE, { summary: `${summary}: pause` });
-      await startUp(agent, { endless: true });
-      await sleep(STARTUP_GRACE, { summary: `${summary}: startup grace` });
+      const runningMs = await startUp(agent, { endless: true });
+      await sleep(Math.max(0, STARTUP_GRACE_MS - runningMs), {
+        summary: `${summary}: startup grace`,
+      });
       reason = await verify(summary);
       if (reason === null) return outcome(true);
     } catch (error) {
@@ -86,14 +88,17 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
 
   /** Why the agent is not well, after as many checks as a start is given; null when it is. */
   async function verify(summary: string): Promise<string | null> {
-    for (let check = 1; ; check++) {
+    for (let check = 1; ;) {
       const seen = await eyes.observeAgent.executeWithOptions(
         { summary: `${summary}: check ${check} of ${settings.startupFailureThreshold}` },
         [agent],
       );
       if (seen.health === 'healthy') return null;
-      const last = check >= settings.startupFailureThreshold || seen.health === 'stopped';
-      if (last) return seen.reason ?? 'The agent does not answer';
+      // It is still at it, which is no failure, and goes on for minutes at most.
+      const isStarting = seen.health === 'starting';
+      const isLast = check >= settings.startupFailureThreshold || seen.health === 'stopped';
+      if (isLast && !isStarting) return seen.reason ?? 'The agent does not answer';
+      if (!isStarting) check++;
       await sleep(settings.degradedCheckIntervalMs, { summary: `${summary}: next check` });
     }
   }

@@ -47,6 +47,29 @@ export const endlessDockerCall: ActivityOptions = {
   retry: { initialInterval: '250 milliseconds', maximumInterval: '10 seconds' },
 };
 
+/**
+ * The start of an agent, in its turn: the wait for that is part of it, so the timeout is one that
+ * nothing comes near. The work itself bounds each call, and gives its turn back after 60 s.
+ */
+export const agentStart: ActivityOptions = {
+  startToCloseTimeout: '1 day',
+  heartbeatTimeout: '10 seconds',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: {
+    initialInterval: '250 milliseconds',
+    maximumInterval: '10 seconds',
+    maximumAttempts: 35,
+  },
+};
+
+/** The same for the watchdog, until Docker is back. */
+export const endlessAgentStart: ActivityOptions = {
+  startToCloseTimeout: '1 day',
+  heartbeatTimeout: '10 seconds',
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  retry: { initialInterval: '250 milliseconds', maximumInterval: '10 seconds' },
+};
+
 /** A pull or a build may take long, and says that it is alive while it does. */
 export const imageCall: ActivityOptions = {
   startToCloseTimeout: '20 minutes',
@@ -55,9 +78,12 @@ export const imageCall: ActivityOptions = {
   retry: { initialInterval: '1 second', maximumAttempts: 3 },
 };
 
-/** Waits up to 60 s from the container's start, wherever the worker that waits was restarted. */
+/**
+ * Waits 60 s from the container's start, wherever the worker that waits was restarted, and up to 5
+ * minutes for what makes progress.
+ */
 export const readinessWait: ActivityOptions = {
-  startToCloseTimeout: '75 seconds',
+  startToCloseTimeout: '6 minutes',
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds', maximumAttempts: 10 },

@@ -2,11 +2,17 @@ import type { ContainerState } from '../containers/container-view.js';
 import type { AgentContainers } from '../containers/agent-containers.js';
 import { gatewayHealth, type ProbeResult } from '../containers/gateway-probe.js';
 import type { Observation } from './observation.js';
+import type { StartProgress } from './start-progress.js';
 import type { DeathCause } from './watchdog.js';
 
-/** Spec 8: a probe's timeout, and how long a container may take to answer at all. */
+/** Spec 8: a probe's timeout. */
 const PROBE_TIMEOUT_MS = 5_000;
-export const STARTUP_LIMIT_MS = 60_000;
+
+/** What an observation asks of Docker. */
+export interface Eyes {
+  readonly containers: AgentContainers;
+  readonly progress: StartProgress;
+}
 
 /**
  * Looks at an agent's container and asks its gateway whether it is alive.
@@ -14,16 +20,16 @@ export const STARTUP_LIMIT_MS = 60_000;
  * @param timeoutMs how long the gateway may take to answer.
  */
 export async function observeAgent(
-  containers: AgentContainers,
+  eyes: Eyes,
   agentId: string,
   port: number,
   timeoutMs: number = PROBE_TIMEOUT_MS,
 ): Promise<Observation> {
-  const container = await containers.inspect(agentId);
+  const container = await eyes.containers.inspect(agentId);
   const observedAt = new Date().toISOString();
-  if (container?.status !== 'running') return unwell(container, undefined, observedAt);
+  if (container?.status !== 'running') return unwell(eyes, container, undefined, observedAt);
   const probe = await gatewayHealth(port, { timeoutMs });
-  return probe.healthy ? healthy(observedAt) : unwell(container, probe, observedAt);
+  return probe.healthy ? healthy(observedAt) : unwell(eyes, container, probe, observedAt);
 }
 
 /**
@@ -31,25 +37,26 @@ export async function observeAgent(
  * its container ends is heard from Docker.
  */
 export async function observeHealthyAgent(
-  containers: AgentContainers,
+  eyes: Eyes,
   agentId: string,
   port: number,
 ): Promise<Observation> {
   const observedAt = new Date().toISOString();
   const probe = await gatewayHealth(port, { timeoutMs: PROBE_TIMEOUT_MS });
   if (probe.healthy) return healthy(observedAt);
-  return unwell(await containers.inspect(agentId), probe, observedAt);
+  return unwell(eyes, await eyes.containers.inspect(agentId), probe, observedAt);
 }
 
 function healthy(observedAt: string): Observation {
   return { health: 'healthy', reason: null, observedAt };
 }
 
-function unwell(
+async function unwell(
+  { progress }: Eyes,
   container: ContainerState | undefined,
   probe: ProbeResult<unknown> | undefined,
   observedAt: string,
-): Observation {
+): Promise<Observation> {
   if (!container) {
     return { health: 'stopped', reason: 'The container is gone', death: 'gone', observedAt };
   }
@@ -60,7 +67,8 @@ function unwell(
   const reason = probe.reachable
     ? `The gateway answers its health check with ${probe.status}`
     : `The gateway does not answer its health check: ${probe.reason}`;
-  const health = runningForMs(container) < STARTUP_LIMIT_MS ? 'starting' : 'unhealthy';
+  const isStarting = await progress.isStarting(container);
+  const health = isStarting ? 'starting' : 'unhealthy';
   return { health, reason, observedAt };
 }
 
@@ -78,9 +86,4 @@ const SIGNAL_BASE = 128;
 function deathOf(container: ContainerState): DeathCause {
   if (container.oomKilled) return 'oom';
   return (container.exitCode ?? 0) > SIGNAL_BASE ? 'kill' : 'exit';
-}
-
-/** Milliseconds since the container's last start. */
-export function runningForMs(container: ContainerState): number {
-  return Date.now() - Date.parse(container.startedAt ?? new Date().toISOString());
 }

@@ -1,4 +1,5 @@
 import { isIPv4 } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { area, variable, type SettingsOf } from '../environment/area.js';
 import {
   boolean,
@@ -43,6 +44,12 @@ export const agentSettings = area(
       'AGENT_HOST_TAKEOVER',
       text.optional(),
       'id of an engine gone for good, from which the name is taken',
+    ),
+    startsAtOnce: variable(
+      'AGENT_STARTS_AT_ONCE',
+      count({ most: 1_000 }).optional(),
+      'agents of that host that are starting at a time, at most half of them of one owner',
+      { otherwise: 'two for each core, four at least' },
     ),
     portRange: variable(
       'AGENT_PORT_RANGE',
@@ -106,7 +113,11 @@ export const agentSettings = area(
   }),
   (values) => {
     const { first, last } = values.portRange;
-    return { ...values, hostCapacity: values.hostCapacity ?? last - first + 1 };
+    return {
+      ...values,
+      hostCapacity: values.hostCapacity ?? last - first + 1,
+      startsAtOnce: values.startsAtOnce ?? Math.max(4, 2 * availableParallelism()),
+    };
   },
 );
 

@@ -15,9 +15,11 @@ import {
   type ContainerState,
   type ContainerStats,
   type ContainerSummary,
+  type ContainerWork,
   containerState,
   containerStats,
   containerSummary,
+  containerWork,
 } from './container-view.js';
 import type { DockerClient } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
@@ -149,6 +151,14 @@ export class AgentContainers {
     return containerStats(
       await this.#client.call((docker) => docker.getContainer(id).stats({ stream: false })),
     );
+  }
+
+  /** What the container of that id has done since its start; undefined when there is none. */
+  async work(containerId: string): Promise<ContainerWork | undefined> {
+    const stats = await this.#client.callUnless([404], (docker, bound) =>
+      docker.getContainer(containerId).stats({ stream: false, 'one-shot': true, ...bound }),
+    );
+    return stats && containerWork(stats);
   }
 
   /**

@@ -30,6 +30,9 @@ export type ContainerSummary = ReturnType<typeof containerSummary>;
 /** What a running container uses now. */
 export type ContainerStats = ReturnType<typeof containerStats>;
 
+/** What a container has done since its start. */
+export type ContainerWork = ReturnType<typeof containerWork>;
+
 /** Docker's way to say "never". */
 const NEVER = '0001-01-01T00:00:00Z';
 
@@ -93,6 +96,23 @@ export function containerStats(stats: Docker.ContainerStats) {
     networkSentBytes: networks.reduce((sum, network) => sum + network.tx_bytes, 0),
     processes: stats.pids_stats?.current ?? 0,
     readAt: new Date(stats.read).toISOString(),
+  };
+}
+
+/** In milliseconds of one core, and in bytes that it has read, written, sent or received. */
+export function containerWork({
+  cpu_stats: cpu,
+  blkio_stats: disk,
+  networks,
+}: Docker.ContainerStats) {
+  const blocks = disk?.io_service_bytes_recursive ?? [];
+  const bytes = [
+    ...Object.values(networks ?? {}).flatMap(({ rx_bytes, tx_bytes }) => [rx_bytes, tx_bytes]),
+    ...blocks.map(({ value }) => value),
+  ];
+  return {
+    cpuMs: cpu.cpu_usage.total_usage / 1e6,
+    bytes: bytes.reduce((sum, each) => sum + each, 0),
   };
 }
 

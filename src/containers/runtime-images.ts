@@ -32,15 +32,16 @@ export class RuntimeImages {
    * @throws ImageUnavailableError
    */
   async ensure(image: string, options: PullOptions = {}): Promise<RuntimeImage> {
-    const local = await this.#find(image);
+    const local = await this.find(image);
     if (local) return local;
     await pullImage(this.#client.docker, image, options);
-    const pulled = await this.#find(image);
+    const pulled = await this.find(image);
     if (!pulled) throw new ImageUnavailableError(image);
     return pulled;
   }
 
-  async #find(image: string): Promise<RuntimeImage | undefined> {
+  /** The image as it is in Docker, if it is. */
+  async find(image: string): Promise<RuntimeImage | undefined> {
     const found = await this.#client.callUnless([404], (docker) =>
       docker.getImage(image).inspect(),
     );

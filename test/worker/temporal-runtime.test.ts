@@ -7,7 +7,6 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { ReconcileActivities } from '../../activities/reconcile.js';
 import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
-import { dockerSlots } from '../../worker/docker-slots.js';
 import { installRuntime } from '../../worker/temporal-runtime.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js';
 import { keptLog } from '../support/platform-environment.js';
@@ -46,12 +45,7 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
   };
   const workers = await Promise.all([
     Worker.create({ ...common, ...(await workflowCode()), taskQueue: PLATFORM_TASK_QUEUE }),
-    Worker.create({
-      ...common,
-      taskQueue: containersTaskQueue(HOST),
-      activities: host,
-      tuner: dockerSlots({ dockerCalls: 2, watched: 2 }),
-    }),
+    Worker.create({ ...common, taskQueue: containersTaskQueue(HOST), activities: host }),
   ]);
   const running = Promise.all(workers.map((worker) => worker.run()));
   try {

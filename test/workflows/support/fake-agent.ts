@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { ContainerActivities } from '../../../activities/containers.js';
 import type { RecordActivities } from '../../../activities/records.js';
+import type { StartActivities } from '../../../activities/starts.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../../../activities/releases.js';
 import type { WatchdogActivities } from '../../../activities/watchdog.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
@@ -16,7 +17,10 @@ import type {
 } from '../../../src/agents/watchdog.js';
 import { poll } from '../../../dev/poll.js';
 
-type DockerActivities = ContainerActivities & ReleaseActivities & WatchdogActivities;
+type DockerActivities = ContainerActivities &
+  StartActivities &
+  ReleaseActivities &
+  WatchdogActivities;
 
 export type ContainerStep = keyof DockerActivities;
 export type Step = ContainerStep | keyof (RecordActivities & ReleaseRecordActivities);
@@ -64,6 +68,8 @@ export class FakeAgent {
   readonly finished: Pick<OperationEnd, 'id' | 'status' | 'error'>[] = [];
   /** What the next check sees. */
   health: ContainerHealth = 'healthy';
+  /** For how long it runs when its turn to start ends. */
+  startTookMs = 0;
   /** Whether the container can be started as it is. */
   containerIsThere = true;
   /** Whether an update brings another image than the one that runs. */
@@ -224,7 +230,10 @@ export function fakeActivities(
       },
       createVolume: container('createVolume'),
       createContainer: container('createContainer'),
-      startContainer: container('startContainer'),
+      async startContainer(agent) {
+        await agentOf(agent).step('startContainer', true);
+        return agentOf(agent).startTookMs;
+      },
       async startExisting(agent) {
         await agentOf(agent).step('startExisting', true);
         return agentOf(agent).containerIsThere;

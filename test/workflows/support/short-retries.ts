@@ -21,6 +21,8 @@ const cancellable: ActivityOptions = {
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
 };
 export const dockerCall = cancellable;
+export const agentStart = cancellable;
+export const endlessAgentStart = cancellable;
 export const imageCall = cancellable;
 export const readinessWait = cancellable;
 export const volumeCopy = cancellable;

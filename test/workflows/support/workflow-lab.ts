@@ -23,6 +23,7 @@ import {
   PLATFORM_TASK_QUEUE,
   containersTaskQueue,
   provisionAgentId,
+  startsTaskQueue,
   superviseAgentId,
 } from '../../../workflows/ids.js';
 import type { provisionAgent } from '../../../workflows/provision-agent.js';
@@ -192,13 +193,15 @@ export class WorkflowLab {
         // Else every step is taken from the history alone, as after the end of a worker.
         ...(!this.cached && { maxCachedWorkflows: 0 }),
       }),
-      Worker.create({
-        ...common,
-        taskQueue: containersTaskQueue(HOST),
-        activities: containers,
-        // Cancellations arrive with heartbeats.
-        maxHeartbeatThrottleInterval: '100 milliseconds',
-      }),
+      ...[containersTaskQueue(HOST), startsTaskQueue(HOST)].map((taskQueue) =>
+        Worker.create({
+          ...common,
+          taskQueue,
+          activities: containers,
+          // Cancellations arrive with heartbeats.
+          maxHeartbeatThrottleInterval: '100 milliseconds',
+        }),
+      ),
     ]);
     this.#running = Promise.all(this.#workers.map((worker) => worker.run()));
     this.#running.catch(() => undefined); // thrown where it is awaited

@@ -1,0 +1,66 @@
+import { Context } from '@temporalio/activity';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import { whileStarting } from '../src/agents/await-ready.js';
+import { runningForMs } from '../src/agents/start-progress.js';
+import {
+  ContainerMissingError,
+  DockerRefusedError,
+  PortTakenError,
+} from '../src/containers/container-errors.js';
+import { createContainer, type ContainerActivityDependencies } from './containers.js';
+import { dockerCalls } from './docker-activity.js';
+
+/** What keeps a container from being started as it is, and not from being made again. */
+const MAKE_ANEW = [ContainerMissingError, DockerRefusedError, PortTakenError];
+
+/**
+ * A Docker daemon that was killed while it started a container may never start that one again,
+ * because its runtime still has the first start; a new container in its place does start.
+ */
+const isStuck = (error: unknown): boolean =>
+  error instanceof DockerRefusedError && error.statusCode >= 500;
+
+/**
+ * What starts an agent, each in its turn, so that no more agents are starting at a time than their
+ * host can bear. A turn ends when the agent is up, or has no more use for it; whether it came up is
+ * for `awaitReady` to say.
+ */
+export function createStartActivities(dependencies: ContainerActivityDependencies) {
+  const { docker, specs, turns, progress } = dependencies;
+
+  return dockerCalls(turns.starts, {
+    /** @returns for how many milliseconds the container runs by now; 0 when it does not. */
+    async startContainer(agent: AgentRef): Promise<number> {
+      try {
+        await docker.containers.start(agent.agentId);
+      } catch (error) {
+        if (!isStuck(error)) throw error;
+        await docker.containers.remove(agent.agentId);
+        await createContainer(dependencies, agent);
+        await docker.containers.start(agent.agentId);
+      }
+      await whileUsingTheHost(agent);
+      const container = await docker.containers.inspect(agent.agentId);
+      return container?.status === 'running' ? runningForMs(container) : 0;
+    },
+    /** Starts the container that is there. False when something of it has to be made first. */
+    async startExisting(agent: AgentRef): Promise<boolean> {
+      try {
+        await docker.containers.start(agent.agentId);
+      } catch (error) {
+        if (MAKE_ANEW.some((type) => error instanceof type)) return false;
+        throw error;
+      }
+      await whileUsingTheHost(agent);
+      return true;
+    },
+  });
+
+  async function whileUsingTheHost(agent: AgentRef): Promise<void> {
+    const { cancellationSignal: signal } = Context.current();
+    const gateway = { ...(await specs.gatewayOf(agent)), signal };
+    await whileStarting(docker.containers, progress, agent.agentId, gateway);
+  }
+}
+
+export type StartActivities = ReturnType<typeof createStartActivities>;

@@ -1,0 +1,31 @@
+import { Turns } from '../turns.js';
+
+/**
+ * What goes on at a time on one Docker host, by what it needs. None of them takes the turns of
+ * another, and no owner has more than half of any.
+ */
+export interface HostTurns {
+  /** Calls that Docker answers within seconds, or in the time that a stop takes. */
+  readonly calls: Turns;
+  /** Agents that are starting: they want the host's cores. */
+  readonly starts: Turns;
+  /** Images that are pulled. */
+  readonly pulls: Turns;
+  /** Memories that are copied. */
+  readonly copies: Turns;
+}
+
+/** More calls at once only make each of them time out: they are mostly Docker's own work. */
+const CALLS = 40;
+const PULLS = 4;
+const COPIES = 4;
+
+/** @param starts agents that start at a time. */
+export function hostTurns(starts: number): HostTurns {
+  return {
+    calls: new Turns(CALLS),
+    starts: new Turns(starts),
+    pulls: new Turns(PULLS),
+    copies: new Turns(COPIES),
+  };
+}

@@ -1,0 +1,184 @@
+import { createServer, type Server } from 'node:http';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createContainerActivities } from '../../activities/containers.js';
+import { createReleaseActivities } from '../../activities/releases.js';
+import { createStartActivities } from '../../activities/starts.js';
+import { createWatchdogActivities } from '../../activities/watchdog.js';
+import type { AgentRef } from '../../src/agents/agent-ref.js';
+import { hostTurns } from '../../src/agents/host-turns.js';
+import { StartProgress } from '../../src/agents/start-progress.js';
+import { freePort } from '../../dev/ports.js';
+import { Gate } from '../workflows/support/gate.js';
+
+type Dependencies = Parameters<typeof createReleaseActivities>[0];
+
+/** How long a step may take that nothing is in the way of. */
+const SOON_MS = 1_000;
+
+/** Failures are what is tested. */
+const QUIET = new DefaultLogger('ERROR', () => undefined);
+
+let host: Host;
+beforeEach(async () => {
+  host = await Host.open();
+});
+afterEach(() => host.close());
+
+/** A host with the real activities on an engine that hangs for one owner's agents. */
+class Host {
+  readonly #gate = new Gate();
+  /** Agents whose containers were started, in that order. */
+  readonly started: string[] = [];
+  /** For how long containers have run, without doing anything. */
+  runningMs = 0;
+  readonly #environments: MockActivityEnvironment[] = [];
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly activities;
+
+  private constructor(
+    private readonly answering: Server,
+    readyPort: number,
+    deadPort: number,
+  ) {
+    const hangs = (agentId: string) => agentId.startsWith('hanging');
+    const call = async (agentId: string) => {
+      if (hangs(agentId)) await this.#hang();
+    };
+    const idle = { cpuMs: 0, bytes: 0 };
+    // As much of them as the steps ask for.
+    const docker = {
+      containers: {
+        start: (agentId: string) => Promise.resolve(this.started.push(agentId)),
+        stop: call,
+        kill: call,
+        work: () => Promise.resolve(idle),
+        inspect: () =>
+          Promise.resolve({ id: 'c', status: 'running', startedAt: this.#startedAt() }),
+      },
+      images: {
+        find: (image: string) =>
+          Promise.resolve(image === 'here' ? { version: undefined } : undefined),
+        ensure: () => this.#hang(),
+      },
+      volumes: { copy: ({ agentId }: AgentRef) => call(agentId) },
+    };
+    const specs = {
+      gatewayOf: ({ agentId }: AgentRef) =>
+        Promise.resolve({ port: hangs(agentId) ? deadPort : readyPort, gatewayToken: 'token' }),
+      imageOf: ({ agentId }: AgentRef) => Promise.resolve(hangs(agentId) ? 'elsewhere' : 'here'),
+      recordImage: () => Promise.resolve(),
+      specOf: (agent: AgentRef) => Promise.resolve(agent),
+    };
+    const releases = { replacementOf: () => Promise.resolve({ volume: 'new', copyOf: 'old' }) };
+    const dependencies = {
+      ...{
+        docker,
+        specs,
+        releases,
+        turns: hostTurns(4),
+        checkIntervalMs: 1,
+        degradedCheckIntervalMs: 1,
+      },
+      progress: new StartProgress(docker.containers),
+    } as unknown as Dependencies & Parameters<typeof createWatchdogActivities>[0];
+    this.activities = {
+      ...createContainerActivities(dependencies),
+      ...createReleaseActivities(dependencies),
+      ...createStartActivities(dependencies),
+      ...createWatchdogActivities(dependencies),
+    };
+  }
+
+  static async open(): Promise<Host> {
+    const server = createServer((_, response) => response.end('{"ready":true}'));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as { port: number }; // TCP: never a string
+    return new Host(server, port, await freePort());
+  }
+
+  /** One attempt at a step, as the worker makes it. */
+  run(step: keyof Host['activities'], agent: AgentRef, isAsked = false): Promise<unknown> {
+    const priority = { priorityKey: isAsked ? 2 : 3 };
+    const environment = new MockActivityEnvironment({ priority }, { logger: QUIET });
+    this.#environments.push(environment);
+    // Each step gets what it takes of these.
+    const work = this.activities[step] as (...args: unknown[]) => Promise<unknown>;
+    const running = environment.run(work, agent, 'operation', 'x');
+    this.#underWay.add(running);
+    running.catch(() => undefined).finally(() => this.#underWay.delete(running));
+    return running;
+  }
+
+  async close(): Promise<void> {
+    for (const environment of this.#environments) environment.cancel();
+    this.#gate.open();
+    await Promise.allSettled(this.#underWay);
+    this.answering.close();
+  }
+
+  #startedAt(): string {
+    return new Date(Date.now() - this.runningMs).toISOString();
+  }
+
+  async #hang(): Promise<never> {
+    await this.#gate.opened;
+    throw new Error('it hung');
+  }
+}
+
+const agentOf = (userId: string, agentId: string): AgentRef => ({ userId, agentId, host: 'host' });
+const forty = Array.from({ length: 40 }, (_, index) => agentOf('one', `hanging-${index}`));
+
+test.each(['stopContainer', 'killGateway', 'ensureImage', 'makeVolume', 'startContainer'] as const)(
+  "forty of one owner's agents that hang in %s hold up no step of anybody else",
+  async (step) => {
+    for (const agent of forty) void host.run(step, agent, true);
+    await delay(50);
+    const other = agentOf('other', 'well');
+    const began = performance.now();
+    for (const each of ['stopContainer', 'killGateway', 'ensureImage', 'makeVolume'] as const) {
+      await host.run(each, other);
+    }
+    await host.run('startContainer', other);
+    expect(performance.now() - began).toBeLessThan(SOON_MS);
+  },
+);
+
+test('no more agents start at a time than the host can bear; one that does nothing gives way', async () => {
+  for (let index = 0; index < 6; index++) {
+    void host.run('startContainer', agentOf(`owner-${index}`, `hanging-${index}`));
+  }
+  await delay(200);
+  expect(host.started).toHaveLength(4);
+  host.runningMs = 10_000;
+  await expect.poll(() => host.started.length).toBe(6);
+});
+
+test('what somebody has asked for goes before what the platform does by itself', async () => {
+  for (let index = 0; index < 4; index++) {
+    void host.run('startContainer', agentOf(`first-${index}`, `hanging-${index}`));
+  }
+  await delay(50);
+  const own = host.run('startContainer', agentOf('own', 'own'));
+  const asked = host.run('startContainer', agentOf('asker', 'asked'), true);
+  await delay(50);
+  expect(host.started).toHaveLength(4);
+  host.runningMs = 10_000;
+  await Promise.all([own, asked]);
+  expect(host.started.slice(4)).toEqual(['asked', 'own']);
+});
+
+test('a start that is cancelled while it waits never happens', async () => {
+  for (let index = 0; index < 4; index++) {
+    void host.run('startContainer', agentOf(`first-${index}`, `hanging-${index}`));
+  }
+  await delay(50);
+  const waiting = host.run('startContainer', agentOf('late', 'late'));
+  await host.close();
+  await expect(waiting).rejects.toThrow();
+  expect(host.started).not.toContain('late');
+});
