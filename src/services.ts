@@ -15,6 +15,7 @@ import type { Database } from './database/database.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
+import { HostOperations } from './hosts/host-operations.js';
 import { Notifier } from './notifications/notifier.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
@@ -39,6 +40,7 @@ export interface ApiServices {
   readonly chats: Chats;
   readonly deployments: Deployments;
   readonly heartbeats: UserHeartbeats;
+  readonly hosts: HostOperations;
   readonly operations: AgentOperations;
   readonly secrets: SecretBox;
 }
@@ -63,6 +65,14 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { docker, database, log, settings, supervisors } = foundation;
   const secrets = secretBox(settings);
   const { provider: aiProvider } = settings.ai;
+  const operations = new AgentOperations({
+    supervisors,
+    docker,
+    secrets,
+    runtimeImage: runtimeImage(settings.agents),
+    aiProvider,
+    log,
+  });
   return {
     ai: createAi(foundation),
     chats: new Chats(secrets, settings),
@@ -77,14 +87,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       accounts: settings.accounts,
       log,
     }),
-    operations: new AgentOperations({
-      supervisors,
-      docker,
-      secrets,
-      runtimeImage: runtimeImage(settings.agents),
-      aiProvider,
-      log,
-    }),
+    hosts: new HostOperations(database, operations),
+    operations,
     secrets,
   };
 }

@@ -1,4 +1,4 @@
-import { ScheduleOverlapPolicy, type Client } from '@temporalio/client';
+import { ScheduleNotFoundError, ScheduleOverlapPolicy, type Client } from '@temporalio/client';
 import { reconcileHostId } from '../workflows/ids.js';
 import { putSchedule, type Schedule } from './put-schedule.js';
 import { temporalCall } from './temporal-call.js';
@@ -42,4 +42,15 @@ export async function putSchedules(client: Client, host: string): Promise<void> 
       await client.schedule.getHandle(schedule.id).trigger(schedule.overlap);
     });
   }
+}
+
+/** Takes away what is scheduled for a Docker host that is gone. @throws UnavailableError */
+export async function removeSchedules(client: Client, host: string): Promise<void> {
+  await temporalCall(client, CALL_TIMEOUT_MS, async () => {
+    try {
+      await client.schedule.getHandle(reconcileHostId(host)).delete();
+    } catch (error) {
+      if (!(error instanceof ScheduleNotFoundError)) throw error;
+    }
+  });
 }

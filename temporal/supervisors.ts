@@ -1,5 +1,6 @@
 import {
   WithStartWorkflowOperation,
+  WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   isGrpcServiceError,
   type Client,
@@ -14,7 +15,12 @@ import type {
   Supervised,
 } from '../src/agents/supervisors.js';
 import { ConflictError } from '../src/errors.js';
-import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../workflows/ids.js';
+import {
+  PLATFORM_TASK_QUEUE,
+  provisionAgentId,
+  repairAgentId,
+  superviseAgentId,
+} from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
 import type { superviseAgent } from '../workflows/supervise-agent.js';
 import * as supervision from '../workflows/supervise-agent-messages.js';
@@ -104,6 +110,20 @@ export class Supervisors implements AgentSupervisors {
   /** Tells that Docker is back, and that the agent's container does not run. */
   async dockerReturned(agent: Supervised, back: supervision.DockerReturn): Promise<void> {
     await this.#signal(agent, supervision.dockerReturned, [back]);
+  }
+
+  /** Ends what runs for an agent whose host is gone, where nothing could come to an end by itself. */
+  async abandon(agentId: string): Promise<void> {
+    const runs = [superviseAgentId, provisionAgentId, repairAgentId];
+    for (const idOf of runs) {
+      await this.#call(async () => {
+        try {
+          await this.#client.workflow.getHandle(idOf(agentId)).terminate('its host was removed');
+        } catch (error) {
+          if (!(error instanceof WorkflowNotFoundError)) throw error;
+        }
+      });
+    }
   }
 
   /** Signals the supervisor; starts it where it is missing. */

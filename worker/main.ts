@@ -1,6 +1,7 @@
 import { Client } from '@temporalio/client';
 import { NativeConnection, TransportError, type NativeConnectionOptions } from '@temporalio/worker';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
+import { removeSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
 import { configuredDocker } from '../src/containers/docker-host.js';
@@ -11,6 +12,7 @@ import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle
 import { createWorkerServices } from '../src/services.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
+import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
 import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
@@ -101,6 +103,19 @@ async function main(): Promise<void> {
         {
           name: 'heartbeats',
           run: (signal) => scheduleHeartbeatsPeriodically({ database, schedules, log }, signal),
+        },
+        {
+          name: 'removals of hosts',
+          run: (signal) =>
+            finishRemovalsPeriodically(
+              {
+                database,
+                supervisors,
+                removeSchedules: (removed) => removeSchedules(client, removed),
+                log,
+              },
+              signal,
+            ),
         },
         { name: 'host report', run: (signal) => lease.keep(signal) },
         {

@@ -9,6 +9,7 @@ import { versionOf, withTag } from '../containers/image-name.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationInput } from '../database/models.js';
 import { BadRequestError, ConflictError, UnavailableError } from '../errors.js';
+import { isHostGone } from '../hosts/hosts.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { agentConfig } from './agent-config.js';
 import { sealCredential, type CredentialChange } from './agent-credentials.js';
@@ -18,6 +19,7 @@ import { getArchive } from './archives.js';
 import { requestedModel } from './models.js';
 import { operationRules, type PlainKind, type RequestedKind } from './operation-kinds.js';
 import { findOperation, requestOperation, withdrawOperation } from './operations.js';
+import { HostGoneError, removeLostAgent } from './lost-agent.js';
 import { requireDocker } from './require-docker.js';
 import { supervisedOf, type AgentSupervisors, type RequestedOperation } from './supervisors.js';
 
@@ -49,8 +51,8 @@ export interface AgentOperationParts {
 /**
  * What can be done to an agent. Every operation finds its agent first (NotFoundError), then judges what
  * is asked (BadRequestError), then asks for Docker (ServiceError 500), and only then is written down and
- * admitted by the agent's supervisor. ConflictError while another operation runs, UnavailableError
- * when Temporal cannot be reached.
+ * admitted by the agent's supervisor. ConflictError while another operation runs, or when the agent's
+ * host is gone for good, UnavailableError when Temporal cannot be reached.
  */
 export class AgentOperations {
   readonly #parts: AgentOperationParts;
@@ -162,6 +164,11 @@ export class AgentOperations {
     { input, credential }: Change = {},
   ): Promise<Admitted> {
     const { docker, supervisors } = this.#parts;
+    if (await isHostGone(tenant, agent.host)) {
+      if (kind !== 'delete') throw new HostGoneError(agent.host);
+      await removeLostAgent({ actor, requestId, tenant }, agent, id);
+      return { agent, kind, operationId: id, run: undefined };
+    }
     if (kind !== 'delete') await requireDocker(docker);
     const requestedAt = await requestOperation(tenant, agent, { id, kind, input, credential });
     try {

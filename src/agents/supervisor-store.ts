@@ -11,6 +11,7 @@ import { withSkill } from './agent-skills.js';
 import { presentAgent, updateAgent } from './agents.js';
 import { operationRules, type OperationKind } from './operation-kinds.js';
 import { releaseOf } from './previous-release.js';
+import { buryAgent } from './tombstone.js';
 import { recordTransition } from './watchdog-transitions.js';
 import type { WatchdogMemory, WatchdogState, WatchdogTransition } from './watchdog.js';
 
@@ -167,11 +168,10 @@ export class SupervisorStore {
 
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
-      const { AgentArchive, AgentCredential, AgentSecret, Message, Operation } = db;
       const { agentId } = agent;
       const { error, id, kind, status, transition, unharmed } = operation;
       const finishedAt = new Date();
-      await Operation.update(
+      await db.Operation.update(
         { status, error, finishedAt },
         { where: { id, status: ['requested', 'running'] } },
       );
@@ -191,20 +191,7 @@ export class SupervisorStore {
         const runs = { desired: 'running', startedAt: { [Op.ne]: null } };
         await updateAgent(db, agentId, { status: 'active', statusReason: null }, runs);
       } else if (status === 'succeeded') {
-        for (const table of [AgentSecret, AgentCredential, AgentArchive, Message]) {
-          await table.destroy({ where: { agentId } });
-        }
-        await Operation.update(
-          { status: 'cancelled', finishedAt },
-          { where: { agentId, finishedAt: null, id: { [Op.ne]: id } } },
-        );
-        await updateAgent(db, agentId, {
-          desired: 'deleted',
-          port: null,
-          config: {},
-          previousRelease: null,
-          deletedAt: finishedAt,
-        });
+        await buryAgent(db, agentId, id, finishedAt);
       }
     });
   }

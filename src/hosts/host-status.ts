@@ -1,7 +1,15 @@
 /** Seconds without a word from its worker after which a host is silent: four reports, and more. */
 export const SILENT_AFTER_SECONDS = 45;
 
-export type HostStatus = 'ready' | 'silent' | 'engine_unavailable';
+export const HOST_STATUSES = [
+  'ready',
+  'cordoned',
+  'engine_unavailable',
+  'silent',
+  'removing',
+] as const;
+
+export type HostStatus = (typeof HOST_STATUSES)[number];
 
 /** A host and what is on it now. */
 export interface HostLoad {
@@ -14,12 +22,25 @@ export interface HostLoad {
   readonly seenAt: Date;
   /** How long its worker has not been heard of. */
   readonly unseenSeconds: number;
+  /** Whether an operator keeps new agents away from it. */
+  readonly cordoned: boolean;
+  /** Whether it is being removed for good. */
+  readonly removing: boolean;
 }
 
-export function statusOf(host: Pick<HostLoad, 'engineAvailable' | 'unseenSeconds'>): HostStatus {
-  if (host.unseenSeconds >= SILENT_AFTER_SECONDS) return 'silent';
-  return host.engineAvailable ? 'ready' : 'engine_unavailable';
+/** What keeps new agents away from a host, the worst of it; `ready` when nothing does. */
+export function statusOf(
+  host: Pick<HostLoad, 'engineAvailable' | 'unseenSeconds' | 'cordoned' | 'removing'>,
+): HostStatus {
+  if (host.removing) return 'removing';
+  if (isSilent(host)) return 'silent';
+  if (!host.engineAvailable) return 'engine_unavailable';
+  return host.cordoned ? 'cordoned' : 'ready';
 }
+
+/** Whether its worker has not been heard of for so long that it counts as gone. */
+export const isSilent = ({ unseenSeconds }: Pick<HostLoad, 'unseenSeconds'>): boolean =>
+  unseenSeconds >= SILENT_AFTER_SECONDS;
 
 /** Places that are left; none where the capacity was lowered below what is there. */
 export function freePlaces({ capacity, agents }: Pick<HostLoad, 'capacity' | 'agents'>): number {

@@ -1,6 +1,6 @@
 import { recordAudit } from '../audit/audit.js';
 import type { Database, Statements, TenantTransaction } from '../database/database.js';
-import { SILENT_AFTER_SECONDS, type HostLoad } from './host-status.js';
+import { isSilent, SILENT_AFTER_SECONDS, type HostLoad } from './host-status.js';
 
 /** What a worker says of the host that it stands beside. */
 export interface HostReport {
@@ -82,15 +82,13 @@ async function takeLease(
   // No agent is placed on it meanwhile.
   await db.lock('hosts');
   const host = await db.Host.findByPk(id, { lock: true });
-  if (!host || host.engineId === null || host.engineId === engineId) {
-    if (host?.removedAt) throw new HostTakenError(id, 'is being removed: try again in a minute');
-    return true;
-  }
+  if (host?.removedAt) throw new HostTakenError(id, 'is being removed: try again in a minute');
+  if (!host || host.engineId === null || host.engineId === engineId) return true;
   if (engineId === undefined) return false;
-  const [load] = (await hostLoads(db)).filter((each) => each.id === id);
-  const { agents = 0, unseenSeconds = 0 } = load ?? {};
-  const isSilent = unseenSeconds >= SILENT_AFTER_SECONDS;
-  if (!isSilent || (agents > 0 && takeoverFrom !== host.engineId)) {
+  const load = await hostLoad(db, id);
+  if (!load) return false;
+  const { agents, unseenSeconds } = load;
+  if (!isSilent(load) || (agents > 0 && takeoverFrom !== host.engineId)) {
     throw new HostTakenError(
       id,
       `belongs to another Docker engine (${host.engineId}, with ${agents} agents, heard of ` +
@@ -113,6 +111,19 @@ async function takeLease(
 export function hostLoads(db: Statements): Promise<HostLoad[]> {
   return db.query<HostLoad>(
     `SELECT id, capacity, agents, engine_available AS "engineAvailable", seen_at AS "seenAt",
-            unseen_seconds AS "unseenSeconds" FROM host_loads()`,
+            unseen_seconds AS "unseenSeconds", cordoned_at IS NOT NULL AS cordoned,
+            removed_at IS NOT NULL AS removing
+       FROM host_loads() JOIN host_marks() USING (id) ORDER BY id`,
   );
+}
+
+/** One of them. */
+export async function hostLoad(db: Statements, id: string): Promise<HostLoad | undefined> {
+  return (await hostLoads(db)).find((host) => host.id === id);
+}
+
+/** Whether a host was removed for good, or is being removed; for any tenant. */
+export async function isHostGone(db: Statements, id: string): Promise<boolean> {
+  const sql = 'SELECT id FROM host_marks() WHERE id = $id AND removed_at IS NULL';
+  return (await db.query(sql, { id })).length === 0;
 }

@@ -8,6 +8,8 @@ const host = (id: string, given: Partial<HostLoad> = {}): HostLoad => ({
   engineAvailable: true,
   seenAt: new Date(),
   unseenSeconds: 0,
+  cordoned: false,
+  removing: false,
   ...given,
 });
 
@@ -43,10 +45,12 @@ describe('the next agent goes', () => {
       host('a', { unseenSeconds: 46 }),
       host('b', { engineAvailable: false }),
       host('c', { agents: 10 }),
+      host('e', { cordoned: true }),
+      host('f', { removing: true }),
       host('d', { agents: 9 }),
     ];
     expect(leastLoaded(hosts)?.id).toBe('d');
-    expect(leastLoaded(hosts.slice(0, 3))).toBeUndefined();
+    expect(leastLoaded(hosts.slice(0, 5))).toBeUndefined();
     expect(leastLoaded([])).toBeUndefined();
   });
 });
