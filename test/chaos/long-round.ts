@@ -19,6 +19,9 @@ const INSIST_MS = 60_000;
 /** For all to be well again once all can be reached: two repairs, and processes that come back late. */
 const SETTLE_MS = 240_000;
 
+/** From the end of the second pass: what a pass has started takes a moment to look. */
+const AFTER_PASSES_MS = 45_000;
+
 const MEMORY_MISSING = /memory is missing/;
 
 export interface LongResult {
@@ -184,29 +187,21 @@ class LongRound {
   }
 
   async #untilWell(when: string): Promise<string[]> {
-    let problems: string[] = [];
-    await poll(
-      async () => {
-        problems = await this.#problems();
-        return problems.length === 0 || undefined;
-      },
-      { timeoutMs: SETTLE_MS, everyMs: 1_000 },
-    );
-    return problems.map((problem) => `${when}: ${problem}`);
+    const problems = async () => [
+      ...(await this.#ofEach((agentId) => this.#problemsOf(agentId))),
+      ...(await this.#auditedRefusals()),
+    ];
+    return untilNone(when, problems, SETTLE_MS);
   }
 
-  async #problems(): Promise<string[]> {
-    try {
-      const all = await Promise.all(
-        this.#agentIds.map(async (agentId) => {
-          const problems = await this.#problemsOf(agentId);
-          return problems.map((problem) => `${agentId}: ${problem}`);
-        }),
-      );
-      return [...all.flat(), ...(await this.#auditedRefusals())];
-    } catch (error) {
-      return [`it cannot be seen: ${String(error)}`]; // what was away is coming back
-    }
+  async #ofEach(problemsOf: (agentId: string) => Promise<string[]>): Promise<string[]> {
+    const all = await Promise.all(
+      this.#agentIds.map(async (agentId) => {
+        const problems = await problemsOf(agentId);
+        return problems.map((problem) => `${agentId}: ${problem}`);
+      }),
+    );
+    return all.flat();
   }
 
   async #problemsOf(agentId: string): Promise<string[]> {
@@ -235,16 +230,14 @@ class LongRound {
   }
 
   /** Agents that nobody looks after, although two passes should have seen to it. */
-  async #unsupervised(): Promise<string[]> {
-    const found = await Promise.all(
-      this.#agentIds.map(async (agentId) => {
+  #unsupervised(): Promise<string[]> {
+    const problems = () =>
+      this.#ofEach(async (agentId) => {
         const { agent } = await recordsOf(this.site, agentId);
         if (!agent || agent.desired === 'deleted') return [];
-        const problems = await problemsOfSupervision(this.site, agent, CHECK_INTERVAL_MS);
-        return problems.map((problem) => `after two passes: ${agentId}: ${problem}`);
-      }),
-    );
-    return found.flat();
+        return problemsOfSupervision(this.site, agent, CHECK_INTERVAL_MS);
+      });
+    return untilNone('after two passes', problems, AFTER_PASSES_MS);
   }
 
   async #auditedRefusals(): Promise<string[]> {
@@ -263,4 +256,22 @@ class LongRound {
   async #forEach(work: (index: number, agent: LongAgentPlan) => Promise<void>): Promise<void> {
     await Promise.all(this.plan.agents.map((agent, index) => work(index, agent)));
   }
+}
+
+/** Asks until there is no problem. @returns those that there still are when the time is over. */
+async function untilNone(
+  when: string,
+  ask: () => Promise<string[]>,
+  timeoutMs: number,
+): Promise<string[]> {
+  let problems: string[] = [];
+  await poll(
+    async () => {
+      // What was away is coming back: until then it cannot be asked.
+      problems = await ask().catch((error: unknown) => [`it cannot be seen: ${String(error)}`]);
+      return problems.length === 0 || undefined;
+    },
+    { timeoutMs, everyMs: 1_000 },
+  );
+  return problems.map((problem) => `${when}: ${problem}`);
 }

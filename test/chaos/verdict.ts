@@ -140,9 +140,18 @@ export function unended(
 export async function toldOf({ database }: Site, agentId: string[]): Promise<string[]> {
   return database.asPlatform().transaction(async (db) => {
     const inError = await db.Agent.findAll({ where: { id: agentId, status: 'error' } });
+    const changes = await db.WatchdogTransition.findAll({
+      where: { agentId: inError.map(({ id }) => id) },
+      order: [['at', 'ASC']],
+    });
+    const wayOf = (id: string) =>
+      changes
+        .filter((each) => each.agentId === id)
+        .map(({ cause, toState }) => `${toState} (${cause})`)
+        .join(', ');
     const failed = await db.Operation.findAll({ where: { agentId, status: 'failed' } });
     return [
-      ...inError.map(({ statusReason }) => `in error: ${statusReason}`),
+      ...inError.map(({ id, statusReason }) => `in error: ${statusReason}: ${wayOf(id)}`),
       ...failed.map(({ kind, error }) => `${kind} failed: ${error}`),
     ];
   });

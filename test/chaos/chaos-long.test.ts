@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { chaosIsPossible, runChaos } from './run-built.js';
+
+/** Temporal away, then PostgreSQL for one worker alone, for seconds instead of minutes. */
+const ROUNDS = ['--seed=12', '--rounds=2', '--shortest=2', '--longest=5', '--slow=2'];
+
+test.runIf(chaosIsPossible)(
+  'what was accepted is done, and every agent is looked after, once an outage is over',
+  async () => {
+    expect(await runChaos('chaos-long', ROUNDS)).toMatch(/^2 rounds; .*; wrong 0, left over 0$/m);
+  },
+  400_000,
+);
