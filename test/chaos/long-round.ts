@@ -14,7 +14,7 @@ import { problemsOfState, recordsOf, toldOf } from './verdict.js';
 const BEFORE_MS = 1_500;
 
 /** How long clients go on after the fault. */
-const INSIST_MS = 60_000;
+const INSIST_MS = 45_000;
 
 /** For all to be well again once all can be reached: two repairs, and processes that come back late. */
 const SETTLE_MS = 240_000;
@@ -64,6 +64,7 @@ class LongRound {
   readonly #ledger: Ledger;
   readonly #agentIds: string[] = [];
   readonly #marked = new Set<string>();
+  #isHurt = false;
 
   constructor(
     private readonly site: LongSite,
@@ -89,7 +90,8 @@ class LongRound {
       this.#marked.add(agentId);
     }
     if (slow) await this.#forEach((index) => this.#ask(index, 'update', this.site.versions.slow));
-    if (slow) await this.#untilWell('slow');
+    const slowed = await this.#untilWell('slow');
+    if (slowed.length > 0) return slowed;
     await this.#forEach(async (index, { stopped }) => {
       if (stopped) await this.#ask(index, 'stop');
     });
@@ -105,6 +107,7 @@ class LongRound {
       (async () => {
         await delay(BEFORE_MS);
         const end = await beginFault(this.site, this.plan, this.#agentIds);
+        this.#isHurt = true;
         await delay(lastsMs);
         await end();
       })(),
@@ -226,7 +229,7 @@ class LongRound {
 
   /** Whether its memory was taken away. */
   #isBereft(agentId: string): boolean {
-    return this.plan.fault === 'memory removed' && agentId === this.#agentIds[0];
+    return this.#isHurt && this.plan.fault === 'memory removed' && agentId === this.#agentIds[0];
   }
 
   /** Agents that nobody looks after, although two passes should have seen to it. */

@@ -139,7 +139,9 @@ export function unended(
 /** Why agents are in error, and what has failed. */
 export async function toldOf({ database }: Site, agentId: string[]): Promise<string[]> {
   return database.asPlatform().transaction(async (db) => {
-    const inError = await db.Agent.findAll({ where: { id: agentId, status: 'error' } });
+    const inError = await db.Agent.findAll({
+      where: { id: agentId, status: 'error', deletedAt: null },
+    });
     const changes = await db.WatchdogTransition.findAll({
       where: { agentId: inError.map(({ id }) => id) },
       order: [['at', 'ASC']],
