@@ -12,7 +12,7 @@ const MANY = 100;
 
 let lab: WorkflowLab;
 beforeEach(async () => {
-  lab = await WorkflowLab.open({ cached: true });
+  lab = await WorkflowLab.open();
 });
 afterEach(() => lab?.close());
 

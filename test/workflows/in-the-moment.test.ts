@@ -22,7 +22,7 @@ const STAGE = proto.temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage;
 // A real server: what becomes of a request to a run that ends is decided there.
 let lab: WorkflowLab;
 beforeAll(async () => {
-  lab = await WorkflowLab.open({ environment: realServer, cached: true });
+  lab = await WorkflowLab.open({ environment: realServer });
 });
 afterAll(() => lab?.close());
 

@@ -6,7 +6,7 @@ import { WorkflowLab } from './support/workflow-lab.js';
 
 let lab: WorkflowLab;
 beforeEach(async () => {
-  lab = await WorkflowLab.open({ shortTimeouts: true, cached: true });
+  lab = await WorkflowLab.open({ shortTimeouts: true });
 });
 afterEach(() => lab?.close());
 

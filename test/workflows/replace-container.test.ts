@@ -181,6 +181,7 @@ describe('a replacement', () => {
   });
 
   test('goes on where it was when the worker ends while its health gate fails', async () => {
+    await using lab = await WorkflowLab.open({ resumable: true });
     const gate = new Gate();
     let failed = false;
     const agent = lab.agent().on('awaitReady', async (attempt) => {

@@ -7,7 +7,7 @@ import { WorkflowLab, type Supervised } from './support/workflow-lab.js';
 // A server for each test: it stops skipping time once a workflow was ended in the middle of a step.
 let lab: WorkflowLab;
 beforeEach(async () => {
-  lab = await WorkflowLab.open();
+  lab = await WorkflowLab.open({ resumable: true });
 });
 afterEach(() => lab?.close());
 

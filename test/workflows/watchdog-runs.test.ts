@@ -13,7 +13,7 @@ const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 // or cancelled in the middle of one.
 let lab: WorkflowLab;
 beforeAll(async () => {
-  lab = await WorkflowLab.open({ environment: realServer, cached: true });
+  lab = await WorkflowLab.open({ environment: realServer });
 });
 afterEach(async () => {
   lab.settings = SETTINGS;

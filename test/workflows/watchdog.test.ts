@@ -11,7 +11,7 @@ const ATTEMPT = ['killGateway', ...BRING_UP.filter((step) => step !== 'awaitRead
 // A server for each test: it stops skipping time once a workflow was ended in the middle of a step.
 let lab: WorkflowLab;
 beforeEach(async () => {
-  lab = await WorkflowLab.open({ cached: true });
+  lab = await WorkflowLab.open();
 });
 afterEach(() => lab?.close());
 

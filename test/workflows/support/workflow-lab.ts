@@ -33,6 +33,7 @@ import * as supervision from '../../../workflows/supervise-agent-messages.js';
 import type * as retries from '../../../workflows/retries.js';
 import * as shortRetries from './short-retries.js';
 import { Supervisors } from '../../../temporal/supervisors.js';
+import { replayAll, type Run } from './replay-all.js';
 import { workflowBundle } from './workflow-bundle.js';
 import { FakeAgent, SETTINGS, fakeActivities } from './fake-agent.js';
 
@@ -54,8 +55,11 @@ export const RUNNING: WatchdogMemory = {
 interface LabOptions {
   /** A bundle in which activities time out within a second instead of minutes. */
   readonly shortTimeouts?: boolean;
-  /** Workers keep running workflows in memory, as in production, instead of replaying each step. */
-  readonly cached?: boolean;
+  /**
+   * Workers keep no running workflow in memory, so that another one can go on at once: this server
+   * leaves what the ended one has kept to it.
+   */
+  readonly resumable?: boolean;
   /** The server; one that skips time when there is none. */
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
@@ -83,13 +87,15 @@ export class WorkflowLab {
   #workers: Worker[] = [];
   #running: Promise<unknown> = Promise.resolve();
   readonly #supervised: Supervised[] = [];
+  /** Every workflow that was started here. */
+  readonly #started: Run[] = [];
   /** The watchdog's, for all agents. */
   settings = SETTINGS;
 
   private constructor(
     readonly environment: TestWorkflowEnvironment,
     private readonly bundle: WorkflowBundleWithSourceMap,
-    private readonly cached: boolean,
+    private readonly resumable: boolean,
   ) {}
 
   static async open(options: LabOptions = {}): Promise<WorkflowLab> {
@@ -99,7 +105,7 @@ export class WorkflowLab {
     });
     const bundle = await bundleWorkflows(options);
     const environment = await (options.environment ?? timeSkipping)();
-    const lab = new WorkflowLab(environment, bundle, options.cached ?? false);
+    const lab = new WorkflowLab(environment, bundle, options.resumable ?? false);
     await lab.startWorkers();
     return lab;
   }
@@ -110,16 +116,20 @@ export class WorkflowLab {
     return agent;
   }
 
-  provision(
+  async provision(
     agent: FakeAgent,
   ): Promise<WorkflowHandleWithFirstExecutionRunId<typeof provisionAgent>> {
-    return this.environment.client.workflow.start<typeof provisionAgent>('provisionAgent', {
-      workflowId: provisionAgentId(agent.ref.agentId),
+    const workflowId = provisionAgentId(agent.ref.agentId);
+    const { workflow } = this.environment.client;
+    const handle = await workflow.start<typeof provisionAgent>('provisionAgent', {
+      workflowId,
       taskQueue: PLATFORM_TASK_QUEUE,
       args: [agent.ref],
       // A cancellation reaches a local activity with the next heartbeat of its workflow task.
       workflowTaskTimeout: '2 seconds',
     });
+    this.#started.push({ workflowId, runId: handle.firstExecutionRunId });
+    return handle;
   }
 
   /** Starts the agent's supervisor; that of an agent that runs, unless told otherwise. */
@@ -150,6 +160,7 @@ export class WorkflowLab {
       return (await workflow.signalWithStart('superviseAgent', told)).signaledRunId;
     };
     const firstRunId = await begin();
+    this.#started.push({ workflowId, runId: firstRunId });
     const supervised = new Supervised(workflow.getHandle(workflowId), firstRunId);
     this.#supervised.push(supervised);
     return supervised;
@@ -190,8 +201,7 @@ export class WorkflowLab {
         taskQueue: PLATFORM_TASK_QUEUE,
         workflowBundle: this.bundle,
         activities: records,
-        // Else every step is taken from the history alone, as after the end of a worker.
-        ...(!this.cached && { maxCachedWorkflows: 0 }),
+        ...(this.resumable && { maxCachedWorkflows: 0 }),
       }),
       ...[containersTaskQueue(HOST), startsTaskQueue(HOST)].map((taskQueue) =>
         Worker.create({
@@ -213,12 +223,18 @@ export class WorkflowLab {
     this.#workers = [];
   }
 
+  /** Ends it all. Every history of a test is then followed once more, as after the end of a worker. */
   async close(): Promise<void> {
     try {
       await this.stopWorkers();
+      await replayAll(this.environment.client, this.bundle, this.#started);
     } finally {
       await this.environment.teardown();
     }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   #agentOf({ agentId }: AgentRef): FakeAgent {
