@@ -1,5 +1,5 @@
 import type { Database } from '../src/database/database.js';
-import { rollUpUsage, settleAbandoned } from '../src/usage/rollups.js';
+import { rollUpUsage } from '../src/usage/rollups.js';
 
 /**
  * What keeps the database in order, for workflows on schedules. Run as local activities: short and
@@ -9,9 +9,6 @@ export function createHousekeepingActivities(database: Database) {
   return {
     /** @returns how many sums were added to their days. */
     rollUpUsage: () => rollUpUsage(database),
-
-    /** @returns how many reservations of calls were given back. */
-    settleAbandoned: () => settleAbandoned(database),
   };
 }
 

@@ -82,7 +82,6 @@ async function recordReconciliation(): Promise<void> {
 
 async function recordUsage(): Promise<void> {
   const { workflowId } = await usagePass(lab.environment, await bundleWorkflows(), {
-    settleAbandoned: () => Promise.resolve(1),
     rollUpUsage: () => Promise.resolve(2),
   });
   await keep('keep-usage', 'pass', await historyOf(workflowId));

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Plan } from '../accounts/plans.js';
 import type { Meter } from '../usage/meter.js';
+import type { UsageRecord } from '../usage/usage-record.js';
 import { hasQuota } from '../usage/quota.js';
 import {
   askForAnswer,
@@ -15,6 +16,7 @@ import { costOf } from './cost.js';
 import { NoAnswerError, type AttemptResult } from './no-answer-error.js';
 import { ProviderError } from './provider-error.js';
 import type { Attempt, Providers, Route } from './route.js';
+import { StreamUsage } from './stream-usage.js';
 import { tokenBound, usageEstimate, withOutputBound } from './token-bound.js';
 
 /** One call by somebody who was let in. */
@@ -90,12 +92,15 @@ export class Completions {
   /** Comes back when the answer has begun. @throws QuotaExceededError; NoAnswerError. */
   async stream(call: Call): Promise<Streaming> {
     const { result, attempt, attempts } = await this.#begin(call, askForStream);
-    let used: TokenUsage = { inputTokens: 0, outputTokens: 0 };
-    const metered = this.#metered(call, attempt, result, (usage) => {
-      used = usage;
-      this.#record(call, attempt, usage);
-    });
-    return { chunks: await primed(metered), usage: () => used, ...servedBy(attempt), attempts };
+    const used = new StreamUsage(call.request, result);
+    this.#options.meter.begin(call.callId, () => this.#recordOf(call, attempt, used.soFar));
+    const metered = this.#metered(call, attempt, result, used);
+    return {
+      chunks: await primed(metered),
+      usage: () => used.soFar,
+      ...servedBy(attempt),
+      attempts,
+    };
   }
 
   async #begin<T>(
@@ -175,39 +180,42 @@ export class Completions {
 
   /** Records before the last piece is out, and also when nobody takes the rest. */
   async *#metered(
-    { request }: Call,
+    call: Call,
     attempt: Attempt,
     stream: CompletionStream,
-    record: (usage: TokenUsage) => void,
+    used: StreamUsage,
   ): AsyncGenerator<string> {
-    let pieces = 0;
     let brokeOff: ProviderError | undefined;
     try {
       yield ''; // where `primed` leaves it
       for await (const chunk of stream.chunks) {
-        pieces++;
+        used.countPiece();
         yield chunk;
       }
+      used.complete();
     } catch (error) {
       if (error instanceof ProviderError) brokeOff = error;
       throw error;
     } finally {
       if (brokeOff) this.#circuit.failed(attempt, brokeOff);
       else this.#circuit.succeeded(attempt);
-      // About a token a piece, where the provider has not come to say it.
-      record(stream.usage() ?? usageEstimate(request, pieces));
+      this.#record(call, attempt, used.soFar);
       await stream.chunks.return(undefined);
     }
   }
 
   #record(call: Call, attempt: Attempt, usage: TokenUsage): void {
+    this.#options.meter.record(this.#recordOf(call, attempt, usage));
+  }
+
+  #recordOf(call: Call, attempt: Attempt, usage: TokenUsage): UsageRecord {
     const { callId, userId, agentId, endpoint } = call;
     const { provider, model } = servedBy(attempt);
     const counted = {
       inputTokens: Math.min(usage.inputTokens, MAX_TOKENS),
       outputTokens: Math.min(usage.outputTokens, MAX_TOKENS),
     };
-    this.#options.meter.record({
+    return {
       callId,
       userId,
       agentId,
@@ -217,7 +225,7 @@ export class Completions {
       costUsd: costOf(attempt.entry, counted),
       endpoint,
       at: new Date().toISOString(),
-    });
+    };
   }
 }
 

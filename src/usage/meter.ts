@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
 import { UnavailableError } from '../errors.js';
 import { Quota, SIGN_OF_LIFE_MS, type TokenClaim } from './quota.js';
+import { settleAbandoned } from './rollups.js';
 import { settleUsage } from './settle-usage.js';
 import { UsageJournal } from './usage-journal.js';
 import type { UsageRecord } from './usage-record.js';
@@ -16,6 +17,10 @@ const GATHER_MS = 100;
 const RETRY_MS = 1_000;
 /** Records that wait for a database that is out. Beyond, no call is begun any more. */
 const MAX_WAITING = 100_000;
+/** Between two notes of what calls under way have used. */
+const REFRESH_MS = 1_000;
+/** Between two looks for what is held by processes that died. */
+const SETTLE_MS = 60_000;
 /** What is held ahead for somebody who does not call for so long is given back. */
 const IDLE_MS = 5_000;
 /** A segment that was not touched for so long has nobody any more. */
@@ -50,6 +55,8 @@ export class Meter {
       this.#regularly(SIGN_OF_LIFE_MS, () => this.#journal.touch()),
       this.#regularly(SIGN_OF_LIFE_MS, () => this.#quota.keep()),
       this.#regularly(SIGN_OF_LIFE_MS, () => this.#recover()),
+      this.#regularly(REFRESH_MS, () => this.#journal.open.refresh()),
+      this.#regularly(SETTLE_MS, () => this.#settleAbandoned()),
       this.#regularly(IDLE_MS, () => this.#retireIdle()),
     ]);
   }
@@ -66,6 +73,18 @@ export class Meter {
     await this.#quota.reserve(claim);
   }
 
+  /**
+   * The call has cost something, and will cost more: if this process is killed before it is
+   * recorded, what it has used so far counts, to the second.
+   */
+  begin(callId: string, usedSoFar: () => UsageRecord): void {
+    try {
+      this.#journal.open.begin(callId, () => ({ ...usedSoFar(), ...this.#quota.heldFor(callId) }));
+    } catch (error) {
+      this.#logFailure(error);
+    }
+  }
+
   /** Records what a call used. To be called before its answer ends. */
   record(used: UsageRecord): void {
     const record = { ...used, ...this.#quota.settle(used.callId) };
@@ -76,6 +95,7 @@ export class Meter {
     );
     try {
       this.#journal.append(record);
+      this.#journal.open.end(used.callId);
     } catch (error) {
       // It is still written from memory, if this process lives.
       this.#logFailure(error);
@@ -177,6 +197,12 @@ export class Meter {
       if (records.length > 0) log.info({ count: records.length }, 'usage of a process that ended');
       segment.remove();
     }
+  }
+
+  /** Gives back what processes held that were killed. */
+  async #settleAbandoned(): Promise<void> {
+    const count = await settleAbandoned(this.#options.database);
+    if (count > 0) this.#options.log.info({ count }, 'quota of processes that ended');
   }
 
   #retireIdle(): void {

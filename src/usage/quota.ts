@@ -12,7 +12,7 @@ const MAX_BATCH = 200;
 /**
  * Seconds for which a reservation outlives the last sign of life of its process, and milliseconds
  * between two such signs. What a process that died held is free after the first, and the minute
- * until the next pass of the schedule that settles it. So is what was reserved for a call whose
+ * until another one looks for it. So is what was reserved for a call whose
  * process did not hear of it.
  */
 const HOLD_SECONDS = 120;
@@ -120,6 +120,12 @@ export class Quota {
    */
   settle(callId: string): HeldTokens | undefined {
     return this.#end(callId, 'used');
+  }
+
+  /** What a call under way holds, if anything. */
+  heldFor(callId: string): HeldTokens | undefined {
+    const held = this.#held.get(callId);
+    return held && { heldBy: held.reservation.terms.id, held: held.tokens };
   }
 
   /** The call came to nothing: what it held may be another one's. */

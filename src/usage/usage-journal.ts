@@ -3,10 +3,11 @@ import { accessSync, appendFileSync, constants, mkdirSync, readdirSync, statSync
 import path from 'node:path';
 import { AbandonedSegment } from './abandoned-segment.js';
 import { JournalSegment } from './journal-segment.js';
+import { OpenCalls, openCallLines } from './open-calls.js';
 import type { UsageRecord } from './usage-record.js';
 
-/** `<process>.<number>.jsonl` */
-const NAME = /^([0-9a-f-]{36})\.\d+\.jsonl$/;
+/** `<process>.<number>.jsonl`; and `<process>.open`, which comes after them in the order of names. */
+const NAME = /^([0-9a-f-]{36})\.(?:\d+\.jsonl|(open))$/;
 /** So that names sort as their numbers do. */
 const DIGITS = 9;
 
@@ -24,6 +25,8 @@ const MAX_REFUSED_BYTES = 16 * 1024 * 1024;
 export class UsageJournal {
   readonly #folder: string;
   readonly #process = randomUUID();
+  /** What calls under way have used. */
+  readonly open: OpenCalls;
   /** The first one first. */
   readonly #segments = new Set<JournalSegment>();
   /** The last of them, while it is appended to. */
@@ -37,6 +40,7 @@ export class UsageJournal {
     this.#folder = folder;
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);
+    this.open = new OpenCalls(path.join(folder, `${this.#process}.open`));
   }
 
   /** Records that are not in the database yet. */
@@ -84,23 +88,29 @@ export class UsageJournal {
   /** Says that this process lives. */
   touch(): void {
     for (const segment of this.#segments) segment.touch();
+    this.open.touch();
   }
 
   /** Leaves what is not in the database to whoever takes it over. */
   close(): void {
     this.#closed = true;
     for (const segment of this.#segments) segment.close();
+    this.open.close();
   }
 
-  /** Segments of processes that have not been heard of for so many milliseconds. */
+  /**
+   * What processes have left that have not been heard of for so many milliseconds. Of each, what its
+   * calls used comes before what those under way had used: of a call in both, the first counts.
+   */
   abandoned(afterMs: number): AbandonedSegment[] {
     return readdirSync(this.#folder)
       .toSorted()
       .flatMap((name) => {
-        const [, owner] = NAME.exec(name) ?? [];
+        const [, owner, open] = NAME.exec(name) ?? [];
         if (owner === undefined || owner === this.#process) return [];
         const file = path.join(this.#folder, name);
-        return ageOf(file) > afterMs ? [new AbandonedSegment(file)] : [];
+        if (ageOf(file) <= afterMs) return [];
+        return [new AbandonedSegment(file, open === undefined ? undefined : openCallLines)];
       });
   }
 

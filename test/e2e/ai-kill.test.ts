@@ -1,13 +1,12 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm, utimes } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, utimes } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createHousekeepingActivities } from '../../activities/housekeeping.js';
 import { Random } from '../support/random.js';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram } from '../../dev/root.js';
@@ -26,6 +25,8 @@ import {
 import { asOwner, rowsOf, unbalanced } from '../usage/ledger.js';
 
 const CALLS = 1_000;
+/** Their numbers are above the input tokens that so short a call is estimated at. */
+const FIRST = 1_000;
 const AT_ONCE = 100;
 /** Answered calls after which the process is killed. */
 const KILLED_AFTER = 400;
@@ -44,7 +45,6 @@ let output = '';
 beforeAll(async () => {
   database = await testDatabase();
   provider = await startProvider();
-  provider.behave(answerAsAsked);
   folder = await mkdtemp(path.join(tmpdir(), 'aps-ai-kill-'));
   const [web, backend, agents] = [await freePort(), await freePort(), await freePort()];
   const settings = testEnvironment({
@@ -136,14 +136,27 @@ async function ask(number: number, key: string): Promise<boolean> {
   }
 }
 
+/** As if five minutes had passed: the journal counts as left, and reservations are over. */
+async function passTime(journal: string): Promise<string[]> {
+  const left = await readdir(journal);
+  const past = new Date(Date.now() - 5 * 60_000);
+  for (const name of left) await utimes(path.join(journal, name), past, past);
+  await asOwner(
+    database.ownerUrl,
+    `UPDATE quota_reservations SET expires_at = expires_at - interval '5 minutes'`,
+  );
+  return left;
+}
+
 test('an API that is killed in the middle of 1,000 calls loses no usage, and holds no quota', async () => {
   console.log(`calls with KILL_SEED=${random.seed}`);
+  provider.behave(answerAsAsked);
   await start();
   const keys = await Promise.all(Array.from({ length: USERS }, newKey));
   const answered: number[] = [];
-  let next = 1;
+  let next = FIRST;
   const askInTurn = async () => {
-    while (next <= CALLS) {
+    while (next < FIRST + CALLS) {
       const number = next++;
       const key = keys[number % keys.length] ?? '';
       if (await ask(number, key)) answered.push(number);
@@ -155,25 +168,18 @@ test('an API that is killed in the middle of 1,000 calls loses no usage, and hol
   const everybody = () => Promise.all(Array.from({ length: AT_ONCE }, askInTurn));
   await everybody();
   expect(answered.length).toBeGreaterThanOrEqual(KILLED_AFTER);
-  expect(next).toBeLessThan(CALLS);
+  expect(next).toBeLessThan(FIRST + CALLS);
 
-  // As if five minutes had passed: the journal counts as left, and reservations are over.
   const journal = path.join(folder, 'usage-journal');
-  const left = await readdir(journal);
-  const past = new Date(Date.now() - 5 * 60_000);
-  for (const name of left) await utimes(path.join(journal, name), past, past);
-  await asOwner(
-    database.ownerUrl,
-    `UPDATE quota_reservations SET expires_at = expires_at - interval '5 minutes'`,
-  );
+  const left = await passTime(journal);
   await start();
-  await createHousekeepingActivities(database.db).settleAbandoned();
   await expect
     .poll(async () => (await readdir(journal)).filter((name) => left.includes(name)), {
       timeout: 20_000,
     })
     .toEqual([]);
-  expect(await rowsOf(database.db, 'SELECT FROM quota_reservations')).toEqual([]);
+  const held = () => rowsOf(database.db, 'SELECT FROM quota_reservations');
+  await expect.poll(held, { timeout: 20_000 }).toEqual([]);
 
   await everybody();
   await kill('SIGTERM');
@@ -181,13 +187,59 @@ test('an API that is killed in the middle of 1,000 calls loses no usage, and hol
     database.db,
     'SELECT input_tokens AS number FROM usage_logs',
   );
-  const numbers = rows.map(({ number }) => number);
+  const numbers = rows.map(({ number }) => number).filter((number) => number >= FIRST);
   expect(new Set(numbers).size).toBe(numbers.length);
   expect(answered.filter((number) => !numbers.includes(number))).toEqual([]);
-  // What was cut off may have been recorded, and no more than that.
-  expect(numbers.length - answered.length).toBeLessThanOrEqual(AT_ONCE);
+  // What was cut off may have been recorded, or estimated, and no more than that.
+  expect(rows.length - answered.length).toBeLessThanOrEqual(AT_ONCE);
   expect(answered.length).toBeGreaterThanOrEqual(CALLS - AT_ONCE);
   expect(await rowsOf(database.db, 'SELECT FROM quota_reservations')).toEqual([]);
   expect(await unbalanced(database.db)).toEqual([]);
   expect(await readdir(journal)).toEqual([]);
+});
+
+test('a stream that is cut off by a kill counts with what was sent of it', async () => {
+  const piece = { index: 0, delta: { content: 'word ' }, finish_reason: null };
+  const chunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'stub' };
+  const event = `data: ${JSON.stringify({ ...chunk, choices: [piece] })}\n\n`;
+  provider.behave((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    for (let count = 0; count < 20; count++) response.write(event);
+  });
+  await start();
+  const key = await newKey();
+  const content = 'a question of some length '.repeat(40);
+  const response = await send(url('BACKEND_PORT'), 'POST', PATH, {
+    headers: { authorization: `Bearer ${key}` },
+    body: { messages: [{ role: 'user', content }], max_tokens: 50, stream: true },
+  });
+  let text = '';
+  const seen = (async () => {
+    for await (const part of response.body ?? []) text += Buffer.from(part).toString();
+  })().catch(() => undefined); // cut off
+  await expect.poll(() => text.split('word ').length, { timeout: 10_000 }).toBe(21);
+  const journal = path.join(folder, 'usage-journal');
+  const noted = async () => {
+    const [name = ''] = (await readdir(journal)).filter((file) => file.endsWith('.open'));
+    return readFile(path.join(journal, name), 'utf8');
+  };
+  await expect.poll(noted, { timeout: 10_000 }).toContain('"outputTokens":20');
+  await kill('SIGKILL');
+  await seen;
+  const before = await rowsOf(database.db, 'SELECT FROM usage_logs');
+  await passTime(journal);
+  await start();
+  const rows = () =>
+    rowsOf<{ input: number; output: number }>(
+      database.db,
+      `SELECT input_tokens AS input, output_tokens AS output FROM usage_logs
+        ORDER BY id DESC LIMIT 1`,
+    );
+  const count = async () => (await rowsOf(database.db, 'SELECT FROM usage_logs')).length;
+  await expect.poll(count, { timeout: 20_000 }).toBe(before.length + 1);
+  const [counted] = await rows();
+  expect(counted?.output).toBe(20);
+  expect(counted?.input).toBeGreaterThan(content.length / 4);
+  await kill('SIGTERM');
+  expect(await unbalanced(database.db)).toEqual([]);
 });

@@ -7,7 +7,6 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Meter } from '../../src/usage/meter.js';
-import { settleAbandoned } from '../../src/usage/rollups.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase } from '../support/postgres.js';
 import { asOwner, rowsOf, unbalanced } from './ledger.js';
@@ -56,16 +55,16 @@ test('a process that is killed loses no recorded call, doubles none, and holds n
 
     const left = readdirSync(folder);
     const takers = [1, 2].map(() => new Meter({ database: db, folder, log }));
-    await settleAbandoned(db);
     const remaining = () => readdirSync(folder).filter((name) => left.includes(name));
     await expect.poll(remaining, { timeout: 30_000 }).toEqual([]);
+    const held = () => rowsOf(db, 'SELECT * FROM quota_reservations');
+    await expect.poll(held, { timeout: 30_000 }).toEqual([]);
     await Promise.all(takers.map((meter) => meter.close()));
 
     const rows = await rowsOf<{ id: string }>(db, 'SELECT call_id AS id FROM usage_logs');
     const found = new Set(rows.map(({ id }) => id));
     expect(recorded.filter((id) => !found.has(id))).toEqual([]);
     expect(found.size).toBe(rows.length);
-    expect(await rowsOf(db, 'SELECT * FROM quota_reservations')).toEqual([]);
     expect(await unbalanced(db)).toEqual([]);
     expect(readdirSync(folder)).toEqual([]);
   } finally {

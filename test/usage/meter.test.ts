@@ -62,6 +62,9 @@ const messages = () =>
 
 const segments = (): string[] => readdirSync(folder).filter((name) => /\.\d+\.jsonl$/.test(name));
 
+const openFile = () =>
+  path.join(folder, readdirSync(folder).find((name) => name.endsWith('.open')) ?? '');
+
 /** Ids of the calls on the journal. */
 const journal = (): string[] =>
   segments().flatMap((name) =>
@@ -175,6 +178,80 @@ describe('a record', () => {
       return text === '' ? [] : [JSON.parse(text) as UsageRecord];
     });
     expect(line).toEqual({ ...record, heldBy: callId, held: 100 });
+  });
+});
+
+describe('a call that is begun', () => {
+  /** As if its process had been killed: it says nothing more, and its files get old. */
+  async function killed(meter: Meter): Promise<void> {
+    await meter.close(0);
+    for (const name of readdirSync(folder)) await age(path.join(folder, name));
+  }
+
+  const used = async () =>
+    rowsOf(
+      db,
+      'SELECT call_id AS id, input_tokens AS "in", output_tokens AS "out" FROM usage_logs',
+    );
+
+  test('and cut off by a kill counts with what it had used, and gives back the rest', async () => {
+    const { meter } = meterOf();
+    let outputTokens = 0;
+    const record = usageOf();
+    const { callId, userId } = record;
+    await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
+    meter.begin(callId, () => ({ ...record, outputTokens }));
+    outputTokens = 40;
+    await expect.poll(() => readFileSync(openFile(), 'utf8'), SOON).toContain('"outputTokens":40');
+    await killed(meter);
+    meterOf();
+    await expect.poll(used, SOON).toEqual([{ id: callId, in: 3, out: 40 }]);
+    expect(await balanceOf(db, userId)).toEqual({ used: 43, held: 0 });
+    await expect.poll(() => readdirSync(folder), SOON).toEqual([]);
+  });
+
+  test('and recorded counts once, as it was recorded', async () => {
+    const { meter } = meterOf();
+    const [left, ended] = [usageOf(), usageOf()];
+    for (const record of [left, ended]) {
+      meter.begin(record.callId, () => ({ ...record, outputTokens: 1_000 }));
+    }
+    // As if it had been killed between the two.
+    const begun = readFileSync(openFile());
+    for (const record of [left, ended]) meter.record(record);
+    writeFileSync(openFile(), begun);
+    await killed(meter);
+    meterOf();
+    await expect.poll(() => readdirSync(folder), SOON).toEqual([]);
+    expect(await used()).toEqual(
+      expect.arrayContaining([left, ended].map(({ callId }) => ({ id: callId, in: 3, out: 2 }))),
+    );
+    expect(await rows()).toHaveLength(2);
+    expect(await unbalanced(db)).toEqual([]);
+  });
+
+  test('is still answered where the journal cannot be written', () => {
+    const { meter } = meterOf();
+    meter.begin(usageOf().callId, () => usageOf({ endpoint: 'x'.repeat(5_000) }));
+    expect(messages()).toEqual([
+      'error: [UsageLogger] Failed to log usage: a call has more to tell than a slot holds',
+    ]);
+  });
+});
+
+describe('what processes held that were killed', () => {
+  test('comes back by any other process, without a schedule', async () => {
+    const { meter, close } = meterOf();
+    const { callId, userId } = usageOf();
+    await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
+    await close(0);
+    await asOwner(
+      database.ownerUrl,
+      `UPDATE quota_reservations SET expires_at = now() - interval '1 s'`,
+    );
+    meterOf();
+    await expect.poll(() => balanceOf(db, userId), SOON).toEqual({ used: 0, held: 0 });
+    expect(messages()).toContain('info: quota of processes that ended');
   });
 });
 

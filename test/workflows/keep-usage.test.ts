@@ -11,24 +11,20 @@ beforeAll(async () => {
 });
 afterAll(() => lab?.close());
 
-test('a pass gives back what is held for nobody, and then adds up what was used', async () => {
-  const calls: string[] = [];
+test('a pass adds up what was used', async () => {
   const { result } = await usagePass(lab.environment, bundle, {
-    settleAbandoned: () => Promise.resolve(calls.push('settleAbandoned')),
-    rollUpUsage: () => Promise.resolve(calls.push('rollUpUsage')),
+    rollUpUsage: () => Promise.resolve(2),
   });
-  expect(calls).toEqual(['settleAbandoned', 'rollUpUsage']);
-  expect(result).toEqual({ settled: 1, rolledUp: 2 });
+  expect(result).toEqual({ rolledUp: 2 });
 });
 
 test('a database that is away for a moment does not end a pass', async () => {
   let failures = 2;
   const { result } = await usagePass(lab.environment, bundle, {
-    settleAbandoned() {
+    rollUpUsage() {
       if (failures-- > 0) throw ApplicationFailure.retryable('away', 'ConnectionRefusedError');
-      return Promise.resolve(0);
+      return Promise.resolve(3);
     },
-    rollUpUsage: () => Promise.resolve(3),
   });
-  expect(result).toEqual({ settled: 0, rolledUp: 3 });
+  expect(result).toEqual({ rolledUp: 3 });
 });

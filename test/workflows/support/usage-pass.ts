@@ -4,11 +4,11 @@ import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { HousekeepingActivities } from '../../../activities/housekeeping.js';
 import type { UsageKept, keepUsage } from '../../../workflows/keep-usage.js';
 
-/** One pass over usage and quotas, with a worker of its own that does this. */
+/** One pass over usage, with a worker of its own that does this. */
 export async function usagePass(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
-  activities: Pick<HousekeepingActivities, 'settleAbandoned' | 'rollUpUsage'>,
+  activities: HousekeepingActivities,
 ): Promise<{ readonly workflowId: string; readonly result: UsageKept }> {
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = `keep-usage-${randomUUID()}`;
