@@ -3,15 +3,23 @@ import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { EndTurn, Turns } from '../src/turns.js';
 import { asApplicationFailure } from './failures.js';
 
-const HEARTBEAT_MS = 2_000;
+/** Heartbeats in the time after which Temporal takes an activity for lost. */
+const PER_TIMEOUT = 5;
 
 /** Temporal's own for what has none: what somebody waits for has a smaller one. */
 const USUAL_PRIORITY = 3;
 
-/** Heartbeats while the work runs, so that a killed worker is noticed within the heartbeat timeout. */
+/** For an activity that has none; only its cancellations are heard by heartbeats. */
+const USUAL_TIMEOUT_MS = 10_000;
+
+/**
+ * Heartbeats while the work runs, so that a killed worker is noticed within the activity's heartbeat
+ * timeout. Each is a write of Temporal's, and how often they come follows from that timeout.
+ */
 export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
-  const timer = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+  const { heartbeatTimeoutMs = USUAL_TIMEOUT_MS } = context.info;
+  const timer = setInterval(() => context.heartbeat(), heartbeatTimeoutMs / PER_TIMEOUT);
   try {
     return await work();
   } finally {

@@ -73,7 +73,7 @@ export const endlessAgentStart: ActivityOptions = {
 /** A pull or a build may take long, and says that it is alive while it does. */
 export const imageCall: ActivityOptions = {
   startToCloseTimeout: '20 minutes',
-  heartbeatTimeout: '30 seconds',
+  heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '1 second', maximumAttempts: 3 },
 };
@@ -122,10 +122,13 @@ export const look: ActivityOptions = {
   retry: { initialInterval: '1 second', backoffCoefficient: 1, maximumInterval: '1 minute' },
 };
 
-/** Looks every few seconds until something changes, a day at a time. */
+/**
+ * Looks every few seconds until something changes, a day at a time. There may be a thousand of them
+ * for days: a killed worker's are missed for as long as between two checks of a healthy agent.
+ */
 export const degradedWatch: ActivityOptions = {
   startToCloseTimeout: '1 day',
-  heartbeatTimeout: '30 seconds',
+  heartbeatTimeout: '2 minutes',
   cancellationType: 'TRY_CANCEL',
   retry: { initialInterval: '1 second', backoffCoefficient: 1, maximumInterval: '1 minute' },
 };
@@ -157,4 +160,11 @@ export const reconciliation: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '2 seconds', maximumAttempts: 3 },
+};
+
+/** What is old is removed in batches, for minutes: what it does not come to is left to the next pass. */
+export const retention: ActivityOptions = {
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '1 minute',
+  retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
 };
