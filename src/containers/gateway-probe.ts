@@ -1,4 +1,4 @@
-import { request } from 'node:http';
+import { Agent, request } from 'node:http';
 import { z } from 'zod';
 import { tryParseJson } from '../json.js';
 import { readText } from '../read-beginning.js';
@@ -29,44 +29,81 @@ const readyBody = z.object({
 /** An answer of a probe is some hundred bytes; a gateway that sends more than this is not believed. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** `GET /healthz`: whether the gateway is alive. It stays 200 while it drains. */
+/**
+ * `GET /healthz` and `GET /health`, within the time together: whether the gateway is alive. Both stay
+ * 200 while it drains. An image may know only one of them; what it knows has to be well.
+ */
 export async function gatewayHealth(port: number, options: ProbeOptions) {
-  const result = await probe(port, '/healthz', healthBody, options);
-  return { ...result, healthy: isWell(result) && result.body?.ok !== false };
+  return within(options, async (bounds) => {
+    const first = await probe(port, '/healthz', healthBody, bounds);
+    const second =
+      isMissing(first) || isHealthy(first)
+        ? await probe(port, '/health', healthBody, bounds)
+        : first;
+    const result = isMissing(second) ? first : second;
+    return { ...result, healthy: isHealthy(result) };
+  });
 }
 
 /** `GET /readyz`: whether the gateway takes work. The token shows what is `failing`. */
 export async function gatewayReady(port: number, options: ProbeOptions) {
-  const result = await probe(port, '/readyz', readyBody, options);
-  return { ...result, ready: isWell(result) && result.body?.ready !== false };
+  return within(options, async (bounds) => {
+    const result = await probe(port, '/readyz', readyBody, bounds);
+    return { ...result, ready: isWell(result) && result.body?.ready !== false };
+  });
 }
 
 function isWell<T>(result: ProbeResult<T>): result is Answer<T> {
   return result.reachable && result.status === 200;
 }
 
+const isHealthy = (result: ProbeResult<z.output<typeof healthBody>>): boolean =>
+  isWell(result) && result.body?.ok !== false;
+
+const isMissing = (result: ProbeResult<unknown>): boolean =>
+  result.reachable && result.status === 404;
+
+/** What the requests of one probe share. */
+interface ProbeBounds {
+  readonly signal: AbortSignal;
+  readonly agent: Agent;
+  readonly token: string | undefined;
+}
+
+/** A connection of its own for each probe: a pooled one would not notice that the gateway is new. */
+async function within<T>(
+  { signal, timeoutMs, token }: ProbeOptions,
+  work: (bounds: ProbeBounds) => Promise<T>,
+): Promise<T> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  try {
+    return await work({
+      agent,
+      token,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+  } finally {
+    agent.destroy();
+  }
+}
+
 function probe<T>(
   port: number,
   path: string,
   schema: z.ZodType<T>,
-  options: ProbeOptions,
+  { agent, signal, token }: ProbeBounds,
 ): Promise<ProbeResult<T>> {
   return new Promise((resolve) => {
     const unreachable = (error: Error) => resolve({ reachable: false, reason: error.message });
-    const timeout = AbortSignal.timeout(options.timeoutMs);
-    const signal = options.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
-    const headers = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
-    // A connection of its own for each probe: a pooled one would not notice that the gateway is new.
-    const call = request(
-      { host: '127.0.0.1', port, path, headers, signal, agent: false },
-      (response) => {
-        readText(response, MAX_BODY_BYTES).then((text) => {
-          // Without the body we know, the status alone decides.
-          const body = schema.safeParse(tryParseJson(text)).data;
-          resolve({ reachable: true, status: response.statusCode ?? 0, body });
-        }, unreachable);
-      },
-    );
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const call = request({ host: '127.0.0.1', port, path, headers, signal, agent }, (response) => {
+      readText(response, MAX_BODY_BYTES).then((text) => {
+        // Without the body we know, the status alone decides.
+        const body = schema.safeParse(tryParseJson(text)).data;
+        resolve({ reachable: true, status: response.statusCode ?? 0, body });
+      }, unreachable);
+    });
     call.on('error', unreachable);
     call.end();
   });
