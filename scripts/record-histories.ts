@@ -13,6 +13,7 @@ import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
+import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
 import {
   WorkflowLab,
@@ -37,6 +38,7 @@ try {
   await step('heartbeat', recordHeartbeat);
   await step('reconciliation', recordReconciliation);
   await step('usage', recordUsage);
+  await step('retention', recordRetention);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -85,6 +87,13 @@ async function recordUsage(): Promise<void> {
     rollUpUsage: () => Promise.resolve(2),
   });
   await keep('keep-usage', 'pass', await historyOf(workflowId));
+}
+
+async function recordRetention(): Promise<void> {
+  const { workflowId } = await retentionPass(lab.environment, await bundleWorkflows(), {
+    removeOldRows: () => Promise.resolve(3),
+  });
+  await keep('remove-old', 'pass', await historyOf(workflowId));
 }
 
 /** Both versions of the workflow in the recipe for a change. */

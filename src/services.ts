@@ -17,6 +17,7 @@ import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
 import { HostOperations } from './hosts/host-operations.js';
 import { Notifier } from './notifications/notifier.js';
+import { Retention } from './retention/retention.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
 
@@ -51,6 +52,7 @@ export interface WorkerServices {
   readonly notifier: Notifier;
   readonly reconciliation: Reconciliation;
   readonly releases: ReleaseStore;
+  readonly retention: Retention;
   readonly runtimes: RuntimeStore;
   readonly supervisorStore: SupervisorStore;
 }
@@ -101,6 +103,7 @@ export function createWorkerServices({ database, docker, settings }: Foundation)
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     reconciliation: new Reconciliation(database, docker),
     releases: new ReleaseStore(database),
+    retention: new Retention(database, settings.retention),
     runtimes: new RuntimeStore({
       database,
       secrets,

@@ -7,6 +7,7 @@ import { readAreas, type Environment } from './environment/read.js';
 import { httpSettings } from './http/settings.js';
 import { notificationSettings } from './notifications/settings.js';
 import { processSettings } from './process/settings.js';
+import { retentionSettings } from './retention/settings.js';
 import { secretsSettings } from './secrets/settings.js';
 import { temporalSettings } from './temporal/settings.js';
 
@@ -21,6 +22,7 @@ export const AREAS = {
   secrets: secretsSettings,
   ai: aiSettings,
   notifications: notificationSettings,
+  retention: retentionSettings,
   process: processSettings,
 } as const;
 

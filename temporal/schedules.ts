@@ -26,6 +26,14 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     overlap: ScheduleOverlapPolicy.SKIP,
     runTimeoutMs: 2 * MINUTE_MS,
   },
+  {
+    id: 'remove-old',
+    workflow: 'removeOld',
+    args: [],
+    everyMs: 60 * MINUTE_MS,
+    overlap: ScheduleOverlapPolicy.SKIP,
+    runTimeoutMs: 59 * MINUTE_MS,
+  },
 ];
 
 /**

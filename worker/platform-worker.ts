@@ -11,6 +11,7 @@ import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
 import { createHousekeepingActivities } from '../activities/housekeeping.js';
 import { createStartActivities } from '../activities/starts.js';
+import { createRetentionActivities } from '../activities/retention.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import { hostTurns } from '../src/agents/host-turns.js';
 import { StartProgress } from '../src/agents/start-progress.js';
@@ -79,7 +80,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 /** The worker of the workflows and their records: it may run anywhere. */
 export async function createPlatformWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { code, database, services, settings } = dependencies;
-  const { heartbeats, releases, supervisorStore } = services;
+  const { heartbeats, releases, retention, supervisorStore } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
     Worker.create({
@@ -92,6 +93,7 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
+        ...createRetentionActivities(retention),
       },
     }),
   ]);

@@ -1,5 +1,6 @@
 export { sendHeartbeats } from './send-heartbeats.js';
 export { keepUsage } from './keep-usage.js';
+export { removeOld } from './remove-old.js';
 export { provisionAgent } from './provision-agent.js';
 export { reconcileHost } from './reconcile-host.js';
 export { repairAgent } from './repair-agent.js';

@@ -7,6 +7,7 @@ import { migration as usage } from './006-usage.js';
 import { migration as records } from './007-records.js';
 import { migration as hostMarks } from './010-hosts.js';
 import { migration as supervision } from './011-supervision.js';
+import { migration as retention } from './012-retention.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -20,4 +21,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '007-records', migration: records },
   { name: '010-hosts', migration: hostMarks },
   { name: '011-supervision', migration: supervision },
+  { name: '012-retention', migration: retention },
 ];

@@ -105,6 +105,11 @@ export const Agent = table(
     { name: 'agents_user_created', fields: ['user_id', 'created_at', 'id'] },
     { name: 'agents_parent', fields: ['parent_agent_id'] },
     { name: 'agents_host_present', fields: ['host'], where: { deleted_at: null } },
+    {
+      name: 'agents_deleted',
+      fields: ['deleted_at'],
+      where: { deleted_at: { [Op.ne]: null } },
+    },
   ],
   ownedThrough('user_id'),
 );
@@ -190,6 +195,11 @@ export const Operation = table(
       name: 'operations_agent_requested',
       fields: ['agent_id', { name: 'requested_at', order: 'DESC' }],
     },
+    {
+      name: 'operations_finished',
+      fields: ['finished_at'],
+      where: { kind: { [Op.ne]: 'provision' } },
+    },
   ],
   ownedThrough('user_id'),
 );
@@ -246,6 +256,7 @@ export const WatchdogTransition = table(
       name: 'watchdog_transitions_agent_at',
       fields: ['agent_id', { name: 'at', order: 'DESC' }],
     },
+    { name: 'watchdog_transitions_at', fields: ['at'] },
   ],
   ownedThrough('user_id'),
 );
@@ -269,6 +280,7 @@ export const Message = table(
       name: 'messages_conversation_position',
       fields: ['agent_id', 'conversation', 'position'],
     },
+    { name: 'messages_created', fields: ['created_at'] },
   ],
   ownedThrough('user_id'),
 );

@@ -34,6 +34,7 @@ export const look: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CA
 export const degradedWatch = look;
 export const crashReport = onContainer;
 export const reconciliation = onContainer;
+export const retention = onContainer;
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',
   startToCloseTimeout: '5 seconds',

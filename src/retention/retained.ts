@@ -1,0 +1,11 @@
+/** What is kept for a time only, in the order in which it is removed. */
+export const RETAINED = [
+  'agents',
+  'operations',
+  'transitions',
+  'messages',
+  'usage',
+  'audit',
+] as const;
+
+export type Retained = (typeof RETAINED)[number];

@@ -1,0 +1,78 @@
+import type { Database, FunctionCall } from '../database/database.js';
+import type { Retained } from './retained.js';
+import type { RetentionSettings } from './settings.js';
+
+/** Rows of one transaction. */
+const BATCH = 1_000;
+
+const AGE = 'make_interval(days => $days)';
+
+/**
+ * What is still needed stays: that of an agent's creation, those that a memory, a credential or an
+ * agent's way back is of, and any that has not ended.
+ */
+const OLD_OPERATIONS = `
+  SELECT o.id FROM operations o JOIN agents a ON a.id = o.agent_id
+   WHERE o.finished_at < now() - ${AGE} AND o.kind <> 'provision'
+     AND a.volume IS DISTINCT FROM 'agent-' || a.id || '-' || left(o.id, 8)
+     AND a.previous_release ->> 'operationId' IS DISTINCT FROM o.id
+     AND NOT EXISTS (SELECT FROM agent_archives r WHERE r.id = o.id)
+     AND NOT EXISTS (SELECT FROM agent_credentials c WHERE c.operation_id = o.id)
+   ORDER BY o.finished_at LIMIT $most FOR UPDATE OF o SKIP LOCKED`;
+
+const OLD_TRANSITIONS = `
+  SELECT id FROM watchdog_transitions WHERE at < now() - ${AGE}
+   ORDER BY at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+const OLD_MESSAGES = `
+  SELECT id FROM messages WHERE created_at < now() - ${AGE}
+   ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+/** Removes what is older than it is kept, a batch at a time; two at a time take different rows. */
+export class Retention {
+  readonly #database: Database;
+  readonly #settings: RetentionSettings;
+
+  constructor(database: Database, settings: RetentionSettings) {
+    this.#database = database;
+    this.#settings = settings;
+  }
+
+  /** @returns how many rows were removed; 0 when there is nothing more to remove. */
+  removeSome(what: Retained): Promise<number> {
+    switch (what) {
+      case 'operations':
+        return this.#delete('operations', OLD_OPERATIONS, this.#settings.operations);
+      case 'transitions':
+        return this.#delete('watchdog_transitions', OLD_TRANSITIONS, this.#settings.transitions);
+      case 'messages':
+        return this.#delete('messages', OLD_MESSAGES, this.#settings.messages);
+      case 'agents':
+        return this.#call(REMOVE_AGENTS, this.#settings.agents);
+      case 'usage':
+        return this.#call(REMOVE_USAGE, this.#settings.usage);
+      case 'audit':
+        return this.#call(REMOVE_AUDIT, this.#settings.audit);
+    }
+  }
+
+  async #delete(table: string, old: string, days: number): Promise<number> {
+    const [row] = await this.#database.asPlatform().query<{ done: number }>(
+      `WITH gone AS (DELETE FROM ${table} WHERE id = ANY (ARRAY(${old})) RETURNING id)
+       SELECT count(*)::integer AS done FROM gone`,
+      { days, most: BATCH },
+    );
+    return row?.done ?? 0;
+  }
+
+  /** By a function of its owner's: the serving role itself may remove none of them. */
+  async #call(statement: FunctionCall, days: number): Promise<number> {
+    const [row] = await this.#database.call<{ done: number }>(statement, [days, BATCH]);
+    return row?.done ?? 0;
+  }
+}
+
+const remove = (name: string): FunctionCall => ({ name, text: `SELECT ${name}($1, $2) AS done` });
+const REMOVE_AGENTS = remove('remove_old_agents');
+const REMOVE_USAGE = remove('remove_old_usage');
+const REMOVE_AUDIT = remove('remove_old_audit');

@@ -1,0 +1,42 @@
+import { area, variable, type SettingsOf } from '../environment/area.js';
+import { textAs } from '../environment/types.js';
+
+/** Nobody means to keep anything for longer than that. */
+const MOST_DAYS = 3650;
+
+/** Days, like `90d`. */
+function days(least: number) {
+  return textAs(`a number of days, from ${least}d to ${MOST_DAYS}d`, (value) => {
+    const number = Number(/^(\d{1,4})d$/.exec(value)?.[1]);
+    return number >= least && number <= MOST_DAYS ? number : undefined;
+  });
+}
+
+export const retentionSettings = area('Retention', () => ({
+  agents: variable(
+    'RETENTION_AGENTS',
+    days(7).prefault('90d'),
+    'removed agents, with all that belonged to them',
+  ),
+  operations: variable(
+    'RETENTION_OPERATIONS',
+    days(7).prefault('90d'),
+    "agents' operations that have ended",
+  ),
+  transitions: variable(
+    'RETENTION_TRANSITIONS',
+    days(7).prefault('90d'),
+    'what the watchdog saw, with what is known of crashes',
+  ),
+  messages: variable('RETENTION_MESSAGES', days(7).prefault('365d'), 'conversations with agents'),
+  // A quota is a month's, and its calls can be looked up until it is over.
+  usage: variable(
+    'RETENTION_USAGE',
+    days(35).prefault('90d'),
+    'single AI calls; the sums of each day stay',
+  ),
+  audit: variable('RETENTION_AUDIT', days(90).prefault('365d'), 'the audit log'),
+}));
+
+/** Days that each of them is kept. */
+export type RetentionSettings = SettingsOf<typeof retentionSettings>;

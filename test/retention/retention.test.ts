@@ -1,0 +1,220 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createRetentionActivities } from '../../activities/retention.js';
+import { RETAINED, type Retained } from '../../src/retention/retained.js';
+import { Retention } from '../../src/retention/retention.js';
+import { loadSettings } from '../../src/settings.js';
+import { agentNames } from '../../src/usage/agent-names.js';
+import { usageDaily } from '../../src/usage/reports.js';
+import { rollUpUsage } from '../../src/usage/rollups.js';
+import { settleUsage } from '../../src/usage/settle-usage.js';
+import { queryRows } from '../database/catalog.js';
+import { insertSql, ROWS } from '../database/rows.js';
+import { testEnvironment } from '../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { usageOf } from '../usage/ledger.js';
+
+let database: TestDatabase;
+let retention: Retention;
+
+const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+const insert = (table: string, row: Record<string, string | number>) =>
+  owner(insertSql(table, { ...ROWS[table]?.('ada', 1), ...row }));
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+const idsIn = async (table: string) =>
+  (await owner(`SELECT id FROM ${table} ORDER BY id`)).map(({ id }) => id);
+
+/** All that is old goes, in as many batches as it takes. */
+const remove = (what: Retained): Promise<number> =>
+  new MockActivityEnvironment().run(createRetentionActivities(retention).removeOldRows, what);
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const { retention: days } = loadSettings(testEnvironment({ DATABASE_URL: database.url }));
+  retention = new Retention(database.db, days);
+  await insert('users', {});
+});
+afterAll(() => database?.close());
+beforeEach(async () => {
+  await owner('DELETE FROM agents');
+  await owner('TRUNCATE usage_logs, usage_daily, usage_pending');
+  await agent('ada-agent-1');
+});
+
+const agent = (id: string, row: Record<string, string> = {}) =>
+  insert('agents', { id, name: id, subdomain: id, ...row });
+const removedAgent = (id: string, days: number) =>
+  agent(id, { desired: 'deleted', deleted_at: daysAgo(days) });
+const operation = (id: string, days: number | undefined, row: Record<string, string> = {}) =>
+  insert('operations', {
+    id,
+    requested_at: daysAgo((days ?? 200) + 1),
+    ...(days === undefined
+      ? { status: 'running' }
+      : { status: 'succeeded', finished_at: daysAgo(days) }),
+    ...row,
+  });
+
+describe('operations', () => {
+  test('go when they have ended longer ago than they are kept', async () => {
+    await operation('old', 91);
+    await operation('young', 89);
+    await operation('open', undefined);
+    expect(await remove('operations')).toBe(1);
+    expect(await idsIn('operations')).toEqual(['open', 'young']);
+    expect(await remove('operations')).toBe(0);
+  });
+
+  test('stay when something is still of them', async () => {
+    await operation('creation', 400, { kind: 'provision' });
+    await operation('archived', 400, { kind: 'reset-memory' });
+    await insert('agent_archives', { id: 'archived' });
+    await operation('credential', 400, { kind: 'configure' });
+    await insert('agent_credentials', { operation_id: 'credential' });
+    await operation('12345678-of-the-memory-in-use', 400, { kind: 'restore' });
+    await operation('way-back', 400, { kind: 'update' });
+    await owner(
+      `UPDATE agents SET volume = 'agent-ada-agent-1-12345678',
+              previous_release = '{"operationId": "way-back"}' WHERE id = 'ada-agent-1'`,
+    );
+    await operation('nothing', 400, { kind: 'restore' });
+    const before = await idsIn('operations');
+    expect(await remove('operations')).toBe(1);
+    expect(await idsIn('operations')).toEqual(before.filter((id) => id !== 'nothing'));
+  });
+
+  test('of which there are many go in batches, none of which is long', async () => {
+    await owner(
+      `INSERT INTO operations (id, agent_id, user_id, kind, status, requested_at, finished_at)
+       SELECT 'op-' || n, 'ada-agent-1', 'ada', 'stop', 'succeeded', now() - interval '1 year',
+              now() - interval '1 year' FROM generate_series(1, 2500) AS n`,
+    );
+    expect(await retention.removeSome('operations')).toBe(1_000);
+    const passes = [remove('operations'), remove('operations')];
+    const [one = 0, other = 0] = await Promise.all(passes);
+    expect(one + other).toBe(1_500);
+  });
+});
+
+test("the watchdog's changes and messages go by their age", async () => {
+  await insert('watchdog_transitions', { id: 'old', at: daysAgo(91) });
+  await insert('watchdog_transitions', { id: 'young', at: daysAgo(89) });
+  expect(await remove('transitions')).toBe(1);
+  expect(await idsIn('watchdog_transitions')).toEqual(['young']);
+  await insert('messages', { id: 'old', created_at: daysAgo(366) });
+  await insert('messages', { id: 'young', created_at: daysAgo(364) });
+  expect(await remove('messages')).toBe(1);
+  expect(await idsIn('messages')).toEqual(['young']);
+});
+
+describe('a removed agent', () => {
+  test('goes with all that belonged to it, some at a time', async () => {
+    await removedAgent('old', 91);
+    await removedAgent('young', 89);
+    for (const id of ['old', 'young']) {
+      await insert('operations', {
+        id: `of-${id}`,
+        agent_id: id,
+        status: 'succeeded',
+        finished_at: daysAgo(1),
+      });
+      await insert('watchdog_transitions', { id: `of-${id}`, agent_id: id, at: daysAgo(1) });
+    }
+    await owner(
+      `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, created_at)
+       SELECT 'of-old-' || n, 'old', 'ada', 'c', 'user', '', now()
+         FROM generate_series(1, 1500) AS n`,
+    );
+    expect(await retention.removeSome('agents')).toBe(1_000);
+    expect(await idsIn('agents')).toEqual(['ada-agent-1', 'old', 'young']);
+    expect(await remove('agents')).toBe(503);
+    expect(await idsIn('agents')).toEqual(['ada-agent-1', 'young']);
+    for (const table of ['operations', 'watchdog_transitions']) {
+      expect(await idsIn(table)).toEqual(['of-young']);
+    }
+    expect(await idsIn('messages')).toEqual([]);
+  });
+
+  test('stays while its removal, or another operation, is open', async () => {
+    await agent('going', { desired: 'deleted' });
+    await removedAgent('open', 91);
+    await insert('operations', { id: 'open', agent_id: 'open', status: 'running' });
+    expect(await remove('agents')).toBe(0);
+    expect(await idsIn('agents')).toEqual(['ada-agent-1', 'going', 'open']);
+  });
+
+  test('leaves what it used in the sums', async () => {
+    await removedAgent('old', 91);
+    const at = daysAgo(95);
+    await settleUsage(database.db, [usageOf({ agentId: 'old', at })], []);
+    await remove('agents');
+    const tenant = database.db.asUser('ada');
+    expect((await agentNames(tenant, ['old']))('old')).toBe('Agent old');
+    const day = at.slice(0, 10);
+    expect(await usageDaily(tenant, { from: day, to: day })).toMatchObject([{ calls: 1 }]);
+  });
+});
+
+test('single calls go, and the sums of their days stay', async () => {
+  const [old, young] = [daysAgo(91), daysAgo(89)];
+  // In the order in which they came, which need not be that of their times.
+  const calls = [young, ...Array.from({ length: 1_200 }, () => old), young, old];
+  await settleUsage(
+    database.db,
+    calls.map((at) => usageOf({ at })),
+    [],
+  );
+  await rollUpUsage(database.db);
+  const sums = () =>
+    usageDaily(database.db.asUser('ada'), { from: old.slice(0, 10), to: young.slice(0, 10) });
+  const before = await sums();
+  expect(await remove('usage')).toBe(1_201);
+  expect(await idsIn('usage_logs')).toHaveLength(2);
+  expect(await sums()).toEqual(before);
+  expect(before.map(({ calls: count }) => count)).toEqual([1_201, 2]);
+});
+
+describe('the audit log', () => {
+  const entry = (action: string, days: number) =>
+    insert('audit_log', { id: days, action, at: daysAgo(days) });
+
+  test('loses what is older than it is kept, by its age alone', async () => {
+    await entry('young', 364);
+    await entry('old', 366);
+    expect(await remove('audit')).toBe(1);
+    expect(await owner('SELECT action FROM audit_log')).toEqual([{ action: 'young' }]);
+    await owner(`DELETE FROM audit_log`);
+  });
+
+  test('keeps what is younger than 90 days, whoever asks for it and however', async () => {
+    await entry('young', 89);
+    await entry('older', 91);
+    const asked = database.db.call({ text: 'SELECT remove_old_audit($1, $2)' }, [0, 1_000]);
+    expect(await asked).toEqual([{ remove_old_audit: 1 }]);
+    const refusal = { code: '42501' };
+    await expect(owner('DELETE FROM audit_log')).rejects.toMatchObject(refusal);
+    await expect(
+      database.db.asPlatform().query('DELETE FROM audit_log WHERE false'),
+    ).rejects.toMatchObject({ parent: refusal });
+    expect(await owner('SELECT action FROM audit_log')).toEqual([{ action: 'young' }]);
+  });
+});
+
+test('nothing is kept for less than what needs it, whatever is set', () => {
+  const set = (name: string, value: string) => () =>
+    loadSettings(testEnvironment({ DATABASE_URL: database.url }, { [name]: value }));
+  for (const [name, least] of [
+    ['RETENTION_AGENTS', 7],
+    ['RETENTION_OPERATIONS', 7],
+    ['RETENTION_TRANSITIONS', 7],
+    ['RETENTION_MESSAGES', 7],
+    ['RETENTION_USAGE', 35],
+    ['RETENTION_AUDIT', 90],
+  ] as const) {
+    expect(set(name, `${least}d`)().retention).toBeDefined();
+    for (const wrong of [`${least - 1}d`, '3651d', '90', '0d', '90h', '1e2d']) {
+      expect(set(name, wrong)).toThrow(`${name} must be a number of days, from ${least}d`);
+    }
+  }
+  expect(RETAINED).toHaveLength(6);
+});
