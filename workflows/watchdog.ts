@@ -14,6 +14,7 @@ import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
 import {
   countCrash,
+  isCrashLoop,
   type DeathCause,
   type WatchdogCause,
   type WatchdogMemory,
@@ -323,7 +324,7 @@ export class Watchdog {
   async #comeBack({ awayFrom }: DockerReturn): Promise<void> {
     this.dismissWakeups();
     this.#observed = undefined;
-    if (this.#memory.state === 'crash_loop') return;
+    if (isCrashLoop(this.#memory, awayFrom)) return;
     const crashes = this.#memory.crashes.filter((at) => at < awayFrom);
     this.#memory = { ...this.#memory, crashes };
     await this.#transition('starting', 'host_returned', null);

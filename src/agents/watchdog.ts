@@ -74,6 +74,19 @@ export interface WatchdogTransition {
 export type WatchdogSettings = Omit<AgentSettings['watchdog'], 'checkIntervalMs'>;
 
 /**
+ * Whether an agent is left alone for its own crashes.
+ *
+ * @param awayFrom Unix milliseconds since when Docker was away, 0 when nobody knows: a crash loop from
+ *   then on was its doing.
+ */
+export function isCrashLoop(
+  { state, since }: Pick<WatchdogMemory, 'state' | 'since'>,
+  awayFrom: number,
+): boolean {
+  return state === 'crash_loop' && (awayFrom === 0 || since < awayFrom);
+}
+
+/**
  * The crashes that still count at `now`. One exactly as old as the window does, and where the clock
  * was set back, one that is as far ahead at most.
  */

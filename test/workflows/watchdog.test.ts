@@ -359,6 +359,25 @@ describe('a Docker daemon that is back', () => {
     expect(agent.memory?.crashes).toEqual([before]);
   });
 
+  test('takes back a crash loop that its absence has made, and no other', async () => {
+    const agent = lab.agent();
+    const at = await now();
+    const crashes = [at - 90_000, at - 20_000, at - 10_000];
+    const memory = { state: 'crash_loop', since: at - 10_000, crashes } as const;
+    const supervisor = await watched(agent, memory);
+    agent.health = 'stopped';
+    agent.on('startExisting', () => {
+      agent.health = 'healthy';
+    });
+    await supervisor.dockerReturned(at - 5_000);
+    await lab.pass('10 minutes');
+    expect(agent.transitions).toEqual([]);
+
+    await supervisor.dockerReturned(at - 30_000);
+    await goes(agent, 'starting (host_returned)', 'running (healthy)');
+    expect(agent.memory?.crashes).toEqual([at - 90_000]);
+  });
+
   test('has made again what is not there any more', async () => {
     const agent = lab.agent();
     agent.containerIsThere = false;

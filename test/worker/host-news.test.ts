@@ -1,0 +1,242 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import type { ContainerEvent } from '../../src/containers/container-events.js';
+import type { Database } from '../../src/database/database.js';
+import type { WatchdogMemory } from '../../src/agents/watchdog.js';
+import { followDocker, type FollowDependencies } from '../../worker/follow-docker.js';
+import { queryRows } from '../database/catalog.js';
+import { ROWS, insertSql } from '../database/rows.js';
+import { keptLog } from '../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+
+const USER = 'user';
+
+let database: TestDatabase;
+const followers: Follower[] = [];
+
+beforeAll(async () => {
+  database = await testDatabase();
+  await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.(USER, 1) ?? {}));
+});
+afterAll(async () => {
+  await Promise.all(followers.map((follower) => follower.end()));
+  await database?.close();
+});
+
+function following(): Follower {
+  const follower = new Follower();
+  followers.push(follower);
+  return follower;
+}
+
+/** A host's worker that hears of Docker what a test says, and writes down what it tells. */
+class Follower {
+  readonly host = `host-${randomUUID()}`;
+  readonly running = new Set<string>();
+  readonly told: string[] = [];
+  readonly returns: number[] = [];
+  isDatabaseAway = false;
+  isDockerAway = false;
+  /** Agents whose supervisors cannot be reached; `*` is all of them. */
+  readonly unreachable = new Set<string>();
+  attempts = 0;
+  readonly #events: ContainerEvent[] = [];
+  readonly #stop = new AbortController();
+  #more: () => void = () => undefined;
+  readonly #following: Promise<void>;
+
+  constructor() {
+    const reach = (agentId: string) => {
+      this.attempts++;
+      const isAway = this.unreachable.has('*') || this.unreachable.has(agentId);
+      return isAway ? Promise.reject(new Error('Temporal is away')) : Promise.resolve();
+    };
+    const dependencies: FollowDependencies = {
+      database: this.#database(),
+      supervisors: {
+        containerEnded: async ({ agentId }) => {
+          await reach(agentId);
+          this.told.push(`end of ${agentId}`);
+        },
+        dockerReturned: async ({ agentId }, { awayFrom }) => {
+          await reach(agentId);
+          this.told.push(`return to ${agentId}`);
+          this.returns.push(awayFrom);
+        },
+      },
+      // As much of Docker as the follower asks for.
+      docker: {
+        available: () => Promise.resolve(!this.isDockerAway),
+        containers: { running: () => Promise.resolve(this.running) },
+        events: () => this.#hear(),
+      } as unknown as FollowDependencies['docker'],
+      log: keptLog().log,
+      host: this.host,
+    };
+    this.#following = followDocker(dependencies, this.#stop.signal);
+  }
+
+  async agent(name: string, watchdog?: WatchdogMemory): Promise<string> {
+    const id = `${name}-${randomUUID().slice(0, 8)}`;
+    const { host } = this;
+    await database.db.asUser(USER).transaction((db) =>
+      db.Agent.create({
+        ...{ id, userId: USER, name: id, subdomain: id, host },
+        ...{ plan: 'solo', model: 'provider/model', aiProvider: 'provider' },
+        ...{ desired: 'running', status: 'active', startedAt: new Date() },
+        watchdog: watchdog ?? null,
+      }),
+    );
+    return id;
+  }
+
+  hears(...events: ContainerEvent[]): void {
+    this.#events.push(...events);
+    this.#more();
+  }
+
+  connects(lostAt?: number): void {
+    this.hears({ kind: 'connected', lostAt });
+  }
+
+  loses(): void {
+    this.hears({ kind: 'lost', reason: 'gone' });
+  }
+
+  ends(agentId: string): void {
+    this.hears({
+      ...{ kind: 'death', agentId, userId: USER, containerId: 'c', cause: 'kill', exitCode: 137 },
+      at: Date.now(),
+    });
+  }
+
+  async end(): Promise<void> {
+    this.#stop.abort();
+    this.#more();
+    await this.#following;
+  }
+
+  async *#hear(): AsyncGenerator<ContainerEvent> {
+    while (!this.#stop.signal.aborted) {
+      const event = this.#events.shift();
+      if (event) yield event;
+      else await new Promise<void>((resolve) => (this.#more = resolve));
+    }
+  }
+
+  #database(): Database {
+    return new Proxy(database.db, {
+      get: (target, name) => {
+        if (this.isDatabaseAway) throw new Error('PostgreSQL is away');
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  }
+}
+
+const crashLoop = (since: number): WatchdogMemory => ({
+  ...{ state: 'crash_loop', since, crashes: [], repairAttempts: 0, lastRepair: null },
+});
+
+/** Longer than all attempts that were once made before the return was left untold. */
+const LONG_MS = 12_000;
+const rest = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// They wait, and not for each other.
+describe.concurrent('a worker', () => {
+  test('the return of Docker is told when PostgreSQL and Temporal are back, and once to each agent', async ({
+    expect,
+  }) => {
+    const follower = following();
+    const [first, second] = [await follower.agent('first'), await follower.agent('second')];
+    const up = await follower.agent('up');
+    follower.running.add(up);
+    follower.isDatabaseAway = true;
+    follower.unreachable.add('*');
+    follower.connects(1_000_000);
+    await rest(LONG_MS);
+    follower.isDatabaseAway = false;
+    await expect.poll(() => follower.attempts, { timeout: 15_000 }).toBeGreaterThan(0);
+    follower.unreachable.clear();
+    await expect.poll(() => follower.told.length, { timeout: 15_000 }).toBe(2);
+    expect(follower.told.sort()).toEqual([`return to ${first}`, `return to ${second}`]);
+    expect(follower.returns).toEqual([970_000, 970_000]);
+  }, 60_000);
+
+  test('who has heard of it is not told again while others cannot be reached, nor held up by them', async ({
+    expect,
+  }) => {
+    const follower = following();
+    const [stuck, well] = [await follower.agent('stuck'), await follower.agent('well')];
+    follower.unreachable.add(stuck);
+    follower.connects(1_000_000);
+    await expect.poll(() => follower.told).toEqual([`return to ${well}`]);
+    await expect.poll(() => follower.attempts, { timeout: 5_000 }).toBeGreaterThan(2);
+    follower.ends(well);
+    follower.ends(stuck);
+    await expect.poll(() => follower.told).toEqual([`return to ${well}`, `end of ${well}`]);
+    follower.unreachable.clear();
+    await expect.poll(() => follower.told.length, { timeout: 15_000 }).toBe(4);
+    expect(follower.told.slice(2)).toEqual([`return to ${stuck}`, `end of ${stuck}`]);
+  }, 30_000);
+
+  test('an end is told after the return, and kept for as long as nobody can hear of it', async ({
+    expect,
+  }) => {
+    const follower = following();
+    const [crashed, down] = [await follower.agent('crashed'), await follower.agent('down')];
+    follower.running.add(crashed);
+    follower.connects(1_000_000);
+    await expect.poll(() => follower.told).toEqual([`return to ${down}`]);
+    follower.unreachable.add('*');
+    for (let again = 0; again < 3; again++) follower.ends(crashed);
+    await rest(2_000);
+    follower.unreachable.clear();
+    await expect
+      .poll(() => follower.told, { timeout: 15_000 })
+      .toEqual([...[`return to ${down}`, `end of ${crashed}`]]);
+  }, 60_000);
+
+  test('what ends while Docker shuts down is told by its return alone', async ({ expect }) => {
+    const follower = following();
+    const agent = await follower.agent('agent');
+    follower.running.add(agent);
+    follower.connects();
+    follower.isDockerAway = true;
+    follower.ends(agent);
+    await rest(1_000);
+    follower.loses();
+    follower.isDockerAway = false;
+    follower.running.clear();
+    follower.connects(1_000_000);
+    await expect.poll(() => follower.told).toEqual([`return to ${agent}`]);
+    await rest(1_000);
+    expect(follower.told).toHaveLength(1);
+  });
+
+  test('Docker that is lost again before its return was told everywhere was away since the first time', async ({
+    expect,
+  }) => {
+    const follower = following();
+    await follower.agent('agent');
+    follower.unreachable.add('*');
+    follower.connects(1_000_000);
+    await expect.poll(() => follower.attempts).toBeGreaterThan(0);
+    follower.loses();
+    follower.connects(2_000_000);
+    follower.unreachable.clear();
+    await expect.poll(() => follower.returns, { timeout: 15_000 }).toEqual([970_000]);
+  });
+
+  test('who is in a crash loop since Docker was away is told, and nobody who was before', async ({
+    expect,
+  }) => {
+    const follower = following();
+    const before = await follower.agent('before', crashLoop(900_000));
+    const since = await follower.agent('since', crashLoop(980_000));
+    follower.connects(1_000_000);
+    await expect.poll(() => follower.told).toEqual([`return to ${since}`]);
+    expect(before).not.toBe(since);
+  });
+});
