@@ -32,6 +32,9 @@ const FIRST = [
   'test/agents/outages.test.ts',
   'test/agents/update.test.ts',
 ];
+/** Projects whose files are run one after the other in the same processes. */
+const SHARING = ['pure', 'units', 'workflows'];
+
 const PROJECTS = ['whole', 'platform', 'containers', 'real-time', 'workflows', 'units', 'pure'];
 
 class LongestFirst extends BaseSequencer {
@@ -78,5 +81,8 @@ export default defineConfig({
 /** Test files that are run alike. */
 function project(name: string, include: string[], exclude: string[], testTimeout: number) {
   const hookTimeout = Math.max(120_000, testTimeout);
-  return { extends: true, test: { name, include, exclude, testTimeout, hookTimeout } } as const;
+  // What leaves nothing behind in its process: files share one, which reads the libraries once.
+  const isolate = !SHARING.includes(name);
+  const test = { name, include, exclude, testTimeout, hookTimeout, isolate };
+  return { extends: true, test } as const;
 }
