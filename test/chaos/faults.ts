@@ -1,12 +1,17 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { killContainer, killGateway } from '../../bench/support/deeds.js';
+import { poll } from '../../dev/poll.js';
 import { run } from '../../dev/processes/run.js';
 import { containerName } from '../../src/containers/container-spec.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import { restartEngine } from './kills.js';
 import { HOSTS, SERVICES, type LongPlan, type Service } from './long-plan.js';
 import type { LongSite } from './long-site.js';
+import { memoriesOf } from './marks.js';
 import { hostOf } from './site.js';
+
+/** For a memory to be taken away that somebody is just bringing up. */
+const REMOVAL_MS = 10_000;
 
 type Ways = keyof LongSite['ways'];
 
@@ -97,21 +102,22 @@ async function terminate({ temporal }: LongSite, agentId: string): Promise<void>
 
 async function removeMemory(site: LongSite, agentId: string): Promise<void> {
   const host = await hostOf(site, agentId);
-  const name = containerName(agentId);
+  if (!host) throw new Error(`${agentId} is on no host`);
+  const { docker } = host;
+  const memories = await memoriesOf(docker, agentId);
   // Its supervisor may be bringing it up again at this moment, which holds the volume.
-  for (let attempt = 0; attempt < 20; attempt++) {
-    await host?.docker
-      .getContainer(name)
-      .remove({ force: true })
-      .catch(() => undefined);
-    const isGone = await host?.docker
-      .getVolume(name)
-      .remove()
-      .then(() => true)
-      .catch(() => false);
-    if (isGone) return;
-  }
-  throw new Error(`The memory of ${agentId} could not be removed`);
+  const attempt = async () => {
+    try {
+      const container = docker.getContainer(containerName(agentId));
+      await container.remove({ force: true }).catch(() => undefined); // there may be none
+      for (const { name } of memories) await docker.getVolume(name).remove({ force: true });
+      return true;
+    } catch {
+      return undefined;
+    }
+  };
+  const isGone = await poll(attempt, { timeoutMs: REMOVAL_MS });
+  if (!isGone) throw new Error(`The memory of ${agentId} could not be removed`);
 }
 
 /** Stops the process, with all that it has started, where they are. */

@@ -36,7 +36,7 @@ export async function problemsOfMark(
 }
 
 /** The volumes of an agent, and where they are on this machine. */
-async function memoriesOf(docker: Docker, agentId: string) {
+export async function memoriesOf(docker: Docker, agentId: string) {
   const filters = JSON.stringify({ label: [`${LABEL.agent}=${agentId}`] });
   const { Volumes: volumes } = await docker.listVolumes({ filters });
   return (volumes ?? []).map(({ Name: name, Mountpoint: place }) => ({ name, place })); // null: none
