@@ -15,6 +15,7 @@ import type { Database } from './database/database.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
+import { HostDirectory } from './hosts/host-directory.js';
 import { HostOperations } from './hosts/host-operations.js';
 import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
@@ -39,6 +40,7 @@ export interface ApiFoundation extends Foundation {
 export interface ApiServices {
   readonly ai: Ai;
   readonly chats: Chats;
+  readonly directory: HostDirectory;
   readonly deployments: Deployments;
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
@@ -67,6 +69,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { docker, database, log, settings, supervisors } = foundation;
   const secrets = secretBox(settings);
   const { provider: aiProvider } = settings.ai;
+  const { host: here } = settings.agents;
+  const directory = new HostDirectory({ database, docker, secrets, here, log });
   const operations = new AgentOperations({
     supervisors,
     docker,
@@ -77,7 +81,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   });
   return {
     ai: createAi(foundation),
-    chats: new Chats(secrets, settings),
+    chats: new Chats(directory, settings),
+    directory,
     heartbeats: new UserHeartbeats(database),
     deployments: new Deployments({
       database,

@@ -4,6 +4,7 @@ import { aiSettings } from './ai/settings.js';
 import { containerSettings } from './containers/settings.js';
 import { databaseSettings } from './database/settings.js';
 import { readAreas, type Environment } from './environment/read.js';
+import { hostSettings } from './hosts/settings.js';
 import { httpSettings } from './http/settings.js';
 import { notificationSettings } from './notifications/settings.js';
 import { processSettings } from './process/settings.js';
@@ -18,6 +19,7 @@ export const AREAS = {
   temporal: temporalSettings,
   containers: containerSettings,
   agents: agentSettings,
+  hosts: hostSettings,
   accounts: accountSettings,
   secrets: secretsSettings,
   ai: aiSettings,

@@ -20,6 +20,7 @@ import { HostLease } from './report-host.js';
 import { runTogether, runWorkers, untilAborted } from './run-together.js';
 import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { sendNotifications } from './send-notifications.js';
+import { serveHost } from './serve-host.js';
 import { installRuntime } from './temporal-runtime.js';
 import { builtWorkflows } from './workflow-code.js';
 
@@ -53,6 +54,7 @@ async function main(): Promise<void> {
     id: settings.agents.host,
     capacity: settings.agents.hostCapacity,
     ports: settings.agents.portRange,
+    url: settings.hosts.listener?.url,
   };
   const services = createWorkerServices({ settings, database, docker });
   const temporal = { connection, client, namespace, host: host.id, log };
@@ -116,6 +118,10 @@ async function main(): Promise<void> {
               },
               signal,
             ),
+        },
+        {
+          name: 'host listener',
+          run: (signal) => serveHost({ settings, database, docker, lease, log }, signal),
         },
         { name: 'host report', run: (signal) => lease.keep(signal) },
         {

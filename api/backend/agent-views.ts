@@ -9,14 +9,14 @@ import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { messageItem, messagesQuery, presentMessage } from '../views/messages.js';
 import { agentIdParams, agentStatus } from '../views/backend-agents.js';
-import { containerStats, statsOf } from '../views/container-stats.js';
+import { containerStats } from '../views/container-stats.js';
 import type { BackendDependencies } from './dependencies.js';
 import { requestedBy } from './requested-by.js';
 
 const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
 
 /** `GET /api/agents/:id/messages|stats|token` (spec 4.15). */
-export function agentViewEndpoints({ settings, docker, operations, secrets }: BackendDependencies) {
+export function agentViewEndpoints({ settings, directory, secrets }: BackendDependencies) {
   return [
     ofAgent({
       method: 'GET',
@@ -34,6 +34,7 @@ export function agentViewEndpoints({ settings, docker, operations, secrets }: Ba
       method: 'GET',
       path: '/api/agents/:id/stats',
       summary: 'What an agent uses now',
+      errors: [502, 503],
       responses: {
         200: z.strictObject({
           id: z.string(),
@@ -42,8 +43,9 @@ export function agentViewEndpoints({ settings, docker, operations, secrets }: Ba
         }),
       },
       async handler({ params, tenant }) {
-        const agent = await operations.operable(tenant, params.id);
-        const container = await statsOf(docker.containers, agent.id);
+        const agent = await getAgent(tenant, params.id);
+        const host = await directory.withDocker(agent.host);
+        const container = await host.stats(agent.id);
         return reply(200, { id: agent.id, status: agent.status, container });
       },
     }),

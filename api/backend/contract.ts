@@ -173,7 +173,7 @@ export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
 export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).declare({
   method: 'GET',
   path: '/api/runtime/instances',
-  summary: 'The containers of agents on this host',
+  summary: 'The containers of agents on all Docker hosts that can be reached',
   query: z.object({
     stats: z.enum(['true', 'false']).default('false').describe('With what each uses now'),
   }),
@@ -191,6 +191,7 @@ export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).decl
           stats: containerStats.nullable().describe('null unless asked for and running'),
         }),
       ),
+      unreachable: z.array(z.string()).optional().describe('Hosts whose containers are not listed'),
     }),
   },
 });

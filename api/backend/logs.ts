@@ -3,6 +3,7 @@ import { secretsToRedact } from '../../src/agents/agent-credentials.js';
 import { getAgent } from '../../src/agents/agents.js';
 import { InvalidCursorError } from '../../src/containers/container-errors.js';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
+import type { HostAccess } from '../../src/hosts/host-access.js';
 import { LiveLogs, logHistory, type LogEvent } from '../../src/logs/live-logs.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
@@ -14,7 +15,7 @@ const logs = area({
   tag: 'Logs',
   auth: internalKey,
   params: z.object({ agentId: z.string().max(64) }),
-  errors: [404],
+  errors: [404, 502, 503],
 });
 
 const cursorText = z.string().min(1).max(128);
@@ -27,8 +28,8 @@ const logLine = z.strictObject({
 
 /** `/api/logs/:agentId/*` (decision 21). */
 export function logEndpoints(dependencies: BackendDependencies) {
-  const { docker, operations, secrets } = dependencies;
-  const live = new LiveLogs(docker.containers);
+  const { directory, secrets } = dependencies;
+  const live = new LiveLogs();
   return [
     logs({
       method: 'GET',
@@ -39,11 +40,12 @@ export function logEndpoints(dependencies: BackendDependencies) {
       responses: { 200: 'stream' },
       async handler(request) {
         const { headers, query, signal, tenant } = request;
-        const agent = await operations.operable(tenant, request.params.agentId);
+        const agent = await getAgent(tenant, request.params.agentId);
+        const host = await directory.withDocker(agent.host);
         const redact = await secretsToRedact(tenant, secrets, agent.id);
         const since = headers['last-event-id'] ?? query.cursor;
-        await checkCursor(dependencies, agent.id, since);
-        const { stream, events } = live.follow(agent.id, { since, redact, signal });
+        await checkCursor(host, agent.id, since);
+        const { stream, events } = live.follow(host, agent.id, { since, redact, signal });
         const answer = eventStream(serverEvents(events));
         return { ...answer, headers: { ...answer.headers, 'X-Stream-Id': stream.streamId } };
       },
@@ -60,10 +62,11 @@ export function logEndpoints(dependencies: BackendDependencies) {
         200: z.strictObject({ lines: z.array(logLine), cursor: z.string().nullable() }),
       },
       async handler({ params: { agentId }, query, tenant }) {
-        const agent = await operations.operable(tenant, agentId);
+        const agent = await getAgent(tenant, agentId);
+        const host = await directory.withDocker(agent.host);
         const redact = await secretsToRedact(tenant, secrets, agent.id);
         const page = await refusingCursor(() =>
-          logHistory(docker.containers, agent.id, {
+          logHistory(host, agent.id, {
             limit: query.limit,
             cursor: query.cursor,
             redact,
@@ -114,14 +117,12 @@ export function logEndpoints(dependencies: BackendDependencies) {
 
 /** Refuses a cursor while it still can be a 400: a stream that has begun has its status. */
 async function checkCursor(
-  { docker }: BackendDependencies,
+  host: HostAccess,
   agentId: string,
   cursor: string | undefined,
 ): Promise<void> {
   if (cursor === undefined) return;
-  await refusingCursor(() =>
-    logHistory(docker.containers, agentId, { limit: 1, cursor, redact: [] }),
-  );
+  await refusingCursor(() => logHistory(host, agentId, { limit: 1, cursor, redact: [] }));
 }
 
 async function refusingCursor<T>(work: () => Promise<T>): Promise<T> {

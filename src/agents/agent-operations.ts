@@ -6,7 +6,6 @@ import { recordAudit } from '../audit/audit.js';
 import type { Requester } from '../audit/requester.js';
 import type { DockerHost } from '../containers/docker-host.js';
 import { versionOf, withTag } from '../containers/image-name.js';
-import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationInput } from '../database/models.js';
 import { BadRequestError, ConflictError, UnavailableError } from '../errors.js';
 import { isHostGone } from '../hosts/hosts.js';
@@ -59,13 +58,6 @@ export class AgentOperations {
 
   constructor(parts: AgentOperationParts) {
     this.#parts = parts;
-  }
-
-  /** An agent whose container can be asked. */
-  async operable(tenant: TenantDatabase, agentId: string): Promise<AgentRow> {
-    const agent = await getAgent(tenant, agentId);
-    await requireDocker(this.#parts.docker);
-    return agent;
   }
 
   /** Does what needs no more than its name. */

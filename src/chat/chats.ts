@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { readGatewayToken } from '../agents/agent-secrets.js';
 import { getAgent } from '../agents/agents.js';
 import { requireProvider } from '../ai/route.js';
 import type { TenantDatabase } from '../database/database.js';
-import type { SecretBox } from '../secrets/secret-box.js';
+import type { HostDirectory } from '../hosts/host-directory.js';
 import type { Settings } from '../settings.js';
-import { chatTurn, portOf, type TurnEvent } from './turn.js';
+import { chatTurn, requireRunning, type TurnEvent } from './turn.js';
 
 export interface Question {
   readonly agentId: string;
@@ -16,11 +15,11 @@ export interface Question {
 
 /** Conversations of users with their agents. */
 export class Chats {
-  readonly #secrets: SecretBox;
-  readonly #settings: Pick<Settings, 'agents' | 'ai'>;
+  readonly #directory: Pick<HostDirectory, 'of'>;
+  readonly #settings: Pick<Settings, 'ai'>;
 
-  constructor(secrets: SecretBox, settings: Pick<Settings, 'agents' | 'ai'>) {
-    this.#secrets = secrets;
+  constructor(directory: Pick<HostDirectory, 'of'>, settings: Pick<Settings, 'ai'>) {
+    this.#directory = directory;
     this.#settings = settings;
   }
 
@@ -29,19 +28,22 @@ export class Chats {
    *
    * @throws NotFoundError when there is no such agent
    * @throws ConflictError when it does not run
-   * @throws UnavailableError when it is on another host, or no provider is configured
+   * @throws UnavailableError when its host cannot be reached, or no provider is configured
    */
   async ask(
     tenant: TenantDatabase,
     { agentId, message, conversation = randomUUID() }: Question,
     signal: AbortSignal,
   ): Promise<AsyncGenerator<TurnEvent>> {
-    const { agents, ai } = this.#settings;
+    const { ai } = this.#settings;
     const agent = await getAgent(tenant, agentId);
-    const port = portOf(agent, agents.host);
+    requireRunning(agent);
+    const host = await this.#directory.of(agent.host);
     // Asked for its error alone: without a provider the agent could only fail.
     requireProvider(ai.providers, ai.provider);
-    const token = await readGatewayToken(tenant, this.#secrets, agent.id);
-    return chatTurn(tenant, agent, { port, token }, { message, conversation }, signal);
+    const asked = { message, conversation };
+    const { id, userId } = agent;
+    const answer = host.ask({ agentId: id, userId, host: agent.host }, asked, signal);
+    return chatTurn(tenant, agent, asked, answer);
   }
 }

@@ -1,7 +1,6 @@
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, MessageRow } from '../database/models.js';
-import { ConflictError, UnavailableError } from '../errors.js';
-import { askGateway, type Gateway } from './gateway.js';
+import { ConflictError } from '../errors.js';
 import { storeMessage } from './messages.js';
 
 export type TurnEvent =
@@ -12,14 +11,14 @@ export type TurnEvent =
  * One turn of a conversation: yields the answer in pieces, then the stored whole. Both sides are
  * stored, also when the answer never came: then as far as it did.
  *
- * @throws BadGatewayError when the agent's gateway fails.
+ * @param answer what the agent answers; it is asked when the first piece is wanted.
+ * @throws what the answer fails with.
  */
 export async function* chatTurn(
   tenant: TenantDatabase,
   agent: AgentRow,
-  gateway: Gateway,
   question: { readonly message: string; readonly conversation: string },
-  signal: AbortSignal,
+  answer: AsyncIterable<string>,
 ): AsyncGenerator<TurnEvent> {
   const side = { agentId: agent.id, userId: agent.userId, conversation: question.conversation };
   const asked = { role: 'user', content: question.message, status: 'complete' } as const;
@@ -28,7 +27,7 @@ export async function* chatTurn(
   let status: 'complete' | 'failed' = 'failed';
   let stored: MessageRow | undefined;
   try {
-    for await (const piece of askGateway(gateway, question, signal)) {
+    for await (const piece of answer) {
       content += piece;
       yield { kind: 'delta', content: piece };
     }
@@ -40,20 +39,9 @@ export async function* chatTurn(
   yield { kind: 'done', message: stored };
 }
 
-/**
- * The port that leads to the agent.
- *
- * @param host the Docker host that this process stands beside. On another one the same port is
- *   somebody else's agent, who must see neither the message nor the token.
- * @throws ConflictError when it does not run.
- * @throws UnavailableError when it is on another host.
- */
-export function portOf(agent: AgentRow, host: string): number {
-  if (agent.status !== 'active' || agent.port === null) {
-    throw new ConflictError('The agent is not running', { status: agent.status });
+/** @throws ConflictError when the agent does not run. */
+export function requireRunning({ port, status }: AgentRow): void {
+  if (status !== 'active' || port === null) {
+    throw new ConflictError('The agent is not running', { status });
   }
-  if (agent.host !== host) {
-    throw new UnavailableError('The agent is on a host that cannot be reached from here');
-  }
-  return agent.port;
 }

@@ -3,6 +3,7 @@ import type { AgentRef } from '../agents/agent-ref.js';
 import { readGatewayToken } from '../agents/agent-secrets.js';
 import { findAgent } from '../agents/agents.js';
 import { trimConversation } from '../chat/messages.js';
+import { askGateway } from '../chat/gateway.js';
 import { chatTurn } from '../chat/turn.js';
 import type { Database } from '../database/database.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -86,7 +87,8 @@ export class HeartbeatSender {
     const question = { message: PROMPT, conversation: HEARTBEAT_CONVERSATION };
     const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
     try {
-      for await (const event of chatTurn(tenant, row, gateway, question, bounded)) {
+      const answer = askGateway(gateway, question, bounded);
+      for await (const event of chatTurn(tenant, row, question, answer)) {
         if (event.kind === 'done') return 'answered';
       }
       throw new TypeError('a turn ends with its message');

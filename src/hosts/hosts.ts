@@ -12,6 +12,8 @@ export interface HostReport {
   readonly engineAvailable: boolean;
   /** Docker's own id; undefined as long as it has not answered. */
   readonly engineId?: string | undefined;
+  /** Where other processes reach its worker; undefined where that does not listen. */
+  readonly url?: string | undefined;
 }
 
 /** The host's name is another engine's: two machines under one name would be sent each other's agents. */
@@ -26,11 +28,12 @@ export class HostTakenError extends Error {
 // of a host that has one.
 const REPORT = `
   INSERT INTO hosts
-    (id, capacity, first_port, last_port, engine_id, engine_available, seen_at, created_at, updated_at)
-  VALUES ($id, $capacity, $first, $last, $engineId, $engineAvailable, now(), now(), now())
+    (id, capacity, first_port, last_port, engine_id, engine_available, url, seen_at, created_at,
+     updated_at)
+  VALUES ($id, $capacity, $first, $last, $engineId, $engineAvailable, $url, now(), now(), now())
   ON CONFLICT (id) DO UPDATE SET
     capacity = excluded.capacity, first_port = excluded.first_port, last_port = excluded.last_port,
-    engine_id = excluded.engine_id, engine_available = excluded.engine_available,
+    engine_id = excluded.engine_id, engine_available = excluded.engine_available, url = excluded.url,
     seen_at = excluded.seen_at, updated_at = excluded.updated_at
   WHERE hosts.removed_at IS NULL
     AND (hosts.engine_id IS NULL OR hosts.engine_id = excluded.engine_id)
@@ -50,13 +53,14 @@ export async function reportHost(
   report: HostReport,
   takeoverFrom?: string,
 ): Promise<boolean> {
-  const { ports, engineId, ...values } = report;
+  const { ports, engineId, url, ...values } = report;
   const platform = database.asPlatform();
   const renew = async () => {
     const [row] = await platform.query<{ engineId: string | null }>(REPORT, {
       ...values,
       ...ports,
       engineId: engineId ?? null,
+      url: url ?? null,
     });
     return row && row.engineId !== null;
   };

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { cursorOfNow, type LogLine } from '../containers/container-logs.js';
-import type { AgentContainers } from '../containers/agent-containers.js';
 import { ContainerMissingError } from '../containers/container-errors.js';
 import { TooManyRequestsError } from '../errors.js';
+import type { HostAccess } from '../hosts/host-access.js';
 
-/** Streams of one process at a time: each holds a connection to Docker. */
+/** Where agents' logs are read: a host's Docker, or its worker. */
+type Logs = Pick<HostAccess, 'logs'>;
+
+/** Streams of one process at a time: each holds a connection. */
 const MAX_STREAMS = 200;
 
 export interface OpenStream {
@@ -28,12 +31,7 @@ export interface FollowOptions {
 
 /** The live logs that are being read through this process. */
 export class LiveLogs {
-  readonly #containers: AgentContainers;
   readonly #open = new Map<string, OpenStream & { readonly stop: AbortController }>();
-
-  constructor(containers: AgentContainers) {
-    this.#containers = containers;
-  }
 
   /**
    * Follows an agent's log from after a cursor, or else from now on, until the container ends,
@@ -42,6 +40,7 @@ export class LiveLogs {
    * @throws TooManyRequestsError when too many streams are open.
    */
   follow(
+    host: Logs,
     agentId: string,
     options: FollowOptions,
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
@@ -54,7 +53,7 @@ export class LiveLogs {
     options.signal.addEventListener('abort', () => this.#open.delete(stream.streamId), {
       once: true,
     });
-    return { stream, events: this.#events(stream, stop.signal, { ...options, since }) };
+    return { stream, events: this.#events(host, stream, stop.signal, { ...options, since }) };
   }
 
   active(agentId: string): OpenStream[] {
@@ -72,12 +71,13 @@ export class LiveLogs {
   }
 
   async *#events(
+    host: Logs,
     stream: OpenStream,
     stopped: AbortSignal,
     options: FollowOptions,
   ): AsyncGenerator<LogEvent> {
     try {
-      const lines = this.#containers.logs(stream.agentId, {
+      const lines = host.logs(stream.agentId, {
         since: options.since,
         follow: true,
         signal: AbortSignal.any([stopped, options.signal]),
@@ -97,7 +97,7 @@ export class LiveLogs {
 
 /** A page of what an agent has written: the last lines, or those after a cursor. */
 export async function logHistory(
-  containers: AgentContainers,
+  host: Logs,
   agentId: string,
   options: {
     readonly limit: number;
@@ -108,10 +108,7 @@ export async function logHistory(
   const { cursor, redact, limit } = options;
   const lines: LogLine[] = [];
   try {
-    const all = containers.logs(
-      agentId,
-      cursor === undefined ? { tail: limit } : { since: cursor },
-    );
+    const all = host.logs(agentId, cursor === undefined ? { tail: limit } : { since: cursor });
     for await (const line of all) {
       lines.push(redacted(line, redact));
       if (lines.length >= limit) break;

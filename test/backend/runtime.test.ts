@@ -40,6 +40,7 @@ test('what runs is listed, and measured when asked for', async () => {
         stats: null,
       },
     ],
+    unreachable: [],
   });
   const measured = await get('/api/runtime/instances?stats=true');
   expect(measured.body.instances[0].stats).toEqual(USAGE);

@@ -209,7 +209,7 @@ async function build(
   const reporting = new AbortController();
   cleanups.push(() => Promise.resolve(reporting.abort()));
   const { host: id, hostCapacity: capacity, portRange: ports } = settings.agents;
-  const host = { id, capacity, ports };
+  const host = { id, capacity, ports, url: settings.hosts.listener?.url };
   const lease = new HostLease({ database: db, docker: test.host, host, log });
   await lease.report();
   void lease.keep(reporting.signal);

@@ -1,0 +1,86 @@
+import type { Logger } from 'pino';
+import { requireDocker } from '../agents/require-docker.js';
+import type { DockerHost } from '../containers/docker-host.js';
+import type { Database } from '../database/database.js';
+import { ServiceError } from '../errors.js';
+import type { SecretBox } from '../secrets/secret-box.js';
+import type { HostAccess, Instance, Instances } from './host-access.js';
+import { LocalHost } from './local-host.js';
+import { HostUnreachableError, RemoteHost } from './remote-host.js';
+
+interface HostDirectoryParts {
+  readonly database: Database;
+  readonly docker: DockerHost;
+  readonly secrets: SecretBox;
+  /** The Docker host that this process stands beside. */
+  readonly here: string;
+  readonly log: Logger;
+}
+
+/** The way to each Docker host: to that beside this process directly, to others through their workers. */
+export class HostDirectory {
+  readonly #parts: HostDirectoryParts;
+  readonly #local: LocalHost;
+
+  constructor(parts: HostDirectoryParts) {
+    this.#parts = parts;
+    this.#local = new LocalHost({ ...parts, id: parts.here });
+  }
+
+  /** @throws HostUnreachableError when its worker has not said where it listens. */
+  async of(id: string): Promise<HostAccess> {
+    const { database, here } = this.#parts;
+    if (id === here) return this.#local;
+    const [host] = await database
+      .asPlatform()
+      .query<{ url: string | null }>('SELECT url FROM hosts WHERE id = $id', { id });
+    if (!host?.url) throw new HostUnreachableError();
+    return this.#remote(id, host.url);
+  }
+
+  /** Of a host whose Docker can be asked. @throws ServiceError 500 (spec 4.11) */
+  async withDocker(id: string): Promise<HostAccess> {
+    if (id === this.#parts.here) await requireDocker(this.#parts.docker);
+    return this.of(id);
+  }
+
+  /**
+   * The containers on all hosts, each once, and the hosts that did not tell theirs.
+   *
+   * @throws ServiceError 500 when the Docker beside this process does not answer.
+   */
+  async instances(
+    options: Instances,
+  ): Promise<{ readonly instances: Instance[]; readonly unreachable: string[] }> {
+    const { database, docker, here } = this.#parts;
+    await requireDocker(docker);
+    const others = await database
+      .asPlatform()
+      .query<{ id: string; url: string | null }>(
+        'SELECT id, url FROM hosts WHERE id <> $here ORDER BY id',
+        { here },
+      );
+    const unreachable: string[] = [];
+    const [own, ...lists] = await Promise.all([
+      this.#local.instances(options),
+      ...others.map(async ({ id, url }) => {
+        try {
+          if (!url) throw new HostUnreachableError();
+          return await this.#remote(id, url).instances(options);
+        } catch (error) {
+          if (!(error instanceof ServiceError)) throw error;
+          unreachable.push(id);
+          return [];
+        }
+      }),
+    ]);
+    // Two hosts may share one engine.
+    const instances = new Map([own, ...lists].flat().map((each) => [each.id, each]));
+    return { instances: [...instances.values()], unreachable };
+  }
+
+  #remote(id: string, url: string): RemoteHost {
+    const { log, secrets } = this.#parts;
+    return new RemoteHost({ id, url, secrets, log });
+  }
+}

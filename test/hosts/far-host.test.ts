@@ -1,0 +1,155 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createBackend } from '../../api/backend/backend.js';
+import { BackendClient } from '../../api/web/backend-client.js';
+import { createWeb } from '../../api/web/web.js';
+import { createApiServices } from '../../src/services.js';
+import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
+import { serveHost } from '../../worker/serve-host.js';
+import { freePort, until } from '../support/docker.js';
+import { allEvents, call, eventsOf, send } from '../support/http.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+
+let platform: TestPlatform;
+let ada: TestUser;
+let agentId: string;
+let port: number;
+/** Of API processes that stand beside another host. */
+let webUrl: string;
+let backendUrl: string;
+const ends: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  port = await freePort();
+  platform = await testPlatform({ env: { HOST_LISTEN: `127.0.0.1:${port}` } });
+  ada = await platform.signUp('network');
+  agentId = await platform.runningAgent(ada, { model: 'gpt-4' });
+  await startFarApi();
+});
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+  await platform?.close();
+});
+
+async function startFarApi(): Promise<void> {
+  const { db: database, dockerHost: docker, log, supervisors, temporal } = platform;
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
+  ends.push(() => rm(dataDir, { recursive: true }));
+  const settings = {
+    ...platform.settings,
+    agents: { ...platform.settings.agents, host: 'elsewhere' },
+    process: { ...platform.settings.process, dataDir },
+  };
+  const heartbeatSchedules = new HeartbeatSchedules(temporal.client);
+  const foundation = { settings, database, docker, log, supervisors, heartbeatSchedules };
+  const services = createApiServices(foundation);
+  ends.push(() => services.ai.meter.close());
+  const parts = { ...services, settings, database, docker, log };
+  const backend = await createBackend(parts).listen('127.0.0.1', 0);
+  ends.push(backend.close);
+  backendUrl = backend.url;
+  const client = new BackendClient(backend.url, settings.http.internalApiKey);
+  const web = await createWeb({ ...parts, backend: client }).listen('127.0.0.1', 0);
+  ends.push(web.close);
+  webUrl = web.url;
+}
+
+const headers = () => ({ authorization: `Bearer ${platform.internalKey}` });
+const backend = (path: string) => call(backendUrl, 'GET', path, { headers: headers() });
+const ask = (message: string) =>
+  call(webUrl, 'POST', '/api/chat', {
+    headers: { cookie: ada.cookie },
+    body: { agentId, message, conversation: 'far' },
+  });
+
+test.each([
+  ['has said where it listens, and does not', ''],
+  ['has not said where it listens', `UPDATE hosts SET url = NULL`],
+])('an agent whose host %s is out of reach, and nobody says that it is down', async (_, change) => {
+  if (change) await platform.asOwner(change);
+  const answers = await Promise.all([
+    ask('hello'),
+    backend(`/api/logs/${agentId}/history`),
+    backend(`/api/agents/${agentId}/stats`),
+  ]);
+  for (const answer of answers) {
+    expect([answer.status, answer.body.error]).toEqual([
+      503,
+      'The agent is on a host that cannot be reached from here',
+    ]);
+  }
+  const instances = await backend('/api/runtime/instances');
+  expect(instances.body.unreachable).toEqual(['local']);
+});
+
+describe('an agent on a host that listens', () => {
+  beforeAll(async () => {
+    const { db: database, dockerHost: docker, log, settings } = platform;
+    const stop = new AbortController();
+    const lease = { held: () => Promise.resolve() };
+    const serving = serveHost({ settings, database, docker, lease, log }, stop.signal);
+    ends.push(() => {
+      stop.abort();
+      return serving;
+    });
+    await until(async () => {
+      const { body } = await backend('/api/runtime/instances');
+      return body.unreachable.length === 0;
+    }, 20_000);
+  });
+
+  test('is asked, and its answer kept', async () => {
+    const answer = await ask('hello');
+    expect([answer.status, answer.body.message?.content]).toEqual([200, 'said: hello']);
+    const streamed = await send(webUrl, 'POST', '/api/chat', {
+      headers: { cookie: ada.cookie, accept: 'text/event-stream' },
+      body: { agentId, message: 'again '.repeat(20), conversation: 'far' },
+    });
+    const events = await allEvents(streamed);
+    expect(events.filter(({ event }) => event === 'delta').length).toBeGreaterThan(1);
+    expect(events.at(-1)?.event).toBe('done');
+    const kept = await platform.web(ada, 'GET', `/api/chat?agentId=${agentId}&conversation=far`);
+    expect(kept.body.messages.map(({ status }: { status: string }) => status)).toEqual(
+      Array(4).fill('complete'),
+    );
+  });
+
+  test('has its log read, page by page and as it goes on', async () => {
+    await platform.tellAgent(agentId, { print: { lines: 3, text: 'far', stream: 'stdout' } });
+    const path = `/api/logs/${agentId}/history?limit=2`;
+    const lines = await until(async () => {
+      const { body } = await backend(path);
+      return body.lines?.[1]?.line === 'far 3' && body;
+    });
+    const following = await send(
+      backendUrl,
+      'GET',
+      `/api/logs/${agentId}/stream?cursor=${lines.cursor}`,
+      { headers: headers() },
+    );
+    expect(following.status).toBe(200);
+    await platform.tellAgent(agentId, { print: { lines: 2, text: 'more', stream: 'stderr' } });
+    const seen: string[] = [];
+    for await (const { data } of eventsOf(following)) {
+      seen.push(data.line);
+      if (seen.length === 2) break;
+    }
+    expect(seen).toEqual(['more 1', 'more 2']);
+    expect((await backend(`/api/logs/${agentId}/history?cursor=nonsense`)).status).toBe(400);
+  });
+
+  test('tells what it uses, and is listed', async () => {
+    const stats = await backend(`/api/agents/${agentId}/stats`);
+    expect(stats.body.container.memoryBytes).toBeGreaterThan(0);
+    const { body } = await backend('/api/runtime/instances?stats=true');
+    expect(body.unreachable).toEqual([]);
+    expect(body.instances).toMatchObject([{ id: agentId, status: 'running' }]);
+    expect(body.instances[0].stats.processes).toBeGreaterThan(0);
+    const mine = await call(webUrl, 'GET', `/api/instance/${ada.id}/stats`, {
+      headers: { cookie: ada.cookie },
+    });
+    expect(mine.body.running).toBe(1);
+  });
+});

@@ -1,0 +1,208 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  ContainerMissingError,
+  DockerUnavailableError,
+  InvalidCursorError,
+} from '../../src/containers/container-errors.js';
+import { BadGatewayError, ConflictError } from '../../src/errors.js';
+import type { HostAccess } from '../../src/hosts/host-access.js';
+import { HostListener, type HostListenerParts } from '../../src/hosts/host-listener.js';
+import { hostToken, isHostToken } from '../../src/hosts/host-token.js';
+import { HostUnreachableError, RemoteHost } from '../../src/hosts/remote-host.js';
+import { SecretBox } from '../../src/secrets/secret-box.js';
+import { until } from '../support/docker.js';
+import { keptLog } from '../support/platform-environment.js';
+
+const secrets = new SecretBox(randomBytes(32));
+const { log, lines } = keptLog();
+const listeners: HostListener[] = [];
+afterEach(async () => {
+  await Promise.all(listeners.splice(0).map((listener) => listener.close()));
+});
+
+/** A host that does what the test says, and nothing else. */
+const acting = (parts: Partial<HostAccess>): HostAccess => {
+  const unused = () => {
+    throw new TypeError('not of this test');
+  };
+  return { ask: unused, logs: unused, stats: unused, instances: unused, ...parts };
+};
+
+async function serve(parts: Partial<HostAccess>, given: Partial<HostListenerParts> = {}) {
+  const host = acting(parts);
+  const listener = new HostListener({
+    ...{ id: 'far', host, secrets, agentsNetwork: '10.231.0.0/16', log },
+    ...given,
+  });
+  listeners.push(listener);
+  return `http://127.0.0.1:${await listener.listen('127.0.0.1', 0)}`;
+}
+
+const remote = (url: string, id = 'far', box = secrets) =>
+  new RemoteHost({ id, url, secrets: box, log });
+
+const agent = { agentId: 'a', userId: 'u', host: 'far' };
+const question = { message: 'ünïcödé 🚀', conversation: 'c' };
+const never = new AbortController().signal;
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+describe('a token', () => {
+  test('is good for one host for 60 s, and for nobody without the key', () => {
+    const token = hostToken(secrets, 'far', 1_000_000);
+    expect(isHostToken(secrets, 'far', token, 1_000_000)).toBe(true);
+    expect(isHostToken(secrets, 'far', token, 1_059_999)).toBe(true);
+    expect(isHostToken(secrets, 'far', token, 1_060_000)).toBe(false);
+    expect(isHostToken(secrets, 'near', token, 1_000_000)).toBe(false);
+    expect(isHostToken(new SecretBox(randomBytes(32)), 'far', token, 1_000_000)).toBe(false);
+    // Nobody gives out tokens for later.
+    expect(isHostToken(secrets, 'far', token, 900_000)).toBe(false);
+  });
+
+  test('that was changed is none', () => {
+    const token = hostToken(secrets, 'far');
+    const later = String(Number(token.split('.')[0]) + 1);
+    for (const forged of [token.replace(/^\d+/, later), token.slice(0, -1), '', '.', `${token}0`]) {
+      expect(isHostToken(secrets, 'far', forged)).toBe(false);
+    }
+  });
+});
+
+describe('a host elsewhere', () => {
+  test('answers in pieces, as they come, to what it was asked', async () => {
+    const asked: unknown[] = [];
+    const url = await serve({
+      async *ask(by, { conversation, message }) {
+        asked.push({ by, conversation, message });
+        yield 'one ';
+        await delay(5);
+        yield 'zwei 🚀\n';
+      },
+    });
+    expect(await all(remote(url).ask(agent, question, never))).toEqual(['one ', 'zwei 🚀\n']);
+    expect(asked).toEqual([{ by: agent, ...question }]);
+  });
+
+  test.each([
+    [new ConflictError('The agent is not running'), ConflictError, 'The agent is not running'],
+    [new BadGatewayError('broke'), BadGatewayError, 'broke'],
+    [new ContainerMissingError('a'), ContainerMissingError, 'Agent a has no container'],
+    [new InvalidCursorError(), InvalidCursorError, 'cursor'],
+    [new DockerUnavailableError('secret path'), Error, 'Docker is not available'],
+    [new TypeError('secret'), BadGatewayError, "The agent's host could not answer"],
+  ])('fails as it failed there: %s', async (thrown, kind, message) => {
+    const url = await serve({
+      async *logs() {
+        await delay(1);
+        yield { timestamp: 't', stream: 'stdout', line: 'first', cursor: 'c' };
+        throw thrown;
+      },
+    });
+    const seen: string[] = [];
+    const reading = (async () => {
+      for await (const { line } of remote(url).logs('a', { tail: 3 })) seen.push(line);
+    })();
+    await expect(reading).rejects.toThrow(kind);
+    await expect(reading).rejects.toThrow(message);
+    expect(seen).toEqual(['first']);
+  });
+
+  test('is asked by nobody who has another key, or means another host', async () => {
+    const url = await serve({ stats: () => Promise.resolve(null) });
+    expect(await remote(url).stats('a')).toBeNull();
+    const other = new SecretBox(randomBytes(32));
+    await expect(remote(url, 'far', other).stats('a')).rejects.toThrow(HostUnreachableError);
+    await expect(remote(url, 'near').stats('a')).rejects.toThrow(HostUnreachableError);
+    expect(lines.join()).toContain('its worker refuses our token');
+    expect((await fetch(`${url}/v1/calls`, { method: 'POST', body: '{}' })).status).toBe(401);
+  });
+
+  test('is asked for nothing that is no call', async () => {
+    const url = await serve({});
+    const send = (body: string) =>
+      fetch(`${url}/v1/calls`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${hostToken(secrets, 'far')}` },
+        body,
+      });
+    for (const body of ['', '{', '{"call":"containers"}', '{"call":"stats","agentId":5}']) {
+      expect((await send(body)).status).toBe(400);
+    }
+  });
+
+  test('that is not there is a 503', async () => {
+    const nowhere = remote('http://127.0.0.1:1');
+    await expect(nowhere.stats('a')).rejects.toMatchObject({ status: 503 });
+  });
+
+  test('that is silent for a while is heard to be alive', async () => {
+    const url = await serve(
+      {
+        async *ask() {
+          await delay(150);
+          yield 'late';
+        },
+      },
+      { pulseMs: 20 },
+    );
+    expect(await all(remote(url).ask(agent, question, never))).toEqual(['late']);
+  });
+
+  test('stops when its reader leaves, and waits for one that reads slowly', async () => {
+    let made = 0;
+    let ended = false;
+    const url = await serve({
+      async *logs() {
+        try {
+          for (;;) {
+            made++;
+            yield { timestamp: 't', stream: 'stdout', line: 'x'.repeat(10_000), cursor: 'c' };
+            await delay(0);
+          }
+        } finally {
+          ended = true;
+        }
+      },
+    });
+    const reading = remote(url).logs('a', { follow: true });
+    await reading.next();
+    let before = -1;
+    await until(async () => {
+      const [last, now] = [before, made];
+      before = now;
+      await delay(300);
+      return last === now;
+    }, 20_000);
+    // 10 kB each: what the sockets and streams on the way hold, and no more.
+    expect(made).toBeLessThan(2_000);
+    await reading.return(undefined);
+    await until(() => Promise.resolve(ended));
+  });
+
+  test('drops the connections of agents', async () => {
+    const url = await serve(
+      { stats: () => Promise.resolve(null) },
+      { agentsNetwork: '127.0.0.0/8' },
+    );
+    await expect(remote(url).stats('a')).rejects.toThrow(HostUnreachableError);
+  });
+
+  test('that ends breaks off what it is asked', async () => {
+    const url = await serve({
+      async *ask(_agent, _question, signal) {
+        yield 'begun';
+        await delay(60_000, undefined, { signal });
+      },
+    });
+    const answer = remote(url).ask(agent, question, never);
+    await answer.next();
+    await listeners.splice(0)[0]?.close();
+    await expect(answer.next()).rejects.toThrow();
+  });
+});
