@@ -9,7 +9,8 @@ import {
 import { NotFoundError } from '../src/errors.js';
 import { NoPortFreeError } from '../src/agents/supervisor-store.js';
 import { AgentNotReadyError } from '../src/agents/await-ready.js';
-import { AgentGoneError } from '../src/agents/runtime-store.js';
+import { AgentGoneError } from '../src/agents/agents.js';
+import { SupersededError } from '../src/agents/watchdog-transitions.js';
 
 /** What another attempt cannot mend. */
 const FINAL = [
@@ -21,6 +22,7 @@ const FINAL = [
   NotFoundError,
   PortTakenError,
   SubnetTakenError,
+  SupersededError,
   VolumeMissingError,
 ];
 

@@ -4,17 +4,23 @@ import { asApplicationFailure } from './failures.js';
 
 /** What workflows write to the database. Run as local activities: short and idempotent. */
 export function createRecordActivities(records: SupervisorStore, settings: WatchdogSettings) {
+  /** What fails for good is told as such. */
+  const record =
+    <Args extends unknown[], Answer>(write: (...args: Args) => Promise<Answer>) =>
+    (...args: Args) =>
+      asApplicationFailure(() => write(...args));
+
   return {
-    reservePort: (...args: Parameters<SupervisorStore['reservePort']>) =>
-      asApplicationFailure(() => records.reservePort(...args)),
-    releasePort: records.releasePort.bind(records),
-    recordRunning: records.recordRunning.bind(records),
+    takeUp: record(records.takeUp.bind(records)),
+    reservePort: record(records.reservePort.bind(records)),
+    releasePort: record(records.releasePort.bind(records)),
+    recordRunning: record(records.recordRunning.bind(records)),
     /** Asked for whenever it matters, so that a change reaches supervisors that run for months. */
     watchdogSettings: () => Promise.resolve(settings),
-    recordTransition: records.recordTransition.bind(records),
-    recordRepairAttempt: records.recordRepairAttempt.bind(records),
-    beginOperation: records.beginOperation.bind(records),
-    finishOperation: records.finishOperation.bind(records),
+    recordTransition: record(records.recordTransition.bind(records)),
+    recordRepairAttempt: record(records.recordRepairAttempt.bind(records)),
+    beginOperation: record(records.beginOperation.bind(records)),
+    finishOperation: record(records.finishOperation.bind(records)),
   };
 }
 

@@ -70,6 +70,11 @@ export class Operations {
     for (const kind of REQUESTED_KINDS) this.#handle(kind);
   }
 
+  /** Goes on from what the database knows. */
+  takeUp({ desired, provisioned }: AgentState): void {
+    this.#state = { desired, provisioned };
+  }
+
   /** For the next run. */
   get state(): AgentState {
     return this.#state;
@@ -128,10 +133,24 @@ export class Operations {
     const operation = this.#pending.shift();
     if (!operation) return;
     this.#current = operation;
-    const before = this.#watchdog.memory.state;
-    const isCancelled = operation.scope.consideredCancelled;
-    if (isCancelled || (await this.#begin(operation))) {
-      await this.#end(operation, before, await this.#carryOut(operation, before));
+    try {
+      const before = this.#watchdog.memory.state;
+      if (operation.scope.consideredCancelled || (await this.#begins(operation))) {
+        await this.#end(operation, before, await this.#carryOut(operation, before));
+      }
+    } finally {
+      // However it ended: what is not under way must not keep others out.
+      this.#current = undefined;
+    }
+  }
+
+  /** Begins the operation; one that can be neither begun nor refused waits on. */
+  async #begins(operation: Operation): Promise<boolean> {
+    try {
+      return await this.#begin(operation);
+    } catch (error) {
+      this.#pending.unshift(operation);
+      throw error;
     }
   }
 
@@ -144,7 +163,6 @@ export class Operations {
     const answer = await this.#record.beginOperation(this.#agent, { id, kind, runId, transition });
     if (answer !== 'begun') {
       this.#agentIsGone = answer === 'gone';
-      this.#current = undefined;
       return false;
     }
     // Also when it then fails: what is left of an agent that was to be removed does not start again.

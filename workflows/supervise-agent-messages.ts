@@ -20,8 +20,17 @@ export interface SuperviseAgentInput extends AgentRef {
   readonly provisioned: boolean;
   /** The last observation, so that a new run tells only what changed. */
   readonly observed?: Observation['health'];
-  /** What the watchdog remembers, so that a new run keeps its state and its crashes. */
+  /** What the watchdog remembers. Without it a supervisor takes up what the database knows. */
   readonly watchdog?: WatchdogMemory;
+  /** What was heard, and not looked into yet. */
+  readonly wakeups?: Wakeups;
+}
+
+/** What a supervisor was told by signals. */
+export interface Wakeups {
+  readonly checkNow?: boolean;
+  readonly ended?: ContainerEnd;
+  readonly returned?: DockerReturn;
 }
 
 /** A container has ended. A hint: what is there now decides. */
@@ -51,7 +60,7 @@ export function operationUpdate(kind: RequestedKind) {
  */
 export const provisionRequested = defineSignal<[OperationRequest]>('provisionRequested');
 
-/** Look at the container now, instead of at the next check: after a restart of the host, say. */
+/** Something is not as it should be: read anew what should be, and look at the container now. */
 export const checkNow = defineSignal('checkNow');
 
 /** The host's worker has heard from Docker that the container ended. */

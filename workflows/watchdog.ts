@@ -1,3 +1,4 @@
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
 import {
   condition,
   executeChild,
@@ -12,6 +13,7 @@ import type { ContainerActivities } from '../activities/containers.js';
 import type { WatchdogActivities } from '../activities/watchdog.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
+import type { SupervisedState } from '../src/agents/supervisor-store.js';
 import {
   countCrash,
   isCrashLoop,
@@ -41,7 +43,7 @@ import {
 } from './supervise-agent-messages.js';
 
 /** What goes from run to run. */
-type WatchdogInput = Pick<SuperviseAgentInput, 'desired' | 'observed' | 'watchdog'>;
+type WatchdogInput = Pick<SuperviseAgentInput, 'desired' | 'observed' | 'watchdog' | 'wakeups'>;
 
 /**
  * Watches one agent that should run, and mends it. It goes from state to state (spec 3), one step
@@ -51,7 +53,9 @@ export class Watchdog {
   #memory: WatchdogMemory;
   /** The health that was seen last; undefined when it has to be looked at anew. */
   #observed: ContainerHealth | undefined;
-  #looksNow = false;
+  /** What is remembered may not be what the database knows. */
+  #isStale: boolean;
+  #looksNow: boolean;
   #end: ContainerEnd | undefined;
   /** How the container came to its end that was judged last. */
   #death: DeathCause | undefined;
@@ -70,16 +74,14 @@ export class Watchdog {
   readonly #degradedWatch: WatchdogActivities;
   readonly #crashReport: WatchdogActivities;
 
-  constructor(agent: AgentRef, { desired, observed, watchdog }: WatchdogInput) {
+  constructor(agent: AgentRef, { desired, observed, watchdog, wakeups }: WatchdogInput) {
     this.#agent = agent;
     this.#observed = observed;
-    this.#memory = watchdog ?? {
-      state: desired === 'running' ? 'starting' : 'stopped',
-      since: Date.now(),
-      crashes: [],
-      repairAttempts: 0,
-      lastRepair: null,
-    };
+    this.#memory = watchdog ?? nothingYet(desired);
+    this.#looksNow = wakeups?.checkNow ?? false;
+    this.#end = wakeups?.ended;
+    this.#return = wakeups?.returned;
+    this.#isStale = watchdog === undefined || this.#looksNow;
     const taskQueue = containersTaskQueue(agent.host);
     this.#docker = proxyActivities({ ...retries.endlessDockerCall, taskQueue });
     this.#eyes = proxyActivities({ ...retries.look, taskQueue });
@@ -89,6 +91,7 @@ export class Watchdog {
 
     setHandler(checkNow, () => {
       this.#looksNow = true;
+      this.#isStale = true;
     });
     setHandler(containerEnded, (end) => {
       // What operations and repairs do to the container is intended; afterwards a look tells.
@@ -104,10 +107,32 @@ export class Watchdog {
     return this.#memory;
   }
 
-  /** For the next run: what is remembered, and what was seen unless it has to be looked at anew. */
-  get state(): Pick<WatchdogInput, 'observed' | 'watchdog'> {
-    const observed = this.#isWoken() ? undefined : this.#observed;
-    return { watchdog: this.#memory, ...(observed && { observed }) };
+  /** For the next run: what is remembered, what was seen, and what was heard meanwhile. */
+  get state(): Pick<WatchdogInput, 'observed' | 'watchdog' | 'wakeups'> {
+    const wakeups = {
+      ...(this.#looksNow && { checkNow: true }),
+      ...(this.#end && { ended: this.#end }),
+      ...(this.#return && { returned: this.#return }),
+    };
+    const observed = this.#observed && { observed: this.#observed };
+    return { watchdog: this.#memory, ...observed, ...(this.#isWoken() && { wakeups }) };
+  }
+
+  /** Whether what the database knows is to be taken up before anything else is done. */
+  get isStale(): boolean {
+    return this.#isStale;
+  }
+
+  /** Something has failed that should not: what is remembered may not be what is true. */
+  mistrust(): void {
+    this.#isStale = true;
+    this.#isPaused = false;
+  }
+
+  /** Goes on from what the database knows. */
+  takeUp({ desired, watchdog }: SupervisedState): void {
+    this.#isStale = false;
+    this.#memory = watchdog ?? nothingYet(desired);
   }
 
   /** Ends the step under way, for an operation that waits. */
@@ -143,7 +168,8 @@ export class Watchdog {
     reason: string | null,
     cleared?: Pick<WatchdogMemory, 'crashes' | 'repairAttempts'>,
   ): WatchdogTransition {
-    const memory = { ...this.#memory, ...cleared, state, since: Date.now() };
+    const version = this.#memory.version + 1;
+    const memory = { ...this.#memory, ...cleared, version, state, since: Date.now() };
     return { id: uuid4(), from: this.#memory.state, cause, reason, memory };
   }
 
@@ -151,6 +177,7 @@ export class Watchdog {
   async keepStopped(provisioned: boolean): Promise<void> {
     this.#isInterrupted = false;
     await condition(() => this.#isInterrupted || this.#isWoken());
+    if (this.#isStale) return;
     const isWoken = this.#isWoken();
     this.dismissWakeups();
     if (!isWoken || !provisioned) return;
@@ -199,8 +226,9 @@ export class Watchdog {
       ? await this.#look(() => this.#eyes.observeAgent(agent))
       : await this.#look(() => this.#degradedWatch.watchDegraded(agent, this.#observed ?? null));
     if (!seen) return;
-    const known = seen.health === this.#observed;
-    if (seen.health === 'healthy' || (seen.health === 'stopped' && !known)) {
+    // That it had ended was counted when it was degraded for it, by whichever supervisor.
+    const hasEnded = seen.health === 'stopped' && this.#observed !== undefined;
+    if (seen.health === 'healthy' || (hasEnded && this.#observed !== 'stopped')) {
       return this.#judge(seen);
     }
     this.#observed = seen.health;
@@ -211,6 +239,7 @@ export class Watchdog {
   async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
     const isUrgent = () => this.#isUrgent();
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
+    if (this.#isStale) return seen;
     if (!seen && (this.#looksNow || this.#end) && !this.#isPressed()) {
       this.#looksNow = false;
       const end = this.#end;
@@ -282,6 +311,8 @@ export class Watchdog {
       else await this.#transition('crash_loop', 'repair_failed', outcome.reason);
     } catch (error) {
       if (isCancellation(error)) throw error;
+      // That of a supervisor before this one comes to its end first.
+      if (error instanceof WorkflowExecutionAlreadyStartedError) throw error;
       // The run itself was ended by somebody.
       await this.#transition('crash_loop', 'repair_failed', failureReason(error));
     }
@@ -356,4 +387,16 @@ export class Watchdog {
     await this.#record.recordTransition(this.#agent, made);
     return made;
   }
+}
+
+/** What is remembered of an agent with which nothing has happened yet. */
+function nothingYet(desired: 'running' | 'stopped'): WatchdogMemory {
+  return {
+    version: 0,
+    state: desired === 'running' ? 'starting' : 'stopped',
+    since: Date.now(),
+    crashes: [],
+    repairAttempts: 0,
+    lastRepair: null,
+  };
 }

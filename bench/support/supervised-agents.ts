@@ -24,7 +24,14 @@ const SAMPLE = 100;
 const HOST = 'local';
 
 const WELL: WatchdogMemory = {
-  ...{ state: 'running', since: Date.now(), crashes: [], repairAttempts: 0, lastRepair: null },
+  ...{
+    version: 1,
+    state: 'running',
+    since: Date.now(),
+    crashes: [],
+    repairAttempts: 0,
+    lastRepair: null,
+  },
 };
 
 /** Agents that are written down as running, and their supervisors. */

@@ -5,6 +5,14 @@ import { selectFrom } from '../database/table.js';
 import { Agent } from '../database/tables/agents.js';
 import { BadRequestError, NotFoundError } from '../errors.js';
 
+/** The agent, or what it needs to run, is not in the database any more. */
+export class AgentGoneError extends Error {
+  constructor(readonly agentId: string) {
+    super('The agent is no more');
+    this.name = 'AgentGoneError';
+  }
+}
+
 /** A part of a list, and the position after which the next one begins; none on the last. */
 export interface Page<T> {
   readonly items: readonly T[];

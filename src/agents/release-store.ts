@@ -3,7 +3,7 @@ import type { Database, TenantTransaction } from '../database/database.js';
 import type { AgentArchiveRow, AgentRow, OperationRow } from '../database/models.js';
 import { rollBackCredential } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
-import { AgentGoneError } from './runtime-store.js';
+import { AgentGoneError } from './agents.js';
 import { presentAgent, updateAgent } from './agents.js';
 import { archivesOf } from './archives.js';
 import { releaseOf } from './previous-release.js';

@@ -6,19 +6,11 @@ import type { SecretBox } from '../secrets/secret-box.js';
 import { readCredentials, secretsToRedact } from './agent-credentials.js';
 import { portsWithin, subnetOf, type PortRange } from './agent-subnet.js';
 import type { AgentRef } from './agent-ref.js';
-import { presentAgent, updateAgent } from './agents.js';
+import { AgentGoneError, presentAgent, updateAgent } from './agents.js';
 import { secretContext, type AgentSecretKind } from './agent-secrets.js';
 import { LastSeen } from './last-seen.js';
 import type { Observation } from './observation.js';
 import { recordCrash } from './watchdog-transitions.js';
-
-/** The agent, or what it needs to run, is not in the database any more. */
-export class AgentGoneError extends Error {
-  constructor(readonly agentId: string) {
-    super('The agent is no more');
-    this.name = 'AgentGoneError';
-  }
-}
 
 /** The one model that an agent's runtime knows: which it really is, the AI listener decides. */
 export const AGENT_MODEL = 'auto';

@@ -8,11 +8,11 @@ import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
 import type { PortRange } from './agent-subnet.js';
 import { withSkill } from './agent-skills.js';
-import { presentAgent, updateAgent } from './agents.js';
+import { AgentGoneError, findAgent, presentAgent, updateAgent } from './agents.js';
 import { operationRules, type OperationKind } from './operation-kinds.js';
 import { releaseOf } from './previous-release.js';
 import { buryAgent } from './tombstone.js';
-import { recordTransition } from './watchdog-transitions.js';
+import { recordAttempt, recordTransition } from './watchdog-transitions.js';
 import type { WatchdogMemory, WatchdogState, WatchdogTransition } from './watchdog.js';
 
 /** The range of ports is used up on this host. */
@@ -40,6 +40,15 @@ export interface OperationEnd {
   readonly unharmed?: boolean;
   /** What the end of the operation changes for the watchdog. */
   readonly transition?: WatchdogTransition;
+}
+
+/** What is known of an agent, as far as its supervisor goes by it. */
+export interface SupervisedState {
+  readonly desired: 'running' | 'stopped';
+  /** Whether it has ever run. */
+  readonly provisioned: boolean;
+  /** Null until it ran for the first time. */
+  readonly watchdog: WatchdogMemory | null;
 }
 
 export interface RepairAttempt {
@@ -80,7 +89,8 @@ export class SupervisorStore {
    *
    * @param taken known to be of no use on the host
    * @throws NoPortFreeError
-   * @throws NotFoundError when the agent is no more, or its host was never heard of
+   * @throws AgentGoneError
+   * @throws NotFoundError when its host was never heard of
    */
   async reservePort(
     agent: AgentRef,
@@ -90,8 +100,8 @@ export class SupervisorStore {
     // Other tenants' ports count too, so this looks across tenants.
     return this.#database.asPlatform().transaction(async (db) => {
       await db.lock(`agent-ports:${agent.host}`);
-      const row = await db.Agent.findByPk(agent.agentId);
-      if (!row) throw new NotFoundError();
+      const row = await presentAgent(db, agent.agentId);
+      if (!row) throw new AgentGoneError(agent.agentId);
       if (row.port !== null && row.port > above) return row.port;
       const host = await db.Host.findByPk(agent.host);
       if (!host) throw new NotFoundError(`No worker of host ${agent.host} has come up yet`);
@@ -115,21 +125,21 @@ export class SupervisorStore {
     await this.#update(agent, { port: null });
   }
 
-  /**
-   * The container answers. While an operation runs, the status waits for its end: who reads that the
-   * agent is up can ask for the next operation.
-   */
+  /** The container answers. The status is told by what follows: a change, or an operation's end. */
   async recordRunning(agent: AgentRef): Promise<void> {
-    await this.#database.asUser(agent.userId).transaction(async (db) => {
-      const { agentId } = agent;
-      const running = await db.Operation.count({ where: { agentId, status: 'running' } });
-      const now = new Date();
-      await updateAgent(db, agentId, {
-        ...(running === 0 && { status: 'active' as const, statusReason: null }),
-        observedAt: now,
-        startedAt: now,
-      });
-    });
+    const now = new Date();
+    await this.#update(agent, { observedAt: now, startedAt: now });
+  }
+
+  /** What a supervisor that is made anew has to know; null when the agent is no more. */
+  async takeUp({ agentId, userId }: AgentRef): Promise<SupervisedState | null> {
+    const found = await findAgent(this.#database.asUser(userId), agentId);
+    if (!found) return null;
+    return {
+      desired: found.desired === 'running' ? 'running' : 'stopped',
+      provisioned: found.startedAt !== null,
+      watchdog: found.watchdog,
+    };
   }
 
   /**
@@ -166,15 +176,19 @@ export class SupervisorStore {
     });
   }
 
+  /** Marks the operation as ended, and puts down what it has made of the agent; once. */
   async finishOperation(agent: AgentRef, operation: OperationEnd): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { agentId } = agent;
       const { error, id, kind, status, transition, unharmed } = operation;
+      if (!(await presentAgent(db, agentId))) return;
       const finishedAt = new Date();
-      await db.Operation.update(
+      const ended = await db.Operation.update(
         { status, error, finishedAt },
         { where: { id, status: ['requested', 'running'] } },
       );
+      // Late, or again: what it has made of the agent was written with its end.
+      if (ended === 0 && kind !== 'delete') return;
       if (transition) await recordTransition(db, agent, transition);
       // An agent that does not run has nothing to go back to.
       if (kind === 'configure') {
@@ -200,7 +214,7 @@ export class SupervisorStore {
   async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { id, memory, reason: statusReason } = made;
-      await recordTransition(db, agent, made);
+      if (!(await recordTransition(db, agent, made))) return;
       const event = eventOf(made);
       if (event) await putInOutbox(db, { id, agent, ...event });
       const status = STATUS[memory.state];
@@ -214,7 +228,7 @@ export class SupervisorStore {
   async recordRepairAttempt(agent: AgentRef, attempt: RepairAttempt): Promise<void> {
     const { id, memory, maxAttempts } = attempt;
     await this.#database.asUser(agent.userId).transaction(async (db) => {
-      await updateAgent(db, agent.agentId, { watchdog: memory });
+      if (!(await recordAttempt(db, agent, memory))) return;
       const { repairAttempts } = memory;
       const event = { event: 'repair_attempt', attempt: repairAttempts, maxAttempts } as const;
       await putInOutbox(db, { id, agent, ...event });

@@ -47,6 +47,8 @@ export type DeathCause = Extract<WatchdogCause, 'exit' | 'oom' | 'kill' | 'stop'
 
 /** What the watchdog remembers of an agent; small, because it goes from run to run. */
 export interface WatchdogMemory {
+  /** One more with each change that is written down, by which a late or an older writer is known. */
+  readonly version: number;
   readonly state: WatchdogState;
   /** Unix milliseconds. */
   readonly since: number;

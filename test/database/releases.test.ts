@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
-import { AgentGoneError } from '../../src/agents/runtime-store.js';
+import { AgentGoneError } from '../../src/agents/agents.js';
 import type { OperationKind } from '../../src/agents/operation-kinds.js';
 import { MAX_ARCHIVES, ReleaseStore } from '../../src/agents/release-store.js';
 import type { AgentRow, OperationInput } from '../../src/database/models.js';

@@ -10,6 +10,7 @@ import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 const USER = 'operator';
 const MEMORY: WatchdogMemory = {
+  version: 1,
   state: 'degraded',
   since: 0,
   crashes: [1, 2, 3],
@@ -39,6 +40,7 @@ async function newAgent() {
   return { agentId: id, userId: USER, host: 'local' };
 }
 
+let version = 0;
 const change = (
   state: WatchdogTransition['memory']['state'],
   cause: WatchdogTransition['cause'] = 'exit',
@@ -47,7 +49,7 @@ const change = (
   from: 'running',
   cause,
   reason: null,
-  memory: { ...MEMORY, state },
+  memory: { ...MEMORY, version: ++version, state },
 });
 
 /** Channels that answer as they are told to. */
@@ -87,8 +89,13 @@ describe('what the watchdog writes down', () => {
   });
 
   test('is told of with every attempt at a repair', async () => {
-    const attempt = { id: randomUUID(), memory: { ...MEMORY, repairAttempts: 2 }, maxAttempts: 3 };
-    await store.recordRepairAttempt(await newAgent(), attempt);
+    const agent = await newAgent();
+    const made = change('repairing');
+    await store.recordTransition(agent, made);
+    const memory = { ...made.memory, repairAttempts: 2, lastRepair: 1 };
+    for (const id of [randomUUID(), randomUUID()]) {
+      await store.recordRepairAttempt(agent, { id, memory, maxAttempts: 3 });
+    }
     const { told, parts } = channels();
     await sendDue(parts);
     expect(told).toMatchObject([{ event: 'repair_attempt', attempt: 2, maxAttempts: 3 }]);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { poll } from '../../dev/poll.js';
 import type { FakeAgent } from './support/fake-agent.js';
+import { Gate } from './support/gate.js';
 import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { WorkflowLab, type Supervised } from './support/workflow-lab.js';
 
@@ -99,6 +100,29 @@ describe('a supervisor that goes on in a new run', () => {
     await supervisor.request('delete', 'second');
     expect(await agent.end('second')).toBe('succeeded');
     await supervisor.ended();
+  });
+
+  test('looks into what it was told at the last moment', async () => {
+    const ending = new Gate();
+    const agent = agentOfLongStart().on('finishOperation', ending.pass);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('start', 'long');
+    await agent.reached('finishOperation');
+    agent.health = 'stopped';
+    await supervisor.dockerReturned();
+    ending.open();
+    await inNewRun(supervisor);
+    const isUp = () => agent.states.includes('starting (host_returned)');
+    await agent.until('it is brought up', isUp);
+    expect(agent.memory?.crashes).toEqual([]);
+  });
+
+  test('judges what the run before had heard', async () => {
+    const agent = lab.agent();
+    agent.health = 'stopped';
+    const ended = { containerId: 'container', cause: 'kill', exitCode: 137, at: 0 } as const;
+    await lab.supervise(agent, { wakeups: { ended } });
+    await agent.went('degraded (kill)', 'repairing (kill)');
   });
 
   test('provisions an agent that never was', async () => {

@@ -7,6 +7,7 @@ import type { ReleaseActivities, ReleaseRecordActivities } from '../../../activi
 import type { WatchdogActivities } from '../../../activities/watchdog.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
 import type { PortRange } from '../../../src/agents/agent-subnet.js';
+import { operationRules } from '../../../src/agents/operation-kinds.js';
 import type { OperationEnd } from '../../../src/agents/supervisor-store.js';
 import type { ContainerHealth, Observation } from '../../../src/agents/observation.js';
 import type {
@@ -80,6 +81,10 @@ export class FakeAgent {
   readonly transitions: WatchdogTransition[] = [];
   /** What the watchdog remembers, as it was written down last. */
   memory: WatchdogMemory | undefined;
+  /** What else the database knows. */
+  desired: 'running' | 'stopped' = 'running';
+  provisioned = true;
+  isGone = false;
   /** What `beginOperation` answers, by operation; `begun` otherwise. */
   readonly beginnings = new Map<string, 'withdrawn' | 'gone'>();
   #underWay = 0;
@@ -104,7 +109,9 @@ export class FakeAgent {
    * together stand by name.
    */
   get containerSteps(): string[] {
-    const steps = this.steps.filter((step) => !/#|^(record|begin|finish|watch|observe)/.test(step));
+    const steps = this.steps.filter(
+      (step) => !/#|^(record|begin|finish|watch|observe|takeUp)/.test(step),
+    );
     for (let from = 0, to = 0; from < steps.length; from = to + 1) {
       for (to = from; CONCURRENT.includes(steps[to] ?? ''); to++);
       steps.splice(from, to - from, ...steps.slice(from, to).sort());
@@ -264,6 +271,11 @@ export function fakeActivities(
       killGateway: container('killGateway'),
     },
     records: {
+      async takeUp(agent) {
+        await agentOf(agent).step('takeUp');
+        const { desired, isGone, memory, provisioned } = agentOf(agent);
+        return isGone ? null : { desired, provisioned, watchdog: memory ?? null };
+      },
       async reservePort(agent, above, taken = []) {
         await agentOf(agent).step('reservePort');
         return agentOf(agent).reserve(above, taken);
@@ -286,18 +298,24 @@ export function fakeActivities(
         await agentOf(agent).step('recordRepairAttempt');
         agentOf(agent).memory = memory;
       },
-      async beginOperation(agent, { id, transition }) {
+      async beginOperation(agent, { id, kind, transition }) {
         await agentOf(agent).step('beginOperation');
         const answer = agentOf(agent).beginnings.get(id) ?? 'begun';
         if (answer !== 'begun') return answer;
         agentOf(agent).changed(transition);
         agentOf(agent).begun.push(id);
+        const { desired } = operationRules(kind);
+        if (desired !== null) agentOf(agent).desired = desired === 'running' ? desired : 'stopped';
         return answer;
       },
-      async finishOperation(agent, { id, status, error, transition }) {
+      async finishOperation(agent, { id, kind, status, error, transition }) {
         await agentOf(agent).step('finishOperation');
         agentOf(agent).changed(transition);
         agentOf(agent).finished.push({ id, status, error });
+        if (status !== 'succeeded') return;
+        const { desired } = operationRules(kind);
+        if (desired === 'running') agentOf(agent).provisioned = true;
+        agentOf(agent).isGone = desired === 'deleted';
       },
     },
   };

@@ -45,6 +45,7 @@ export { SETTINGS };
 
 /** What the watchdog remembers of an agent with which nothing has happened. */
 export const RUNNING: WatchdogMemory = {
+  version: 1,
   state: 'running',
   since: 0,
   crashes: [],
@@ -136,17 +137,20 @@ export class WorkflowLab {
   async supervise(agent: FakeAgent, { provision, ...input }: Beginning = {}): Promise<Supervised> {
     const { workflow } = this.environment.client;
     const workflowId = superviseAgentId(agent.ref.agentId);
+    const watchdog = input.provisioned === false ? undefined : RUNNING;
+    const begins = { desired: 'running', provisioned: true, watchdog, ...input } as const;
+    // As the supervisor has written it down before.
+    agent.desired = begins.desired;
+    agent.provisioned = begins.provisioned;
+    agent.memory ??= begins.watchdog;
     const options: WorkflowStartOptions<typeof superviseAgent> = {
       workflowId,
       taskQueue: PLATFORM_TASK_QUEUE,
       args: [
         {
           ...agent.ref,
-          desired: 'running',
-          provisioned: true,
           observed: 'healthy',
-          ...(input.provisioned !== false && { watchdog: RUNNING }),
-          ...input,
+          ...begins,
         },
       ],
     };
@@ -162,6 +166,24 @@ export class WorkflowLab {
     const firstRunId = await begin();
     this.#started.push({ workflowId, runId: firstRunId });
     const supervised = new Supervised(workflow.getHandle(workflowId), firstRunId);
+    this.#supervised.push(supervised);
+    return supervised;
+  }
+
+  /** Starts the agent's supervisor as of a moment when it was to run; with a signal that came late. */
+  async superviseAnew(agent: FakeAgent, late?: 'dockerReturned'): Promise<Supervised> {
+    const { workflow } = this.environment.client;
+    const workflowId = superviseAgentId(agent.ref.agentId);
+    const options: WorkflowStartOptions<typeof superviseAgent> = {
+      workflowId,
+      taskQueue: PLATFORM_TASK_QUEUE,
+      args: [{ ...agent.ref, desired: 'running', provisioned: true }],
+    };
+    const signal = { signal: late ?? '', signalArgs: [{ awayFrom: 0 }] };
+    const runId = late
+      ? (await workflow.signalWithStart('superviseAgent', { ...options, ...signal })).signaledRunId
+      : (await workflow.start('superviseAgent', options)).firstExecutionRunId;
+    const supervised = new Supervised(workflow.getHandle(workflowId), runId);
     this.#supervised.push(supervised);
     return supervised;
   }

@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { FakeAgent } from './support/fake-agent.js';
+import { refuse } from './support/misbehaviours.js';
+import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
+
+let lab: WorkflowLab;
+beforeEach(async () => {
+  lab = await WorkflowLab.open();
+});
+afterEach(() => lab?.close());
+
+/** Fails for good so often, and then not any more. */
+const failing = (agent: FakeAgent, step: 'recordTransition' | 'beginOperation', times: number) =>
+  agent.on(step, () => {
+    if (agent.steps.filter((taken) => taken === step).length <= times) return refuse()(1);
+  });
+
+const status = async (agent: FakeAgent) => {
+  const handle = lab.environment.client.workflow.getHandle(`supervise-agent-${agent.ref.agentId}`);
+  return (await handle.describe()).status.name;
+};
+
+describe('a supervisor that is made anew', () => {
+  test('knows the crashes that the database remembers', async () => {
+    const agent = lab.agent();
+    const now = await lab.environment.currentTimeMs();
+    agent.memory = { ...RUNNING, crashes: [now - 2_000, now - 1_000] };
+    agent.health = 'stopped';
+    await lab.superviseAnew(agent);
+    await agent.went('degraded (exit)', 'crash_loop (exit)');
+    expect(agent.containerSteps).toEqual([]);
+  });
+
+  test('leaves a crash loop alone', async () => {
+    const agent = lab.agent();
+    agent.memory = { ...RUNNING, state: 'crash_loop' };
+    agent.health = 'stopped';
+    await lab.superviseAnew(agent);
+    await lab.pass('1 hour');
+    expect([agent.steps, agent.checks]).toEqual([['takeUp'], 0]);
+  });
+
+  test('counts no crash that was counted before', async () => {
+    const agent = lab.agent().on('startContainer', () => {
+      agent.health = 'healthy';
+    });
+    const crashed = (await lab.environment.currentTimeMs()) - 1_000;
+    agent.memory = { ...RUNNING, state: 'degraded', crashes: [crashed] };
+    agent.health = 'stopped';
+    await lab.superviseAnew(agent);
+    for (let minute = 0; minute < 3; minute++) await lab.pass('1 minute');
+    await agent.went('repairing (exit)', 'running (repaired)');
+    expect(agent.memory?.crashes).toEqual([crashed]);
+  });
+
+  test('keeps an agent stopped that was stopped after the supervisor was thought of', async () => {
+    const agent = lab.agent();
+    agent.desired = 'stopped';
+    agent.health = 'stopped';
+    await lab.superviseAnew(agent);
+    await lab.pass('10 minutes');
+    expect([agent.checks, agent.containerSteps]).toEqual([0, []]);
+  });
+
+  test('of an agent that is no more ends at once, whatever it was told', async () => {
+    const agent = lab.agent();
+    agent.isGone = true;
+    const supervisor = await lab.superviseAnew(agent, 'dockerReturned');
+    await supervisor.ended();
+    expect(agent.steps).toEqual(['takeUp']);
+  });
+});
+
+describe('a supervisor', () => {
+  test('goes on when what it writes is refused for good, and not in a hurry', async () => {
+    const agent = failing(lab.agent(), 'recordTransition', 20);
+    await lab.supervise(agent);
+    agent.health = 'unhealthy';
+    for (let minute = 0; minute < 10; minute++) await lab.pass('1 minute');
+    expect(await status(agent)).toBe('RUNNING');
+    const tries = agent.steps.filter((step) => step === 'recordTransition').length;
+    expect(tries).toBeGreaterThan(5);
+    expect(tries).toBeLessThan(20);
+
+    agent.on('killGateway', () => {
+      agent.health = 'healthy';
+    });
+    for (let minute = 0; minute < 15; minute++) await lab.pass('1 minute');
+    await agent.went('degraded (unhealthy)', 'repairing (unhealthy)', 'running (repaired)');
+  });
+
+  test('carries out an operation that could not be begun at first', async () => {
+    const agent = failing(lab.agent(), 'beginOperation', 3);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('stop', 'stop');
+    await lab.pass('1 minute');
+    expect(await agent.end('stop')).toBe('succeeded');
+    expect(agent.begun).toEqual(['stop']);
+  });
+
+  test('ends when it is cancelled, also after a failure', async () => {
+    const agent = failing(lab.agent(), 'recordTransition', Number.POSITIVE_INFINITY);
+    const supervisor = await lab.supervise(agent);
+    agent.health = 'unhealthy';
+    await lab.pass('3 minutes');
+    await supervisor.handle.cancel();
+    await expect(supervisor.ended()).rejects.toThrow();
+    expect(await status(agent)).toBe('CANCELLED');
+  });
+
+  test('that knows an older state than the database follows the database', async () => {
+    const agent = lab.agent().on('recordTransition', refuse('SupersededError'));
+    await lab.supervise(agent);
+    agent.memory = { ...RUNNING, version: 7 };
+    agent.desired = 'stopped';
+    agent.health = 'stopped';
+    await lab.pass('5 minutes');
+    await agent.reached('takeUp');
+    await lab.pass('1 hour');
+    expect([agent.containerSteps, agent.states]).toEqual([[], []]);
+  });
+
+  test('of an agent that it finds gone ends, and makes nothing', async () => {
+    const agent = lab.agent().on('watchHealth', refuse('AgentGoneError'));
+    const supervisor = await lab.supervise(agent);
+    agent.isGone = true;
+    await supervisor.ended();
+    expect(agent.containerSteps).toEqual([]);
+  });
+
+  test('that is told to look reads anew what should be', async () => {
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent);
+    await agent.reached('watchHealth');
+    agent.desired = 'stopped';
+    await supervisor.checkNow();
+    await agent.reached('stopContainer');
+
+    agent.desired = 'running';
+    await supervisor.checkNow();
+    await agent.reached('observeAgent');
+    expect(agent.containerSteps).toEqual(['stopContainer']);
+  });
+});
