@@ -1,7 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { killContainer, killGateway } from '../../bench/support/deeds.js';
 import { poll } from '../../dev/poll.js';
-import { run } from '../../dev/processes/run.js';
 import { containerName } from '../../src/containers/container-spec.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import { restartEngine } from './kills.js';
@@ -124,8 +124,8 @@ async function removeMemory(site: LongSite, agentId: string): Promise<void> {
 async function pause(site: LongSite, part: string): Promise<() => Promise<void>> {
   const pid = await site.livingPidOf(part);
   if (pid === undefined) throw new Error(`${part} does not run`);
-  const listed = await run('ps', ['-o', 'pid=', '--ppid', String(pid)], { timeout: 5_000 });
-  const pids = [pid, ...listed.split('\n').map(Number).filter(Boolean)];
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  const pids = [pid, ...children.split(' ').map(Number).filter(Boolean)];
   for (const each of pids) signal(each, 'SIGSTOP');
   return () => {
     for (const each of pids) signal(each, 'SIGCONT');
