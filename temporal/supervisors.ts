@@ -182,6 +182,8 @@ function startOptions(
     taskQueue: PLATFORM_TASK_QUEUE,
     args: [{ agentId, userId, host, desired, provisioned }],
     staticSummary: `Agent ${name}`,
+    // Its activities inherit it: one owner's work does not keep that of others waiting.
+    priority: { fairnessKey: userId },
     typedSearchAttributes: [
       { key: AGENT_ID, value: agentId },
       { key: AGENT_OWNER, value: userId },

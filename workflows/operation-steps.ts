@@ -70,7 +70,7 @@ async function start({ agent, provisioned, before }: OperationScene): Promise<vo
 async function repair({ agent, provisioned, watchdog }: OperationScene): Promise<void> {
   if (!provisioned) return provision(agent);
   const record = proxyRecords();
-  const outcome = await watchdog.runRepair(await record.watchdogSettings());
+  const outcome = await watchdog.runRepair(await record.watchdogSettings(), retries.ASKED_FOR);
   if (outcome.repaired) return;
   throw ApplicationFailure.nonRetryable(outcome.reason ?? 'The agent does not answer');
 }

@@ -1,4 +1,10 @@
-import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
+import type { ActivityOptions, LocalActivityOptions, Priority } from '@temporalio/common';
+
+/**
+ * Somebody waits for it: before what the platform does by itself, which has Temporal's usual one (3).
+ * Among equals Temporal is fair to the owners, by the key that supervisors are started with.
+ */
+export const ASKED_FOR: Priority = { priorityKey: 2 };
 
 /**
  * The database, asked by the worker that has the workflow: 20 s in all, because so long the worker
@@ -34,6 +40,7 @@ export const dockerCall: ActivityOptions = {
   scheduleToCloseTimeout: '5 minutes',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds' },
+  priority: ASKED_FOR,
 };
 
 /**
@@ -60,6 +67,7 @@ export const agentStart: ActivityOptions = {
     maximumInterval: '10 seconds',
     maximumAttempts: 35,
   },
+  priority: ASKED_FOR,
 };
 
 /** The same for the watchdog, until Docker is back. */
@@ -76,6 +84,7 @@ export const imageCall: ActivityOptions = {
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '1 second', maximumAttempts: 3 },
+  priority: ASKED_FOR,
 };
 
 /**
@@ -87,6 +96,7 @@ export const readinessWait: ActivityOptions = {
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds', maximumAttempts: 10 },
+  priority: ASKED_FOR,
 };
 
 /** Taking away what is left of an agent goes on until it is gone, however long Docker is out. */
@@ -94,6 +104,7 @@ export const removal: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '1 minute' },
+  priority: ASKED_FOR,
 };
 
 /** Undoing a failed provisioning: bounded, because the failure has to be told at some point. */
@@ -102,6 +113,7 @@ export const compensation: ActivityOptions = {
   heartbeatTimeout: '10 seconds',
   scheduleToCloseTimeout: '10 minutes',
   retry: { initialInterval: '500 milliseconds', maximumInterval: '10 seconds' },
+  priority: ASKED_FOR,
 };
 
 /**
@@ -153,6 +165,7 @@ export const volumeCopy: ActivityOptions = {
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '1 second', maximumInterval: '30 seconds', maximumAttempts: 10 },
+  priority: ASKED_FOR,
 };
 
 /** A pass over a host: what it does not come to is left to the next. */

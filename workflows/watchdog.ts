@@ -1,4 +1,4 @@
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import { WorkflowExecutionAlreadyStartedError, type Priority } from '@temporalio/common';
 import {
   condition,
   executeChild,
@@ -319,13 +319,14 @@ export class Watchdog {
   }
 
   /** Runs the repair as a child of its own, so that operators see each attempt. */
-  async runRepair(settings: WatchdogSettings): Promise<RepairOutcome> {
+  async runRepair(settings: WatchdogSettings, priority?: Priority): Promise<RepairOutcome> {
     const agent = this.#agent;
     this.#repairs = true;
     try {
       const outcome = await executeChild(repairAgent, {
         workflowId: repairAgentId(agent.agentId),
         args: [{ ...agent, memory: this.#memory, settings }],
+        ...(priority && { priority }),
         cancellationType: 'WAIT_CANCELLATION_COMPLETED',
         parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
         typedSearchAttributes: [

@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { Context } from '@temporalio/activity';
+import type { Priority } from '@temporalio/common';
+import { Worker, type WorkerOptions } from '@temporalio/worker';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AgentRef } from '../../src/agents/agent-ref.js';
+import { Supervisors } from '../../temporal/supervisors.js';
+import { PLATFORM_TASK_QUEUE, containersTaskQueue, startsTaskQueue } from '../../workflows/ids.js';
+import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
+import { FakeAgent, SETTINGS, fakeActivities } from '../workflows/support/fake-agent.js';
+
+let temporal: TestTemporal;
+let supervisors: Supervisors;
+const stopping: (() => Promise<void>)[] = [];
+const agents = new Map<string, FakeAgent>();
+
+beforeAll(async () => {
+  temporal = await testTemporal();
+  supervisors = new Supervisors(temporal.client, undefined);
+  const { records } = fakeActivities(agentOf, () => SETTINGS);
+  const pages = {
+    beginHeartbeat: () => Promise.resolve(true),
+    runningAgents: (_user: string, after: string) =>
+      Promise.resolve({ agents: [], ...(after === '' && { next: 'next' }) }),
+  };
+  await work({
+    ...(await workflowCode()),
+    taskQueue: PLATFORM_TASK_QUEUE,
+    activities: { ...records, ...pages },
+  });
+});
+afterAll(async () => {
+  await Promise.all(stopping.map((stop) => stop()));
+  await temporal?.close();
+});
+
+async function work(options: Omit<WorkerOptions, 'connection' | 'namespace'>): Promise<void> {
+  const { connection, namespace } = temporal;
+  const worker = await Worker.create({ connection, namespace, ...options });
+  const running = worker.run();
+  stopping.push(async () => {
+    worker.shutdown();
+    await running;
+  });
+}
+
+/** The worker beside a host's containers, which does one thing at a time. */
+async function workOn(host: string): Promise<void> {
+  const { containers: activities } = fakeActivities(agentOf, () => SETTINGS);
+  const maxConcurrentActivityTaskExecutions = 1;
+  const maxConcurrentActivityTaskPolls = 1;
+  for (const taskQueue of [containersTaskQueue(host), startsTaskQueue(host)]) {
+    const limits = { maxConcurrentActivityTaskExecutions, maxConcurrentActivityTaskPolls };
+    await work({ taskQueue, activities, ...limits });
+  }
+}
+
+function agentOf({ agentId }: AgentRef): FakeAgent {
+  const agent = agents.get(agentId);
+  if (!agent) throw new Error(`no agent ${agentId}`);
+  return agent;
+}
+
+function newAgent(userId: string, host: string): FakeAgent {
+  const agent = new FakeAgent({ agentId: randomUUID(), userId, host });
+  agents.set(agent.ref.agentId, agent);
+  return agent;
+}
+
+const supervised = (agent: FakeAgent) => ({
+  ...{ ...agent.ref, name: 'an agent', desired: 'running' as const, provisioned: true },
+});
+
+test('what an operation does goes before what is done by itself, and both are for the owner', async () => {
+  const host = 'priorities';
+  const agent = newAgent('ada', host);
+  const given: Record<string, Priority | undefined> = {};
+  for (const step of ['stopContainer', 'startContainer', 'watchHealth', 'killGateway'] as const) {
+    agent.on(step, () => {
+      given[step] = Context.current().info.priority;
+    });
+  }
+  await workOn(host);
+  const asked = randomUUID();
+  await supervisors.request(supervised(agent), 'restart', asked);
+  expect(await agent.end(asked)).toBe('succeeded');
+  await agent.reached('watchHealth');
+  expect(given.stopContainer).toMatchObject({ priorityKey: 2, fairnessKey: 'ada' });
+  expect(given.startContainer).toMatchObject({ priorityKey: 2, fairnessKey: 'ada' });
+  expect(given.watchHealth).toMatchObject({ fairnessKey: 'ada' });
+  expect(given.watchHealth?.priorityKey).not.toBe(2);
+  await supervisors.request(supervised(agent), 'repair', randomUUID());
+  await agent.reached('killGateway');
+  expect(given.killGateway).toMatchObject({ priorityKey: 2, fairnessKey: 'ada' });
+});
+
+test("forty of one owner's that wait in Temporal are not done before eight of another's", async () => {
+  const host = 'fair';
+  const order: string[] = [];
+  const stop = async (userId: string) => {
+    const agent = newAgent(userId, host).on('stopContainer', () => {
+      order.push(userId);
+    });
+    const id = randomUUID();
+    await supervisors.request(supervised(agent), 'stop', id);
+    return { agent, id };
+  };
+  const all = await Promise.all(Array.from({ length: 40 }, () => stop('ada')));
+  all.push(...(await Promise.all(Array.from({ length: 8 }, () => stop('bob')))));
+  await workOn(host);
+  for (const { agent, id } of all) expect(await agent.end(id)).toBe('succeeded');
+  // Each of a queue's partitions is fair by itself: in which one something waits is up to chance.
+  const ofBob = order.slice(0, order.length / 2).filter((userId) => userId === 'bob');
+  expect(ofBob.length).toBeGreaterThanOrEqual(4);
+});
+
+test('a run that continues as new keeps its owner', async () => {
+  const { client } = temporal;
+  const handle = await client.workflow.start('sendHeartbeats', {
+    ...{ workflowId: randomUUID(), taskQueue: PLATFORM_TASK_QUEUE },
+    args: [{ userId: 'ada' }],
+    priority: { fairnessKey: 'ada' },
+  });
+  await handle.result();
+  const last = await client.workflow.getHandle(handle.workflowId).describe();
+  expect(last.runId).not.toBe(handle.firstExecutionRunId);
+  expect(last.priority).toMatchObject({ fairnessKey: 'ada' });
+});
