@@ -136,7 +136,7 @@ class Follower {
 }
 
 const crashLoop = (since: number): WatchdogMemory => ({
-  ...{ state: 'crash_loop', since, crashes: [], repairAttempts: 0, lastRepair: null },
+  ...{ state: 'crash_loop', since, crashes: [], repairAttempts: 0, lastRepair: null, version: 1 },
 });
 
 /** Longer than all attempts that were once made before the return was left untold. */
