@@ -194,9 +194,11 @@ describe('a kind of task', () => {
 });
 
 test('minimax never stands in for anybody', async () => {
-  const backend = await start(['minimax', 'openai']);
-  for (const body of [{}, { taskType: 'fast' }, { model: 'openai/gpt-6-luna' }]) {
+  const backend = await start(['minimax', 'openai', 'openrouter']);
+  const own = { model: 'openrouter/minimax/minimax-m3' };
+  for (const body of [{}, { taskType: 'fast' }, { model: 'openai/gpt-6-luna' }, own]) {
     const chain = await chainOf(backend, 'network', body);
+    expect(chain.length).toBeGreaterThan(1);
     expect(chain.filter((asked) => asked.startsWith('minimax'))).toEqual([]);
   }
   providers.behave();

@@ -54,3 +54,10 @@ it('does not blame a signal from long ago, nor one to the run before', () => {
   causes.hear(event('start'));
   expect(causes.hear(die(0))).toMatchObject({ cause: 'exit' });
 });
+
+it.each([
+  [128, 'exit'],
+  [129, 'kill'],
+])('takes exit code %i for its own or a signal’s: %s', (exitCode, cause) => {
+  expect(new DeathCauses().hear(die(exitCode))).toMatchObject({ cause, exitCode });
+});

@@ -155,6 +155,7 @@ test('a key left by a dead process is taken over when its lock has ended', async
   await statement(`UPDATE idempotency_keys SET locked_until = now() - interval '1 s'`);
   release();
   hold = undefined;
+  expect((await make('b', 'k')).status).toBe(422);
   const taken = await make('a', 'k');
   expect(taken.status).toBe(201);
   expect(runs).toHaveLength(2);

@@ -216,6 +216,13 @@ describe('what is not an endpoint', () => {
     expect(response.status).toBe(415);
     expect(handled).toEqual([]);
   });
+
+  test('a compressed body is 415: how large it is would not be known', async () => {
+    const { call } = await listen();
+    const response = await call('/notes/1', postJson({}, { 'content-encoding': 'gzip' }));
+    expect(response.status).toBe(415);
+    expect(handled).toEqual([]);
+  });
 });
 
 describe('a body over 1 MB', () => {
@@ -237,20 +244,30 @@ describe('a body over 1 MB', () => {
     },
   );
 
-  test.each(['/notes/1', '/change'])('is 413 too when it comes in chunks to %s', async (path) => {
+  /** In chunks, without saying how long it is. @returns the answer's status. */
+  async function sendInChunks(path: string, body: string): Promise<number | undefined> {
     const { url } = await listen();
-    const status = await new Promise<number | undefined>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       const headers = { 'content-type': 'application/json', ...signedIn };
       const outgoing = request(`${url}${path}`, { method: 'POST', headers }, (response) => {
         response.resume();
         resolve(response.statusCode);
       });
       outgoing.on('error', reject);
-      for (let at = 0; at < big.length; at += 65_536) outgoing.write(big.slice(at, at + 65_536));
+      for (let at = 0; at < body.length; at += 65_536) outgoing.write(body.slice(at, at + 65_536));
       outgoing.end();
     });
-    expect(status).toBe(413);
+  }
+
+  test.each(['/notes/1', '/change'])('is 413 too when it comes in chunks to %s', async (path) => {
+    expect(await sendInChunks(path, big)).toBe(413);
     expect(handled).toEqual([]);
+  });
+
+  test('is one of a byte more, and none of just so many', async () => {
+    const body = `${' '.repeat(1024 * 1024 - 2)}{}`;
+    expect(await sendInChunks('/change', body)).toBe(200);
+    expect(await sendInChunks('/change', ` ${body}`)).toBe(413);
   });
 });
 

@@ -217,10 +217,12 @@ describe('a call that is begun', () => {
       meter.begin(record.callId, () => ({ ...record, outputTokens: 1_000 }));
     }
     // As if it had been killed between the two.
-    const begun = readFileSync(openFile());
+    const file = openFile();
+    const begun = readFileSync(file);
     for (const record of [left, ended]) meter.record(record);
-    writeFileSync(openFile(), begun);
     await killed(meter);
+    writeFileSync(file, begun);
+    await age(file);
     meterOf();
     await expect.poll(() => readdirSync(folder), SOON).toEqual([]);
     expect(await used()).toEqual(
