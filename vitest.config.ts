@@ -9,7 +9,9 @@ const CONTAINERS = ['test/{containers,agent-image}/**/*.test.ts'];
 const PLATFORM = ['test/{agents,ai,backend,chat,logs,metrics,web}/**/*.test.ts'];
 const WORKFLOWS = ['test/workflows/**/*.test.ts'];
 /** On a server that does not skip time, because what it does differs. */
-const REAL_TIME = ['test/workflows/{in-the-moment,cancelled-provisioning,watchdog-runs}.test.ts'];
+const REAL_TIME = [
+  'test/workflows/{ensured-supervisors,in-the-moment,cancelled-provisioning,watchdog-runs}.test.ts',
+];
 /** What needs none of that, and stands beside what does. */
 const PURE = [
   'test/agents/{agent-subnet,start-progress,watchdog-rules}.test.ts',

@@ -26,6 +26,8 @@ export type Schedule = Start & {
   readonly everyMs: number;
   /** Unix time that the intervals are counted from, 0 when left out. */
   readonly fromMs?: number;
+  /** Each run comes up to this much later, so that those of many do not come at once. */
+  readonly jitterMs?: number;
   readonly overlap: ScheduleOverlapPolicy;
   /** After this a run is ended, so that one that cannot come to its end is not in the next one's way. */
   readonly runTimeoutMs?: number;
@@ -44,9 +46,9 @@ export async function putSchedule(
   { schedule: schedules }: Client,
   schedule: Schedule,
 ): Promise<{ readonly paused: boolean }> {
-  const { id, everyMs, fromMs = 0, overlap, workflow, args } = schedule;
+  const { id, everyMs, fromMs = 0, jitterMs = 0, overlap, workflow, args } = schedule;
   const content = {
-    spec: { intervals: [{ every: everyMs, offset: fromMs % everyMs }] },
+    spec: { intervals: [{ every: everyMs, offset: fromMs % everyMs }], jitter: jitterMs },
     action: {
       type: 'startWorkflow' as const,
       workflowType: workflow,

@@ -14,6 +14,7 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     workflow: 'reconcileHost',
     args: [host],
     everyMs: 5 * MINUTE_MS,
+    jitterMs: MINUTE_MS / 2,
     overlap: ScheduleOverlapPolicy.SKIP,
     // A host whose worker is gone has its passes ended before the next one.
     runTimeoutMs: 4 * MINUTE_MS,
@@ -23,6 +24,7 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     workflow: 'keepUsage',
     args: [],
     everyMs: MINUTE_MS,
+    jitterMs: MINUTE_MS / 12,
     overlap: ScheduleOverlapPolicy.SKIP,
     runTimeoutMs: 2 * MINUTE_MS,
   },
@@ -31,8 +33,9 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     workflow: 'removeOld',
     args: [],
     everyMs: 60 * MINUTE_MS,
+    jitterMs: 5 * MINUTE_MS,
     overlap: ScheduleOverlapPolicy.SKIP,
-    runTimeoutMs: 59 * MINUTE_MS,
+    runTimeoutMs: 54 * MINUTE_MS,
   },
 ];
 
@@ -50,6 +53,30 @@ export async function putSchedules(client: Client, host: string): Promise<void> 
       await client.schedule.getHandle(schedule.id).trigger(schedule.overlap);
     });
   }
+}
+
+/**
+ * Makes those schedules that are not there any more, as when Temporal's store was lost.
+ *
+ * @returns whether any was missing.
+ * @throws UnavailableError
+ */
+export async function restoreSchedules(client: Client, host: string): Promise<boolean> {
+  for (const { id } of schedulesOf(host)) {
+    const isThere = await temporalCall(client, CALL_TIMEOUT_MS, async () => {
+      try {
+        await client.schedule.getHandle(id).describe();
+        return true;
+      } catch (error) {
+        if (error instanceof ScheduleNotFoundError) return false;
+        throw error;
+      }
+    });
+    if (isThere) continue;
+    await putSchedules(client, host);
+    return true;
+  }
+  return false;
 }
 
 /** Takes away what is scheduled for a Docker host that is gone. @throws UnavailableError */

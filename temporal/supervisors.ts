@@ -7,8 +7,10 @@ import {
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { ApplicationFailure, type SignalDefinition } from '@temporalio/common';
+import { optionalTsToMs } from '@temporalio/common/lib/time.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { RequestedKind } from '../src/agents/operation-kinds.js';
+import type { SupervisorFound } from '../src/agents/supervision.js';
 import type {
   AgentSupervisors,
   RequestedOperation,
@@ -31,6 +33,19 @@ import { temporalCall } from './temporal-call.js';
  * it, and the web API gives the backend 15 s in all.
  */
 const CALL_TIMEOUT_MS = 8_000;
+
+/**
+ * A supervisor's next step is made again and again when its code fails, or whoever makes it does not
+ * come to its end. A queue that is long for a while is no reason to take it for stuck.
+ */
+interface StuckAfter {
+  /** Of one step. */
+  readonly attempts: number;
+  /** Since the step was first to be made. */
+  readonly ms: number;
+}
+
+const STUCK: StuckAfter = { attempts: 5, ms: 120_000 };
 
 /** As gRPC numbers it. */
 const NOT_FOUND = 5;
@@ -97,7 +112,48 @@ export class Supervisors implements AgentSupervisors {
     });
   }
 
-  /** Lets the supervisor look at its container at once. */
+  /**
+   * Makes sure that the agent has a supervisor that moves: one that is missing is started, one that is
+   * stuck is ended first. The new one takes up what the database knows.
+   *
+   * @throws UnavailableError
+   */
+  async ensure(agent: Supervised, stuck: StuckAfter = STUCK): Promise<SupervisorFound> {
+    return this.#call(async () => {
+      const { found, runId } = await this.#find(agent, stuck);
+      if (found === 'moves') return found;
+      const { workflow } = this.#client;
+      const workflowId = superviseAgentId(agent.agentId);
+      if (found === 'stuck') {
+        await workflow.getHandle(workflowId, runId).terminate('It could not go on');
+      }
+      await workflow.start<typeof superviseAgent>('superviseAgent', {
+        ...startOptions(agent),
+        workflowIdConflictPolicy: 'USE_EXISTING',
+      });
+      return found;
+    });
+  }
+
+  async #find(
+    { agentId }: AgentRef,
+    stuck: StuckAfter,
+  ): Promise<{ readonly found: SupervisorFound; readonly runId?: string }> {
+    try {
+      const handle = this.#client.workflow.getHandle(superviseAgentId(agentId));
+      const { raw, runId, status } = await handle.describe();
+      if (status.name !== 'RUNNING') return { found: 'missing' };
+      const { attempt, originalScheduledTime } = raw.pendingWorkflowTask ?? {};
+      const since = optionalTsToMs(originalScheduledTime) ?? Date.now();
+      const isStuck = (attempt ?? 0) >= stuck.attempts && Date.now() - since >= stuck.ms;
+      return { found: isStuck ? 'stuck' : 'moves', runId };
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return { found: 'missing' };
+      throw error;
+    }
+  }
+
+  /** Lets the supervisor read anew what should be, and look at its container at once. */
   async checkNow(agent: Supervised): Promise<void> {
     await this.#signal(agent, supervision.checkNow, []);
   }

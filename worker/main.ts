@@ -18,7 +18,7 @@ import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js'
 import { recoverPeriodically } from './recover.js';
 import { HostLease } from './report-host.js';
 import { runTogether, runWorkers, untilAborted } from './run-together.js';
-import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
+import { scheduleAnew, scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
 import { installRuntime } from './temporal-runtime.js';
@@ -57,7 +57,8 @@ async function main(): Promise<void> {
     url: settings.hosts.listener?.url,
   };
   const services = createWorkerServices({ settings, database, docker });
-  const temporal = { connection, client, namespace, host: host.id, log };
+  const onLoss = () => scheduleAnew(database);
+  const temporal = { connection, client, namespace, host: host.id, log, onLoss };
   const workers = {
     connection,
     namespace,

@@ -11,6 +11,7 @@ import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
 import { createHousekeepingActivities } from '../activities/housekeeping.js';
 import { createStartActivities } from '../activities/starts.js';
+import { createSupervisionActivities } from '../activities/supervision.js';
 import { createRetentionActivities } from '../activities/retention.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import { hostTurns } from '../src/agents/host-turns.js';
@@ -79,7 +80,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 
 /** The worker of the workflows and their records: it may run anywhere. */
 export async function createPlatformWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { code, database, services, settings } = dependencies;
+  const { code, database, services, settings, supervisors } = dependencies;
   const { heartbeats, releases, retention, supervisorStore } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
@@ -93,6 +94,11 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
+        ...createSupervisionActivities({
+          database,
+          ensure: (agent) => limit(() => supervisors.ensure(agent)),
+          checkIntervalMs: watchdog.checkIntervalMs,
+        }),
         ...createRetentionActivities(retention),
       },
     }),

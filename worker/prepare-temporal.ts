@@ -1,10 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { ensureSearchAttributes } from '../temporal/ensure-search-attributes.js';
-import { putSchedules } from '../temporal/schedules.js';
-import { untilAborted } from './run-together.js';
+import { jittered } from '../src/jitter.js';
+import { pause } from '../src/pause.js';
+import { putSchedules, restoreSchedules } from '../temporal/schedules.js';
 
 const FIRST_PAUSE_MS = 5_000;
 const LAST_PAUSE_MS = 5 * 60_000;
@@ -16,6 +16,8 @@ export interface PrepareDependencies {
   /** The Docker host that this worker stands beside. */
   readonly host: string;
   readonly log: Logger;
+  /** Called when Temporal has lost what it had. */
+  readonly onLoss: () => Promise<void>;
 }
 
 /** What Temporal is asked for once, and what a failure means to operators. */
@@ -63,7 +65,24 @@ export async function prepareTemporal(
     }
   };
   await Promise.all(wishes.map(insist));
-  await untilAborted(signal);
+  while (!signal.aborted) {
+    await pause(jittered(pausesMs[1]), signal);
+    if (!signal.aborted) await restore(dependencies);
+  }
+}
+
+/** What Temporal had and has lost is made again: the passes over the host above all. */
+async function restore(dependencies: PrepareDependencies): Promise<void> {
+  const { client, host, log } = dependencies;
+  await prepareSearchAttributes(dependencies);
+  await fulfil(log, {
+    async attempt() {
+      if (!(await restoreSchedules(client, host))) return;
+      log.error('Temporal had lost its schedules: they were made again');
+      await dependencies.onLoss();
+    },
+    refused: 'The schedules could not be looked after, and are the next time',
+  });
 }
 
 async function fulfil(log: Logger, { attempt, refused }: Wish): Promise<boolean> {
@@ -74,9 +93,4 @@ async function fulfil(log: Logger, { attempt, refused }: Wish): Promise<boolean>
     log.warn({ err: error }, refused);
     return false;
   }
-}
-
-/** Ends at once when the signal aborts. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { reconcilePass } from './support/reconcile-pass.js';
+import { ALL_MOVE, reconcilePass } from './support/reconcile-pass.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
 let lab: WorkflowLab;
@@ -23,7 +23,7 @@ test('a pass tells the supervisors first, and what it leaves for the next', asyn
       return Promise.resolve(['one']);
     },
   });
-  expect(result).toEqual({ drifted: 2, orphans: ['one'] });
+  expect(result).toEqual({ supervisors: ALL_MOVE, drifted: 2, orphans: ['one'] });
   expect(calls).toEqual(['wakeDrifted', []]);
 });
 
@@ -37,7 +37,26 @@ test('Docker away for a moment does not end a pass, and Docker that stays away d
     removeOrphans: () => Promise.resolve([]),
   };
   const { result } = await reconcilePass(lab.environment, bundle, host);
-  expect(result).toEqual({ drifted: 0, orphans: [] });
+  expect(result).toEqual({ supervisors: ALL_MOVE, drifted: 0, orphans: [] });
   failures = Number.POSITIVE_INFINITY;
   await expect(reconcilePass(lab.environment, bundle, host)).rejects.toThrow();
+});
+
+test('supervisors are looked after first, and also while Docker is away', async () => {
+  const calls: string[] = [];
+  const host = {
+    wakeDrifted: () => {
+      calls.push('wakeDrifted');
+      throw ApplicationFailure.nonRetryable('away', 'DockerUnavailableError');
+    },
+    removeOrphans: () => Promise.resolve([]),
+  };
+  const platform = {
+    ensureSupervisors: () => {
+      calls.push('ensureSupervisors');
+      return Promise.resolve(ALL_MOVE);
+    },
+  };
+  await expect(reconcilePass(lab.environment, bundle, host, platform)).rejects.toThrow();
+  expect(calls).toEqual(['ensureSupervisors', 'wakeDrifted']);
 });

@@ -1,0 +1,111 @@
+import { Op } from 'sequelize';
+import type { Database } from '../database/database.js';
+import type { AgentRow } from '../database/models.js';
+import { UnavailableError } from '../errors.js';
+import { supervisedOf, type Supervised } from './supervisors.js';
+
+/** Rows of one look, whose supervisors are asked after at the same time as far as Temporal is let. */
+const PAGE = 200;
+
+/** Check intervals after which an agent has not been seen for too long. */
+const UNSEEN_INTERVALS = 3;
+
+/** How a supervisor was found: `missing` and `stuck` ones are started anew. */
+export type SupervisorFound = 'moves' | 'missing' | 'stuck';
+
+export interface SupervisionParts {
+  readonly database: Database;
+  /** Makes sure that the agent has a supervisor that moves. @throws UnavailableError */
+  readonly ensure: (agent: Supervised) => Promise<SupervisorFound>;
+  /** Milliseconds between two checks of a healthy agent. */
+  readonly checkIntervalMs: number;
+}
+
+/** Ids of agents whose supervision was not as it should be. */
+export interface Supervision {
+  /** They had no supervisor: it was ended by somebody, or is not in Temporal's store any more. */
+  readonly missing: readonly string[];
+  /** Their supervisor could not take another step. */
+  readonly stuck: readonly string[];
+  /** Of these nothing is known. */
+  readonly failed: readonly string[];
+  /** They should run, and nobody has seen them for three check intervals. */
+  readonly unseen: readonly string[];
+}
+
+/**
+ * Makes sure that every agent of the host that has ever run has a supervisor that moves, and finds
+ * those that are not seen all the same. Each by itself: what is wrong with one keeps no other waiting.
+ *
+ * @throws UnavailableError when Temporal cannot be reached.
+ */
+export async function ensureSupervisors(
+  { database, ensure, checkIntervalMs }: SupervisionParts,
+  host: string,
+): Promise<Supervision> {
+  const found = {
+    missing: [] as string[],
+    stuck: [] as string[],
+    failed: [] as string[],
+    unseen: [] as string[],
+  };
+  const seenSince = Date.now() - UNSEEN_INTERVALS * checkIntervalMs;
+  for await (const agents of supervisedAgents(database, host)) {
+    const busy = await withOpenOperation(database, agents);
+    await Promise.all(
+      agents.map(async (agent) => {
+        if (isUnseen(agent, seenSince) && !busy.has(agent.id)) found.unseen.push(agent.id);
+        try {
+          const state = await ensure(supervisedOf(agent));
+          if (state !== 'moves') found[state].push(agent.id);
+        } catch (error) {
+          if (error instanceof UnavailableError) throw error;
+          found.failed.push(agent.id);
+        }
+      }),
+    );
+  }
+  return found;
+}
+
+/** One that is left to an operator is not looked at. */
+function isUnseen({ desired, observedAt, watchdog }: AgentRow, since: number): boolean {
+  if (desired !== 'running' || watchdog?.state === 'crash_loop') return false;
+  return observedAt === null || observedAt.getTime() < since;
+}
+
+/** One that has never run has no supervisor but for its operations, which start it. */
+async function* supervisedAgents(database: Database, host: string): AsyncGenerator<AgentRow[]> {
+  for (let after = ''; ;) {
+    const agents = await database.asPlatform().transaction((db) =>
+      db.Agent.findAll({
+        where: {
+          host,
+          desired: ['running', 'stopped'],
+          deletedAt: null,
+          startedAt: { [Op.ne]: null },
+          id: { [Op.gt]: after },
+        },
+        order: [['id', 'ASC']],
+        limit: PAGE,
+      }),
+    );
+    if (agents.length > 0) yield agents;
+    const last = agents.at(-1);
+    if (!last || agents.length < PAGE) return;
+    after = last.id;
+  }
+}
+
+async function withOpenOperation(
+  database: Database,
+  agents: readonly AgentRow[],
+): Promise<ReadonlySet<string>> {
+  const open = await database.asPlatform().transaction((db) =>
+    db.Operation.findAll({
+      where: { agentId: agents.map(({ id }) => id), finishedAt: null },
+      attributes: ['agentId'],
+    }),
+  );
+  return new Set(open.map(({ agentId }) => agentId));
+}

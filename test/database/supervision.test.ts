@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ensureSupervisors, type SupervisorFound } from '../../src/agents/supervision.js';
+import type { AgentRow } from '../../src/database/models.js';
+import { UnavailableError } from '../../src/errors.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+
+const USER = 'operator';
+const CHECK_INTERVAL_MS = 120_000;
+const ago = (seconds: number) => new Date(Date.now() - seconds * 1_000);
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+beforeEach(() => database.db.asPlatform().query(`UPDATE agents SET host = 'before'`));
+afterAll(() => database?.close());
+
+async function agentOf(values: Partial<AgentRow> = {}): Promise<string> {
+  const id = randomUUID();
+  const kind = { plan: 'network', model: 'gpt-4', aiProvider: 'openai' } as const;
+  const names = { id, userId: USER, name: id, subdomain: id, host: 'here' };
+  const seen = { startedAt: ago(3_600), observedAt: ago(60) };
+  await database.db
+    .asUser(USER)
+    .transaction((db) => db.Agent.create({ ...names, ...kind, ...seen, ...values }));
+  return id;
+}
+
+/** One pass, in which supervisors are found like this. */
+async function pass(found: Readonly<Record<string, SupervisorFound | Error>> = {}) {
+  const asked: string[] = [];
+  const ensure = ({ agentId }: { agentId: string }) => {
+    asked.push(agentId);
+    const answer = found[agentId] ?? 'moves';
+    return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+  };
+  const parts = { database: database.db, ensure, checkIntervalMs: CHECK_INTERVAL_MS };
+  return { asked, found: await ensureSupervisors(parts, 'here') };
+}
+
+test('every agent of the host that has run and is not to be removed has its supervisor', async () => {
+  const expected = [await agentOf(), await agentOf({ desired: 'stopped' })];
+  await agentOf({ startedAt: null });
+  await agentOf({ desired: 'deleted' });
+  await agentOf({ host: 'elsewhere' });
+  const { asked } = await pass();
+  expect(asked.toSorted()).toEqual(expected.toSorted());
+});
+
+test('what is wrong with one supervisor is told, and keeps no other waiting', async () => {
+  const [missing, stuck, failed, well] = await Promise.all([1, 2, 3, 4].map(() => agentOf()));
+  const { asked, found } = await pass({
+    [missing ?? '']: 'missing',
+    [stuck ?? '']: 'stuck',
+    [failed ?? '']: new Error('what nobody knows of'),
+  });
+  expect(asked).toContain(well);
+  expect(found).toEqual({ missing: [missing], stuck: [stuck], failed: [failed], unseen: [] });
+});
+
+test('a pass without Temporal fails, and is made again', async () => {
+  const id = await agentOf();
+  await expect(pass({ [id]: new UnavailableError('away') })).rejects.toThrow(UnavailableError);
+});
+
+test('who should run and was not seen for three check intervals is named', async () => {
+  const long = { observedAt: ago((3 * CHECK_INTERVAL_MS) / 1_000 + 1) };
+  const unseen = [await agentOf(long), await agentOf({ observedAt: null })];
+  await agentOf({ observedAt: ago((3 * CHECK_INTERVAL_MS) / 1_000 - 10) });
+  await agentOf({ ...long, desired: 'stopped' });
+  const memory = { version: 1, since: 0, crashes: [], repairAttempts: 0, lastRepair: null };
+  await agentOf({ ...long, watchdog: { ...memory, state: 'crash_loop' } });
+  const busy = await agentOf(long);
+  await database.db.asUser(USER).transaction((db) =>
+    db.Operation.create({
+      ...{ id: randomUUID(), agentId: busy, userId: USER, kind: 'update', requestedAt: ago(10) },
+    }),
+  );
+  expect((await pass()).found.unseen.toSorted()).toEqual(unseen.toSorted());
+});
