@@ -43,7 +43,7 @@ export async function runLongRound(site: LongSite, plan: LongPlan): Promise<Long
     try {
       problems.push(...(await work()));
     } catch (error) {
-      problems.push(error instanceof Error ? (error.stack ?? error.message) : String(error));
+      problems.push(inWords(error));
     }
   };
   await attempt(() => round.prepare());
@@ -103,7 +103,8 @@ class LongRound {
     const { createAt, deedAt, lastsMs } = this.plan;
     const at = (moment: number) => delay(moment * (BEFORE_MS + lastsMs));
     const until = performance.now() + BEFORE_MS + lastsMs + INSIST_MS;
-    await Promise.all([
+    // Nobody asks on when the round is given up.
+    const all = await Promise.allSettled([
       (async () => {
         await delay(BEFORE_MS);
         const end = await beginFault(this.site, this.plan, this.#agentIds);
@@ -121,7 +122,7 @@ class LongRound {
         await this.#want(index, agent, until);
       }),
     ]);
-    return [];
+    return all.flatMap((each) => (each.status === 'rejected' ? [inWords(each.reason)] : []));
   }
 
   /** Waits until all are well. @returns what is not, once the time is over. */
@@ -278,3 +279,6 @@ async function untilNone(
   );
   return problems.map((problem) => `${when}: ${problem}`);
 }
+
+const inWords = (error: unknown): string =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error);
