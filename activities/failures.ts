@@ -11,6 +11,7 @@ import { NoPortFreeError } from '../src/agents/supervisor-store.js';
 import { AgentNotReadyError } from '../src/agents/await-ready.js';
 import { AgentGoneError } from '../src/agents/agents.js';
 import { SupersededError } from '../src/agents/watchdog-transitions.js';
+import { RepairedLocallyError } from '../src/local-repair/agent-guard.js';
 
 /** What another attempt cannot mend. */
 const FINAL = [
@@ -21,6 +22,7 @@ const FINAL = [
   NoPortFreeError,
   NotFoundError,
   PortTakenError,
+  RepairedLocallyError,
   SubnetTakenError,
   SupersededError,
   VolumeMissingError,

@@ -18,6 +18,7 @@ export function createRecordActivities(records: SupervisorStore, settings: Watch
     /** Asked for whenever it matters, so that a change reaches supervisors that run for months. */
     watchdogSettings: () => Promise.resolve(settings),
     recordTransition: record(records.recordTransition.bind(records)),
+    recordPast: record(records.recordPast.bind(records)),
     recordRepairAttempt: record(records.recordRepairAttempt.bind(records)),
     beginOperation: record(records.beginOperation.bind(records)),
     finishOperation: record(records.finishOperation.bind(records)),

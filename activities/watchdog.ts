@@ -119,10 +119,14 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 
 export type WatchdogActivities = ReturnType<typeof createWatchdogActivities>;
 
-function unchanged(nextRetryDelay: number, cause?: unknown): ApplicationFailure {
+/** The type of the failure that says: all is as it was. */
+export const UNCHANGED = 'Unchanged';
+
+/** Nothing is to be told; look again after so many milliseconds. */
+export function unchanged(nextRetryDelay: number, cause?: unknown): ApplicationFailure {
   const failure = ApplicationFailure.create({
     message: cause instanceof Error ? cause.message : 'No change',
-    type: cause === undefined ? 'Unchanged' : 'NotObserved',
+    type: cause === undefined ? UNCHANGED : 'NotObserved',
     category: ApplicationFailureCategory.BENIGN,
     nextRetryDelay,
   });

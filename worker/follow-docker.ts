@@ -1,12 +1,7 @@
+import { ENGINE_SHUTDOWN_MS } from '../src/containers/container-events.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import { pause } from '../src/pause.js';
 import { HostNews, type NewsDependencies } from './host-news.js';
-
-/**
- * A Docker daemon that shuts down stops its containers before its connections: what ended so long
- * before the stream was lost is its doing.
- */
-const SHUTDOWN_MS = 30_000;
 
 /**
  * Nobody knows what a worker that starts has missed: a crash, or the restart of the whole host. So
@@ -54,7 +49,9 @@ async function follow(
         break;
       case 'connected':
         log.info('Docker is heard');
-        news.dockerReturned(event.lostAt === undefined ? SINCE_EVER : event.lostAt - SHUTDOWN_MS);
+        news.dockerReturned(
+          event.lostAt === undefined ? SINCE_EVER : event.lostAt - ENGINE_SHUTDOWN_MS,
+        );
         break;
       case 'death':
         news.containerEnded(event);

@@ -1,19 +1,20 @@
 import { Client } from '@temporalio/client';
-import { NativeConnection, TransportError, type NativeConnectionOptions } from '@temporalio/worker';
+import type { NativeConnection } from '@temporalio/worker';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { removeSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
 import { configuredDocker } from '../src/containers/docker-host.js';
 import { Database } from '../src/database/database.js';
-import { UnavailableError } from '../src/errors.js';
 import { createLogger } from '../src/log.js';
 import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
 import { createWorkerServices } from '../src/services.js';
 import { temporalConnection } from '../temporal/connection.js';
+import { connect, connectPatiently } from './connect.js';
 import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
+import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
 import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
 import { HostLease } from './report-host.js';
@@ -43,13 +44,10 @@ async function main(): Promise<void> {
   const log = createLogger('worker', settings.process);
   installRuntime(log, settings.temporal.workerMetrics);
 
-  const { connectionOptions, namespace } = temporalConnection(settings.temporal);
-  const connection = await connect(connectionOptions);
   const database = new Database(settings.database.url);
-  const client = new Client({ connection, namespace });
-  const supervisors = new Supervisors(client, settings.temporal.uiUrl);
-  const schedules = new HeartbeatSchedules(client);
   const docker = configuredDocker(settings);
+  const stop = new AbortController();
+  void ended.then(() => stop.abort());
   const host = {
     id: settings.agents.host,
     capacity: settings.agents.hostCapacity,
@@ -57,23 +55,36 @@ async function main(): Promise<void> {
     url: settings.hosts.listener?.url,
   };
   const services = createWorkerServices({ settings, database, docker });
-  const onLoss = () => scheduleAnew(database);
-  const temporal = { connection, client, namespace, host: host.id, log, onLoss };
-  const workers = {
-    connection,
-    namespace,
-    settings,
-    services,
-    supervisors,
-    database,
-    docker,
-    code: builtWorkflows(),
-  };
   const takeoverFrom = settings.agents.hostTakeover;
   const lease = new HostLease({ database, docker, host, takeoverFrom, log });
-  const stop = new AbortController();
-  void ended.then(() => stop.abort());
+  const atHand: TemporalAtHand = { connected: undefined };
+  // First of all: Temporal may be away, and agents down, since the machine has started.
+  const local = await openLocalRepair({ settings, database, docker, log, atHand });
+  const repairing = local.run(stop.signal);
+  const { connectionOptions, namespace } = temporalConnection(settings.temporal);
+  let connection: NativeConnection | undefined;
   try {
+    connection = local.knowsAgents
+      ? await connectPatiently(connectionOptions, log, stop.signal)
+      : await connect(connectionOptions);
+    if (!connection) return;
+    const client = new Client({ connection, namespace });
+    const supervisors = new Supervisors(client, settings.temporal.uiUrl);
+    const schedules = new HeartbeatSchedules(client);
+    atHand.connected = { connection, namespace, supervisors };
+    const onLoss = () => scheduleAnew(database);
+    const temporal = { connection, client, namespace, host: host.id, log, onLoss };
+    const workers = {
+      connection,
+      namespace,
+      settings,
+      services,
+      supervisors,
+      database,
+      docker,
+      ...local.shared,
+      code: builtWorkflows(),
+    };
     await prepareSearchAttributes(temporal);
     await lease.report();
     const running = runTogether(
@@ -94,6 +105,13 @@ async function main(): Promise<void> {
           async run(signal) {
             await lease.held(signal);
             await followDocker({ database, supervisors, docker, log, host: host.id }, signal);
+          },
+        },
+        {
+          name: 'local repair',
+          run(signal) {
+            signal.addEventListener('abort', () => stop.abort(), { once: true });
+            return repairing;
           },
         },
         {
@@ -138,20 +156,8 @@ async function main(): Promise<void> {
     await running;
   } finally {
     stop.abort();
+    await repairing;
     await database.close();
-    await connection.close();
-  }
-}
-
-/** Says in a sentence, instead of in the transport's own words, that nobody is there. */
-async function connect(options: NativeConnectionOptions): Promise<NativeConnection> {
-  try {
-    return await NativeConnection.connect(options);
-  } catch (cause) {
-    if (!(cause instanceof TransportError)) throw cause;
-    throw new UnavailableError(
-      `Temporal does not answer at ${options.address ?? 'its usual address'}`,
-      { cause },
-    );
+    await connection?.close();
   }
 }

@@ -5,6 +5,7 @@ import {
   createHeartbeatActivities,
   createHeartbeatRecordActivities,
 } from '../activities/heartbeats.js';
+import { guardSteps, guardWatchdog } from '../activities/guarded.js';
 import { createContainerActivities } from '../activities/containers.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
@@ -14,13 +15,14 @@ import { createStartActivities } from '../activities/starts.js';
 import { createSupervisionActivities } from '../activities/supervision.js';
 import { createRetentionActivities } from '../activities/retention.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
-import { hostTurns } from '../src/agents/host-turns.js';
-import { StartProgress } from '../src/agents/start-progress.js';
+import type { HostTurns } from '../src/agents/host-turns.js';
+import type { StartProgress } from '../src/agents/start-progress.js';
 import { supervisedOf } from '../src/agents/supervisors.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 import type { Settings } from '../src/settings.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
+import type { AgentGuard } from '../src/local-repair/agent-guard.js';
 import type { WorkerServices } from '../src/services.js';
 import {
   PLATFORM_TASK_QUEUE,
@@ -69,6 +71,10 @@ export interface WorkerDependencies {
   readonly supervisors: Supervisors;
   readonly database: Database;
   readonly docker: DockerHost;
+  /** Between the supervisors' steps and what the host repairs by itself. */
+  readonly guard: AgentGuard;
+  readonly turns: HostTurns;
+  readonly progress: StartProgress;
   readonly code: WorkflowCode;
 }
 
@@ -110,23 +116,20 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
  * asks them.
  */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { docker, services, settings, supervisors } = dependencies;
+  const { docker, guard, progress, services, settings, supervisors, turns } = dependencies;
   const { heartbeats, reconciliation, releases, runtimes } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
-  const onDocker = {
-    docker,
-    specs: runtimes,
-    turns: hostTurns(settings.agents.startsAtOnce),
-    progress: new StartProgress(docker.containers),
-  };
+  const onDocker = { docker, specs: runtimes, turns, progress };
   return Promise.all([
     Worker.create({
       ...common,
       taskQueue: containersTaskQueue(host),
       activities: {
-        ...createContainerActivities(onDocker),
-        ...createReleaseActivities({ ...onDocker, releases }),
+        ...guardSteps(guard, {
+          ...createContainerActivities(onDocker),
+          ...createReleaseActivities({ ...onDocker, releases }),
+        }),
         ...createReconcileActivities({
           reconciliation,
           host,
@@ -136,11 +139,15 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
             );
           },
         }),
-        ...createWatchdogActivities({
-          ...onDocker,
-          checkIntervalMs: watchdog.checkIntervalMs,
-          degradedCheckIntervalMs: watchdog.degradedCheckIntervalMs,
-        }),
+        ...guardWatchdog(
+          guard,
+          docker.containers,
+          createWatchdogActivities({
+            ...onDocker,
+            checkIntervalMs: watchdog.checkIntervalMs,
+            degradedCheckIntervalMs: watchdog.degradedCheckIntervalMs,
+          }),
+        ),
       },
       maxConcurrentActivityTaskExecutions: MAX_STEPS,
       maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE,
@@ -148,7 +155,7 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
     Worker.create({
       ...common,
       taskQueue: startsTaskQueue(host),
-      activities: createStartActivities(onDocker),
+      activities: guardSteps(guard, createStartActivities(onDocker)),
       maxConcurrentActivityTaskExecutions: MAX_STARTS,
       maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE,
     }),

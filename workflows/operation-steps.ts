@@ -71,7 +71,8 @@ async function repair({ agent, provisioned, watchdog }: OperationScene): Promise
   if (!provisioned) return provision(agent);
   const record = proxyRecords();
   const outcome = await watchdog.runRepair(await record.watchdogSettings(), retries.ASKED_FOR);
-  if (outcome.repaired) return;
+  // What the host has done by itself, the next look tells.
+  if (outcome.repaired || outcome.overtaken) return;
   throw ApplicationFailure.nonRetryable(outcome.reason ?? 'The agent does not answer');
 }
 

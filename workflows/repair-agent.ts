@@ -1,4 +1,5 @@
 import {
+  ApplicationFailure,
   isCancellation,
   log,
   proxyActivities,
@@ -6,9 +7,13 @@ import {
   sleep,
   uuid4,
 } from '@temporalio/workflow';
-import type { WatchdogActivities } from '../activities/watchdog.js';
+import type { GuardedWatchdog } from '../activities/guarded.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { WatchdogMemory, WatchdogSettings } from '../src/agents/watchdog.js';
+import {
+  countCrashes,
+  type WatchdogMemory,
+  type WatchdogSettings,
+} from '../src/agents/watchdog.js';
 import { startUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
@@ -23,12 +28,18 @@ export interface RepairAgentInput extends AgentRef {
   readonly memory: WatchdogMemory;
   readonly settings: Pick<
     WatchdogSettings,
-    'maxRepairAttempts' | 'startupFailureThreshold' | 'degradedCheckIntervalMs'
+    | 'maxRepairAttempts'
+    | 'startupFailureThreshold'
+    | 'degradedCheckIntervalMs'
+    | 'crashLoopWindowMs'
+    | 'crashLoopThreshold'
   >;
 }
 
 export interface RepairOutcome {
   readonly repaired: boolean;
+  /** The agent's host has repaired it by itself meanwhile: a look tells how it is. */
+  readonly overtaken: boolean;
   readonly attempts: number;
   /** When the last attempt began, in Unix milliseconds. */
   readonly lastAttempt: number;
@@ -47,11 +58,12 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
   const { memory, settings, ...agent } = input;
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyRecords();
-  const docker = proxyActivities<WatchdogActivities>({ ...retries.endlessDockerCall, taskQueue });
-  const eyes = proxyActivities<WatchdogActivities>({ ...retries.look, taskQueue });
+  const docker = proxyActivities<GuardedWatchdog>({ ...retries.endlessDockerCall, taskQueue });
+  const eyes = proxyActivities<GuardedWatchdog>({ ...retries.look, taskQueue });
 
   const failedStarts: number[] = [];
   let reason: string | null = null;
+  let isOvertaken = false;
   for (let attempt = 1; ; attempt++) {
     const summary = `attempt ${attempt} of ${settings.maxRepairAttempts}`;
     const began = Date.now();
@@ -61,24 +73,28 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
       memory: { ...memory, repairAttempts: attempt, lastRepair: began },
       maxAttempts: settings.maxRepairAttempts,
     });
-    const outcome = (repaired: boolean): RepairOutcome => ({
+    const outcome = (repaired: boolean, overtaken = false): RepairOutcome => ({
       repaired,
+      overtaken,
       attempts: attempt,
       lastAttempt: began,
       failedStarts,
       reason,
     });
     try {
-      await docker.killGateway.executeWithOptions({ summary }, [agent]);
+      const crashes = countCrashes(memory.crashes, failedStarts, settings);
+      const now = { ...memory, crashes, repairAttempts: attempt, lastRepair: began };
+      await docker.killGateway.executeWithOptions({ summary }, [agent, now]);
       await sleep(PAUSE, { summary: `${summary}: pause` });
       const runningMs = await startUp(agent, { endless: true });
       await sleep(Math.max(0, STARTUP_GRACE_MS - runningMs), {
         summary: `${summary}: startup grace`,
       });
       reason = await verify(summary);
-      if (reason === null) return outcome(true);
+      if (reason === null) return outcome(!isOvertaken, isOvertaken);
     } catch (error) {
       if (isCancellation(error)) throw error;
+      if (tellsOvertaken(error)) return outcome(false, true);
       reason = failureReason(error);
     }
     log.warn('repair attempt failed', { attempt, reason });
@@ -93,7 +109,8 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
         { summary: `${summary}: check ${check} of ${settings.startupFailureThreshold}` },
         [agent],
       );
-      if (seen.health === 'healthy') return null;
+      isOvertaken = seen.past !== undefined;
+      if (seen.health === 'healthy' || isOvertaken) return null;
       // It is still at it, which is no failure, and goes on for minutes at most.
       const isStarting = seen.health === 'starting';
       const isLast = check >= settings.startupFailureThreshold || seen.health === 'stopped';
@@ -102,4 +119,9 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
       await sleep(settings.degradedCheckIntervalMs, { summary: `${summary}: next check` });
     }
   }
+}
+
+function tellsOvertaken(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof ApplicationFailure && cause.type === 'RepairedLocallyError';
 }

@@ -10,14 +10,17 @@ import {
   ParentClosePolicy,
 } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
-import type { WatchdogActivities } from '../activities/watchdog.js';
+import type { GuardedWatchdog } from '../activities/guarded.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
 import type { SupervisedState } from '../src/agents/supervisor-store.js';
 import {
   countCrash,
+  countCrashes,
   isCrashLoop,
+  memoryAfter,
   type DeathCause,
+  type PastTransition,
   type WatchdogCause,
   type WatchdogMemory,
   type WatchdogSettings,
@@ -61,6 +64,8 @@ export class Watchdog {
   #death: DeathCause | undefined;
   #return: DockerReturn | undefined;
   #repairs = false;
+  /** The last change by the agent's host that was taken in; what comes again changes nothing. */
+  #takenIn: string | undefined;
   /** An operation has the container. */
   #isPaused = false;
   /** An operation waits: it ends a watch, and a repair. */
@@ -69,10 +74,10 @@ export class Watchdog {
   readonly #agent: AgentRef;
   readonly #record = proxyRecords();
   readonly #docker: ContainerActivities;
-  readonly #eyes: WatchdogActivities;
-  readonly #healthWatch: WatchdogActivities;
-  readonly #degradedWatch: WatchdogActivities;
-  readonly #crashReport: WatchdogActivities;
+  readonly #eyes: GuardedWatchdog;
+  readonly #healthWatch: GuardedWatchdog;
+  readonly #degradedWatch: GuardedWatchdog;
+  readonly #crashReport: GuardedWatchdog;
 
   constructor(agent: AgentRef, { desired, observed, watchdog, wakeups }: WatchdogInput) {
     this.#agent = agent;
@@ -214,7 +219,8 @@ export class Watchdog {
 
   async #check(): Promise<void> {
     const last = this.#memory.state === 'running' ? 'healthy' : null;
-    const seen = await this.#look(() => this.#healthWatch.watchHealth(this.#agent, last));
+    const watching = { memory: this.#memory, takenIn: this.#takenIn };
+    const seen = await this.#look(() => this.#healthWatch.watchHealth(this.#agent, last, watching));
     if (seen) await this.#judge(seen);
   }
 
@@ -223,8 +229,10 @@ export class Watchdog {
     const agent = this.#agent;
     const settings = await this.#record.watchdogSettings();
     const seen = settings.autoRepair
-      ? await this.#look(() => this.#eyes.observeAgent(agent))
-      : await this.#look(() => this.#degradedWatch.watchDegraded(agent, this.#observed ?? null));
+      ? await this.#look(() => this.#eyes.observeAgent(agent, this.#takenIn))
+      : await this.#look(() =>
+          this.#degradedWatch.watchDegraded(agent, this.#observed ?? null, this.#takenIn),
+        );
     if (!seen) return;
     // That it had ended was counted when it was degraded for it, by whichever supervisor.
     const hasEnded = seen.health === 'stopped' && this.#observed !== undefined;
@@ -239,15 +247,16 @@ export class Watchdog {
   async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
     const isUrgent = () => this.#isUrgent();
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
-    if (this.#isStale) return seen;
+    if (this.#isStale) return seen?.past ? undefined : seen;
     if (!seen && (this.#looksNow || this.#end) && !this.#isPressed()) {
       this.#looksNow = false;
       const end = this.#end;
       seen = await interruptible(
         () => this.#isPressed(),
-        () => this.#eyes.observeAgent(this.#agent),
+        () => this.#eyes.observeAgent(this.#agent, this.#takenIn),
       );
       this.#end = undefined;
+      if (seen?.past) return this.#takeIn(seen.past);
       // Docker's events tell a stop from a kill; only its record of a container is sure of an
       // end for want of memory.
       if (seen?.health === 'stopped' && end) {
@@ -259,7 +268,22 @@ export class Watchdog {
         return undefined;
       }
     }
-    return seen;
+    return seen?.past ? this.#takeIn(seen.past) : seen;
+  }
+
+  /** Takes over what the agent's host did by itself while nobody here could. */
+  async #takeIn(past: readonly PastTransition[]): Promise<undefined> {
+    const last = past.at(-1);
+    const settings = await this.#record.watchdogSettings();
+    const memory = memoryAfter(this.#memory, past, settings);
+    await this.#record.recordPast(this.#agent, memory ? past.slice(0, -1) : past);
+    this.#takenIn = last?.id;
+    this.#observed = undefined;
+    if (!last || !memory) return undefined;
+    this.#memory = memory;
+    showPhase(memory.state, 'running', last.reason);
+    await this.#record.recordTransition(this.#agent, { ...last, memory });
+    return undefined;
   }
 
   /** Whether something has come up that goes before any look. */
@@ -289,7 +313,8 @@ export class Watchdog {
     this.#memory = { ...this.#memory, crashes };
     const { id } = await this.#transition('degraded', cause, reason);
     try {
-      await this.#crashReport.recordCrash(this.#agent, id);
+      const state = isLoop ? 'crash_loop' : 'degraded';
+      await this.#crashReport.recordCrash(this.#agent, id, { ...this.#memory, state });
     } catch (error) {
       if (isCancellation(error)) throw error;
       log.warn('nothing more was found out about a crash', { reason: failureReason(error) });
@@ -306,7 +331,7 @@ export class Watchdog {
         () => this.#isPressed(),
         () => this.runRepair(settings),
       );
-      if (!outcome) return;
+      if (!outcome || outcome.overtaken) return;
       if (outcome.repaired) await this.#transition('running', 'repaired', null);
       else await this.#transition('crash_loop', 'repair_failed', outcome.reason);
     } catch (error) {
@@ -335,10 +360,7 @@ export class Watchdog {
         ],
         staticSummary: `Repair agent ${agent.agentId}`,
       });
-      const crashes = outcome.failedStarts.reduce(
-        (counted, at) => countCrash(counted, at, settings).crashes,
-        this.#memory.crashes,
-      );
+      const crashes = countCrashes(this.#memory.crashes, outcome.failedStarts, settings);
       this.#memory = {
         ...this.#memory,
         crashes,

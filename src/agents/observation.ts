@@ -1,4 +1,4 @@
-import type { DeathCause } from './watchdog.js';
+import type { DeathCause, PastTransition } from './watchdog.js';
 
 /** The container health statuses of the contract (section 3). */
 export type ContainerHealth = 'healthy' | 'starting' | 'stopped' | 'unhealthy';
@@ -12,4 +12,6 @@ export interface Observation {
   readonly death?: DeathCause;
   /** ISO 8601. */
   readonly observedAt: string;
+  /** What the agent's host did by itself, oldest first, until its supervisor has taken that in. */
+  readonly past?: readonly PastTransition[];
 }

@@ -83,7 +83,8 @@ export function endOf(container: ContainerState): string {
 /** Exit codes above this one tell the signal that ended the process. */
 const SIGNAL_BASE = 128;
 
-function deathOf(container: ContainerState): DeathCause {
+/** How a container that has ended came to that, as far as it shows. */
+export function deathOf(container: ContainerState): DeathCause {
   if (container.oomKilled) return 'oom';
   return (container.exitCode ?? 0) > SIGNAL_BASE ? 'kill' : 'exit';
 }

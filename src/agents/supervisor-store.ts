@@ -12,8 +12,13 @@ import { AgentGoneError, findAgent, presentAgent, updateAgent } from './agents.j
 import { operationRules, type OperationKind } from './operation-kinds.js';
 import { releaseOf } from './previous-release.js';
 import { buryAgent } from './tombstone.js';
-import { recordAttempt, recordTransition } from './watchdog-transitions.js';
-import type { WatchdogMemory, WatchdogState, WatchdogTransition } from './watchdog.js';
+import { recordAttempt, recordPast, recordTransition } from './watchdog-transitions.js';
+import type {
+  PastTransition,
+  WatchdogMemory,
+  WatchdogState,
+  WatchdogTransition,
+} from './watchdog.js';
 
 /** The range of ports is used up on this host. */
 export class NoPortFreeError extends Error {
@@ -222,6 +227,11 @@ export class SupervisorStore {
       const seen = { status, statusReason, observedAt: new Date(memory.since) };
       await updateAgent(db, agent.agentId, seen, { desired: 'running' });
     });
+  }
+
+  /** Puts down what the agent's host did by itself, and when; what the agent is now stays. */
+  async recordPast(agent: AgentRef, past: readonly PastTransition[]): Promise<void> {
+    await this.#database.asUser(agent.userId).transaction((db) => recordPast(db, agent, past));
   }
 
   /** Puts down how far a repair is, and tells operators. */

@@ -2,7 +2,7 @@ import type { TenantDatabase, TenantTransaction } from '../database/database.js'
 import type { CrashRecord, WatchdogTransitionRow } from '../database/models.js';
 import type { AgentRef } from './agent-ref.js';
 import { AgentGoneError, presentAgent } from './agents.js';
-import type { WatchdogMemory, WatchdogTransition } from './watchdog.js';
+import type { PastTransition, WatchdogMemory, WatchdogTransition } from './watchdog.js';
 
 /** Changes kept of one agent; older ones go. */
 const MAX_KEPT = 500;
@@ -53,6 +53,29 @@ export async function recordTransition(
   const at = new Date(memory.since);
   const change = { fromState: from, toState: memory.state, cause, reason, at };
   await Transitions.create({ id, agentId, userId, ...change });
+  await forgetOld(db, agentId);
+  return true;
+}
+
+/** Writes down changes alone, as of the time when they were made. The same again change nothing. */
+export async function recordPast(
+  db: TenantTransaction,
+  { agentId, userId }: AgentRef,
+  past: readonly PastTransition[],
+): Promise<void> {
+  await db.WatchdogTransition.bulkCreate(
+    past.map(({ id, from, cause, reason, memory, crash }) => ({
+      ...{ id, agentId, userId, fromState: from, toState: memory.state, cause, reason },
+      at: new Date(memory.since),
+      // What it wrote last cannot be read without its secrets, which are blotted out in it.
+      crash: crash ? { ...crash, lastLines: [] } : null,
+    })),
+    { ignoreDuplicates: true },
+  );
+  await forgetOld(db, agentId);
+}
+
+async function forgetOld({ WatchdogTransition: Transitions }: TenantTransaction, agentId: string) {
   const old = await Transitions.findAll({
     where: { agentId },
     attributes: ['id'],
@@ -61,7 +84,6 @@ export async function recordTransition(
     limit: MAX_KEPT,
   });
   if (old.length > 0) await Transitions.destroy({ where: { id: old.map((row) => row.id) } });
-  return true;
 }
 
 /**

@@ -72,6 +72,16 @@ export interface WatchdogTransition {
   readonly memory: WatchdogMemory;
 }
 
+/** A change that the agent's host made by itself while the control plane was out of its reach. */
+export interface PastTransition extends WatchdogTransition {
+  /** How the container ended, where that was the cause. */
+  readonly crash?: { readonly exitCode: number | null; readonly oomKilled: boolean };
+}
+
+/** Spec 3: milliseconds between killing the gateway and starting it, and until it is verified. */
+export const REPAIR_PAUSE_MS = 5_000;
+export const STARTUP_GRACE_MS = 30_000;
+
 /** The spec's variables `WATCHDOG_*` (section 8), as far as workflows go by them. */
 export type WatchdogSettings = Omit<AgentSettings['watchdog'], 'checkIntervalMs'>;
 
@@ -111,4 +121,34 @@ export function countCrash(
     crashes: counted.slice(-settings.crashLoopThreshold),
     isLoop: counted.length >= settings.crashLoopThreshold,
   };
+}
+
+/** Counts crashes that make no loop, the failed starts of a repair. */
+export function countCrashes(
+  crashes: readonly number[],
+  times: readonly number[],
+  settings: Parameters<typeof countCrash>[2],
+): readonly number[] {
+  return times.reduce((counted, at) => countCrash(counted, at, settings).crashes, crashes);
+}
+
+/**
+ * What is remembered once it is known what the agent's host did by itself. What a supervisor counted
+ * in that time were the same crashes.
+ *
+ * @param past oldest first.
+ * @returns undefined when what the supervisor knows is newer than all of it.
+ */
+export function memoryAfter(
+  own: WatchdogMemory,
+  past: readonly PastTransition[],
+  { crashLoopThreshold }: Pick<WatchdogSettings, 'crashLoopThreshold'>,
+): WatchdogMemory | undefined {
+  const first = past.at(0)?.memory;
+  const last = past.at(-1)?.memory;
+  if (!first || !last || last.since <= own.since) return undefined;
+  const others = own.crashes.filter((at) => at < first.since);
+  const crashes = [...new Set([...others, ...last.crashes])].sort((one, other) => one - other);
+  const version = own.version + 1;
+  return { ...last, version, crashes: crashes.slice(-crashLoopThreshold) };
 }

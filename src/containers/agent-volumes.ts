@@ -37,6 +37,11 @@ export class AgentVolumes {
     await this.#find(name, spec.agentId);
   }
 
+  /** @throws ForeignContainerError when it is not this agent's. */
+  async exists(agentId: string, name: string): Promise<boolean> {
+    return (await this.#find(name, agentId)) !== undefined;
+  }
+
   /** Makes the volume anew, empty. No container may use it. */
   async renew(spec: AgentContainerSpec): Promise<void> {
     const old = await this.#find(volumeName(spec), spec.agentId);

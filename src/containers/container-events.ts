@@ -21,6 +21,12 @@ export type ContainerEvent =
     }
   | { readonly kind: 'lost'; readonly reason: string };
 
+/**
+ * A Docker daemon that shuts down stops its containers before its connections: what ended so long
+ * before the stream was lost is its doing.
+ */
+export const ENGINE_SHUTDOWN_MS = 30_000;
+
 const OPEN_TIMEOUT_MS = 5_000;
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 2_000;

@@ -22,6 +22,8 @@ export interface ContainerState {
   readonly runtimeVersion: string | undefined;
   /** The host port it was created for. */
   readonly port: number | undefined;
+  /** Names of the volumes in it. */
+  readonly volumes: readonly string[];
 }
 
 /** One container in a list. */
@@ -65,6 +67,9 @@ export function containerState(info: Docker.ContainerInspectInfo): ContainerStat
     // Labels of the image are labels of its containers.
     runtimeVersion: config.Labels[VERSION_LABEL],
     port: port === undefined ? undefined : Number(port),
+    volumes: info.Mounts.flatMap(({ Type: type, Name: name }) =>
+      type === 'volume' && name !== undefined ? [name] : [],
+    ),
   };
 }
 

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import type { Worker } from '@temporalio/worker';
+import { NativeConnection, type Worker } from '@temporalio/worker';
 import type Docker from 'dockerode';
 import type { Logger } from 'pino';
 import { createBackend } from '../../api/backend/backend.js';
@@ -25,7 +25,9 @@ import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { createApiServices, createWorkerServices } from '../../src/services.js';
 import type { Meter } from '../../src/usage/meter.js';
+import type { LocalRepairTimes } from '../../src/local-repair/local-repair.js';
 import { followDocker } from '../../worker/follow-docker.js';
+import { openLocalRepair } from '../../worker/local-repair.js';
 import { createWorkers } from '../../worker/platform-worker.js';
 import { HostLease } from '../../worker/report-host.js';
 import { sendNotifications } from '../../worker/send-notifications.js';
@@ -57,6 +59,10 @@ export interface PlatformOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Without workers nothing that was asked for begins. */
   readonly workers?: boolean;
+  /** The address at which the workers reach Temporal. */
+  readonly temporalForWorkers?: (address: string) => string;
+  /** How patient the host's own repairs are, in milliseconds; as in production when left out. */
+  readonly localRepair?: LocalRepairTimes;
   /** What is out of reach for the API from the beginning. */
   readonly dead?: readonly ('docker' | 'temporal' | 'backend')[];
 }
@@ -216,22 +222,38 @@ async function build(
 
   let workers: { worker: Worker; running: Promise<void> }[] = [];
   let stopFollowing: () => Promise<void> = () => Promise.resolve();
+  let closeConnection = () => Promise.resolve();
   const startWorkers = async () => {
     const agents = { ...settings.agents, aiPort: agentsListening.port };
     const onAgentsPort = { ...settings, agents };
     const services = createWorkerServices({ settings: onAgentsPort, database: db, docker });
+    const { namespace } = temporal;
+    const connection = options.temporalForWorkers
+      ? await NativeConnection.connect({ address: options.temporalForWorkers(temporal.address) })
+      : temporal.connection;
+    if (options.temporalForWorkers) closeConnection = () => connection.close();
+    const local = await openLocalRepair({
+      settings: { ...settings, process: { ...settings.process, dataDir: folder } },
+      database: db,
+      docker,
+      log,
+      atHand: { connected: { connection, namespace, supervisors } },
+      ...(options.localRepair && { times: options.localRepair }),
+    });
     const made = await createWorkers({
-      connection: temporal.connection,
-      namespace: temporal.namespace,
+      connection,
+      namespace,
       settings: onAgentsPort,
       services,
       supervisors,
       database: db,
       docker,
+      ...local.shared,
       code: await workflowCode(),
     });
     workers = made.map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();
+    const repairing = local.run(ending.signal);
     const following = followDocker(
       { database: db, supervisors, docker, log, host: settings.agents.host },
       ending.signal,
@@ -242,13 +264,15 @@ async function build(
     );
     stopFollowing = async () => {
       ending.abort();
-      await Promise.all([following, telling]);
+      await Promise.all([following, repairing, telling]);
     };
   };
   const stopWorkers = async () => {
     const ending = workers.splice(0);
     for (const { worker } of ending) if (worker.getState() === 'RUNNING') worker.shutdown();
     await Promise.all([stopFollowing(), ...ending.map(({ running }) => running)]);
+    await closeConnection();
+    closeConnection = () => Promise.resolve();
   };
   cleanups.push(stopWorkers);
   if (options.workers !== false) await startWorkers();

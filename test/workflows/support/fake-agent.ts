@@ -4,7 +4,7 @@ import type { ContainerActivities } from '../../../activities/containers.js';
 import type { RecordActivities } from '../../../activities/records.js';
 import type { StartActivities } from '../../../activities/starts.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../../../activities/releases.js';
-import type { WatchdogActivities } from '../../../activities/watchdog.js';
+import type { GuardedWatchdog } from '../../../activities/guarded.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
 import type { PortRange } from '../../../src/agents/agent-subnet.js';
 import { operationRules } from '../../../src/agents/operation-kinds.js';
@@ -12,16 +12,14 @@ import type { OperationEnd } from '../../../src/agents/supervisor-store.js';
 import type { ContainerHealth, Observation } from '../../../src/agents/observation.js';
 import type {
   DeathCause,
+  PastTransition,
   WatchdogMemory,
   WatchdogSettings,
   WatchdogTransition,
 } from '../../../src/agents/watchdog.js';
 import { poll } from '../../../dev/poll.js';
 
-type DockerActivities = ContainerActivities &
-  StartActivities &
-  ReleaseActivities &
-  WatchdogActivities;
+type DockerActivities = ContainerActivities & StartActivities & ReleaseActivities & GuardedWatchdog;
 
 export type ContainerStep = keyof DockerActivities;
 export type Step = ContainerStep | keyof (RecordActivities & ReleaseRecordActivities);
@@ -79,6 +77,10 @@ export class FakeAgent {
   death: DeathCause = 'exit';
   checks = 0;
   readonly transitions: WatchdogTransition[] = [];
+  /** What its host did by itself, as it was written down. */
+  readonly past: PastTransition[] = [];
+  /** The same, as looks tell it until it is taken in. */
+  toldPast: readonly PastTransition[] = [];
   /** What the watchdog remembers, as it was written down last. */
   memory: WatchdogMemory | undefined;
   /** What else the database knows. */
@@ -156,32 +158,37 @@ export class FakeAgent {
     }
   }
 
-  async watch(last: ContainerHealth | null): Promise<Observation> {
+  async watch(last: ContainerHealth | null, takenIn?: string): Promise<Observation> {
     this.checks++;
     const { health } = this;
     if (Context.current().info.attempt === 1) this.steps.push('watchHealth');
     await this.#misbehaviours.get('watchHealth')?.(Context.current().info.attempt);
-    if (health === last || health === 'starting') {
+    if (!this.#isToTell(takenIn) && (health === last || health === 'starting')) {
       throw ApplicationFailure.create({
         type: 'Unchanged',
         category: ApplicationFailureCategory.BENIGN,
         nextRetryDelay: CHECK_INTERVAL_MS,
       });
     }
-    return this.#seen();
+    return this.#seen(takenIn);
   }
 
-  look(): Observation {
+  look(takenIn?: string): Observation {
     this.checks++;
-    return this.#seen();
+    return this.#seen(takenIn);
   }
 
-  #seen(): Observation {
+  #isToTell(takenIn: string | undefined): boolean {
+    return this.toldPast.length > 0 && this.toldPast.at(-1)?.id !== takenIn;
+  }
+
+  #seen(takenIn: string | undefined): Observation {
     const { health } = this;
     return {
       health,
       reason: health === 'healthy' ? null : `It is ${health}`,
       ...(health === 'stopped' && { death: this.death }),
+      ...(this.#isToTell(takenIn) && { past: this.toldPast }),
       observedAt: '2026-01-01T00:00:00.000Z',
     };
   }
@@ -250,14 +257,14 @@ export function fakeActivities(
       removeContainer: container('removeContainer'),
       removeNetwork: container('removeNetwork'),
       removeVolume: container('removeVolume'),
-      watchHealth: (agent, last) => agentOf(agent).watch(last),
-      async observeAgent(agent) {
+      watchHealth: (agent, last, { takenIn }) => agentOf(agent).watch(last, takenIn),
+      async observeAgent(agent, takenIn) {
         await agentOf(agent).step('observeAgent');
-        return agentOf(agent).look();
+        return agentOf(agent).look(takenIn);
       },
-      async watchDegraded(agent, last) {
+      async watchDegraded(agent, last, takenIn) {
         await agentOf(agent).step('watchDegraded');
-        return agentOf(agent).watch(last);
+        return agentOf(agent).watch(last, takenIn);
       },
       async findImage(agent) {
         await agentOf(agent).step('findImage');
@@ -293,6 +300,10 @@ export function fakeActivities(
       async recordTransition(agent, transition) {
         await agentOf(agent).step('recordTransition');
         agentOf(agent).changed(transition);
+      },
+      async recordPast(agent, past) {
+        await agentOf(agent).step('recordPast');
+        agentOf(agent).past.push(...past);
       },
       async recordRepairAttempt(agent, { memory }) {
         await agentOf(agent).step('recordRepairAttempt');

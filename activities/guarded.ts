@@ -1,0 +1,155 @@
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { ContainerHealth, Observation } from '../src/agents/observation.js';
+import type { PastTransition, WatchdogMemory } from '../src/agents/watchdog.js';
+import type { AgentContainers } from '../src/containers/agent-containers.js';
+import type { AgentGuard } from '../src/local-repair/agent-guard.js';
+import type { ContainerActivities } from './containers.js';
+import { dockerActivity } from './docker-activity.js';
+import type { ReleaseActivities } from './releases.js';
+import type { StartActivities } from './starts.js';
+import { UNCHANGED, unchanged, type WatchdogActivities } from './watchdog.js';
+
+type Step = (agent: AgentRef, ...rest: never[]) => Promise<unknown>;
+
+/** The steps that change an agent's container. */
+const CHANGES: readonly string[] = [
+  'createNetwork',
+  'createVolume',
+  'createContainer',
+  'startContainer',
+  'stopContainer',
+  'removeContainer',
+  'removeNetwork',
+  'removeVolume',
+  'retainContainer',
+  'makeVolume',
+  'restoreContainer',
+] satisfies (keyof (ContainerActivities & ReleaseActivities & StartActivities))[];
+
+/** Starts what was there when the agent ran last, and changes nothing else. */
+const STARTS_EXISTING = 'startExisting' satisfies keyof StartActivities;
+
+/** The workflow of which no step is an operation's. */
+const REPAIR = 'repairAgent';
+
+/** How soon to look again while the host repairs an agent by itself. */
+const LOCAL_REPAIR_DELAY_MS = 2_000;
+
+/** What a supervisor tells its agent's host when it watches the agent. */
+export interface Watching {
+  readonly memory: WatchdogMemory;
+  /** The last change that the host made by itself and the supervisor has taken in. */
+  readonly takenIn: string | undefined;
+}
+
+/** Keeps the steps of supervisors and the host's own repairs apart, by the names of the steps. */
+export function guardSteps<T extends Readonly<Record<string, Step>>>(
+  guard: AgentGuard,
+  steps: T,
+): T {
+  const each = Object.entries(steps).map(([name, step]) => {
+    if (name === STARTS_EXISTING) return [name, afterRepair(guard, step)];
+    return [name, CHANGES.includes(name) ? changing(guard, name, step) : step];
+  });
+  // Each takes and answers what it did before.
+  return Object.fromEntries(each) as T;
+}
+
+function afterRepair(guard: AgentGuard, step: Step): Step {
+  return (agent, ...rest) =>
+    dockerActivity(() => {
+      const { cancellationSignal } = Context.current();
+      return guard.afterRepair(agent.agentId, cancellationSignal, () => step(agent, ...rest));
+    });
+}
+
+function changing(guard: AgentGuard, name: string, step: Step): Step {
+  return (agent, ...rest) =>
+    dockerActivity(() => {
+      const { agentId } = agent;
+      const { cancellationSignal, info } = Context.current();
+      const work = async () => {
+        const answer = await step(agent, ...rest);
+        if (name === 'startContainer') await guard.started(agentId);
+        // The last that there is of an agent.
+        if (name === 'removeVolume') await guard.forget(agentId);
+        return answer;
+      };
+      return info.workflowType === REPAIR
+        ? guard.repair(agentId, cancellationSignal, work)
+        : guard.operation(agentId, work);
+    });
+}
+
+/**
+ * Tells supervisors what the host has done by itself, instead of what is to be seen, until they have
+ * taken it in; and puts down for the host what supervisors watch.
+ */
+export function guardWatchdog(
+  guard: AgentGuard,
+  containers: Pick<AgentContainers, 'inspect'>,
+  watchdog: WatchdogActivities,
+) {
+  return {
+    async watchHealth(
+      agent: AgentRef,
+      last: ContainerHealth | null,
+      { memory, takenIn }: Watching,
+    ): Promise<Observation> {
+      const glance = guard.glance(agent.agentId);
+      return seen(agent, takenIn, async () => {
+        try {
+          return await watchdog.watchHealth(agent, last);
+        } catch (error) {
+          const isWell = error instanceof ApplicationFailure && error.type === UNCHANGED;
+          if (isWell && last === 'healthy' && memory.state === 'running') {
+            await guard.watched(agent, memory, glance, () => containers.inspect(agent.agentId));
+          }
+          throw error;
+        }
+      });
+    },
+    observeAgent: (agent: AgentRef, takenIn?: string): Promise<Observation> =>
+      seen(agent, takenIn, () => watchdog.observeAgent(agent)),
+    watchDegraded: (
+      agent: AgentRef,
+      last: ContainerHealth | null,
+      takenIn?: string,
+    ): Promise<Observation> => seen(agent, takenIn, () => watchdog.watchDegraded(agent, last)),
+    async recordCrash(
+      agent: AgentRef,
+      transitionId: string,
+      memory: WatchdogMemory,
+    ): Promise<void> {
+      await guard.crashed(agent.agentId, memory);
+      await watchdog.recordCrash(agent, transitionId);
+    },
+    killGateway: (agent: AgentRef, memory: WatchdogMemory): Promise<void> =>
+      dockerActivity(() => {
+        const { cancellationSignal } = Context.current();
+        const kill = () => watchdog.killGateway(agent);
+        return guard.repair(agent.agentId, cancellationSignal, kill, memory);
+      }),
+  };
+
+  async function seen(
+    { agentId }: AgentRef,
+    takenIn: string | undefined,
+    look: () => Promise<Observation>,
+  ): Promise<Observation> {
+    const told = toldOf(agentId, takenIn) ?? (await look());
+    // What was seen may be the doing of a repair that has begun meanwhile.
+    return toldOf(agentId, takenIn) ?? told;
+  }
+
+  function toldOf(agentId: string, takenIn: string | undefined): Observation | undefined {
+    if (guard.isBusy(agentId)) throw unchanged(LOCAL_REPAIR_DELAY_MS);
+    const past: readonly PastTransition[] = guard.past(agentId, takenIn);
+    if (past.length === 0) return undefined;
+    return { health: 'starting', reason: null, observedAt: new Date().toISOString(), past };
+  }
+}
+
+export type GuardedWatchdog = ReturnType<typeof guardWatchdog>;

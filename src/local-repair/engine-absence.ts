@@ -1,0 +1,25 @@
+/** A time in which Docker was not heard, in Unix milliseconds. */
+export interface EngineAbsence {
+  /** 0 where nobody knows what was before. */
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Absences that are remembered: what ended in an earlier one was seen to long ago. */
+const MAX_REMEMBERED = 20;
+
+/** Those that are remembered after one more, oldest first. */
+export function withAbsence(
+  absences: readonly EngineAbsence[],
+  absence: EngineAbsence,
+): readonly EngineAbsence[] {
+  return [...absences, absence].slice(-MAX_REMEMBERED);
+}
+
+/** The absence by which a container ended, and so has not crashed. */
+export function absenceAt(
+  absences: readonly EngineAbsence[],
+  at: number,
+): EngineAbsence | undefined {
+  return absences.findLast(({ from, until }) => from <= at && at <= until);
+}

@@ -1,0 +1,191 @@
+import pLimit from 'p-limit';
+import type { AgentRef } from '../agents/agent-ref.js';
+import { setBounded } from '../bounded-map.js';
+import { DockerRefusedError, DockerUnavailableError } from '../containers/container-errors.js';
+import { ENGINE_SHUTDOWN_MS } from '../containers/container-events.js';
+import type { ContainerDeath } from '../containers/death-cause.js';
+import type { DockerHost } from '../containers/docker-host.js';
+import { pause } from '../pause.js';
+import type { AgentGuard } from './agent-guard.js';
+import { withAbsence, type EngineAbsence } from './engine-absence.js';
+import { shouldRun, type JournalEntry } from './journal-entry.js';
+import {
+  LocalWatchdog,
+  NotMendedHereError,
+  type LocalWatchdogDependencies,
+  type RepairTimes,
+} from './local-watchdog.js';
+import type { ControlPlaneReach } from './reach.js';
+
+/** Between two thoughts about who is in charge, and between two looks at all containers. */
+const TICK_MS = 1_000;
+const LOOK_MS = 5_000;
+
+/** After a failure that nobody has foreseen. */
+const RESTART_MS = 5_000;
+
+/** How soon a supervisor is told again that there is something to take in: longer each time. */
+const FIRST_TELL_MS = 15_000;
+const LAST_TELL_MS = 10 * 60_000;
+
+/** Agents whose end is remembered. */
+const MAX_DEATHS = 10_000;
+
+/** Calls at a time, to Docker and to Temporal. */
+const limit = pLimit(20);
+
+export interface LocalRepairTimes extends RepairTimes {
+  /** Between two questions whether the control plane is there. */
+  readonly ask: number;
+  /** Milliseconds without the control plane after which agents are repaired here. */
+  readonly away: number;
+}
+
+export interface LocalRepairDependencies extends LocalWatchdogDependencies {
+  readonly docker: Pick<DockerHost, 'containers' | 'volumes' | 'events'>;
+  readonly guard: AgentGuard;
+  readonly reach: Pick<ControlPlaneReach, 'awayForMs'>;
+  readonly times: LocalRepairTimes;
+  /** Lets an agent's supervisor look at it, and so take in what was done here. */
+  readonly tell: (agent: Pick<AgentRef, 'agentId' | 'userId'>) => Promise<void>;
+}
+
+/** Keeps a host's agents up for as long as what supervisors need to act cannot be reached. */
+export class LocalRepair {
+  readonly #dependencies: LocalRepairDependencies;
+  #absences: readonly EngineAbsence[] = [];
+  #isHeard = false;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #isInCharge = false;
+  readonly #deaths = new Map<string, ContainerDeath>();
+  /** Agents that cannot be mended here, until something has changed. */
+  readonly #left = new Set<string>();
+  readonly #told = new Map<string, { readonly next: number; readonly pause: number }>();
+  readonly #underWay = new Set<Promise<void>>();
+
+  constructor(dependencies: LocalRepairDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Resolves when the signal has aborted and nothing is under way. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#listen(signal), this.#tick(signal)]);
+    await Promise.all(this.#underWay);
+  }
+
+  async #listen(signal: AbortSignal): Promise<void> {
+    const { docker, log } = this.#dependencies;
+    while (!signal.aborted) {
+      try {
+        for await (const event of docker.events(signal)) {
+          if (event.kind === 'death') {
+            setBounded(this.#deaths, event.agentId, event, MAX_DEATHS);
+            if (this.#isInCharge) this.#lookedAt = Number.NEGATIVE_INFINITY;
+          } else if (event.kind === 'lost') {
+            this.#isHeard = false;
+          } else {
+            const { lostAt } = event;
+            const from = lostAt === undefined ? 0 : lostAt - ENGINE_SHUTDOWN_MS;
+            this.#absences = withAbsence(this.#absences, { from, until: Date.now() });
+            this.#left.clear();
+            this.#isHeard = true;
+          }
+        }
+      } catch (error) {
+        log.error({ err: error }, 'Docker cannot be followed, and is tried again');
+        this.#isHeard = false;
+        await pause(RESTART_MS, signal);
+      }
+    }
+  }
+
+  async #tick(signal: AbortSignal): Promise<void> {
+    const { log } = this.#dependencies;
+    for (; !signal.aborted; await pause(TICK_MS, signal)) {
+      try {
+        this.#takeCharge();
+        if (this.#isInCharge) await this.#lookAtAll(signal);
+        else this.#tellAll();
+      } catch (error) {
+        const isDockers =
+          error instanceof DockerUnavailableError || error instanceof DockerRefusedError;
+        if (!isDockers) log.error({ err: error }, 'agents cannot be repaired here');
+      }
+    }
+  }
+
+  #takeCharge(): void {
+    const { log, reach, times } = this.#dependencies;
+    const { awayForMs } = reach;
+    const isInCharge = this.#isInCharge ? awayForMs > 0 : awayForMs >= times.away;
+    if (isInCharge === this.#isInCharge) return;
+    this.#isInCharge = isInCharge;
+    this.#left.clear();
+    if (isInCharge) log.warn('supervisors cannot act: agents of this host are repaired here');
+    else log.info('supervisors can act again');
+  }
+
+  async #lookAtAll(signal: AbortSignal): Promise<void> {
+    if (!this.#isHeard || performance.now() - this.#lookedAt < LOOK_MS) return;
+    this.#lookedAt = performance.now();
+    const { docker, guard, journal } = this.#dependencies;
+    const running = await docker.containers.running();
+    for (const entry of journal.entries()) {
+      const { agentId } = entry;
+      const isUnfinished = entry.past.length > 0 && entry.memory.state !== 'running';
+      if (running.has(agentId) && !isUnfinished) continue;
+      if (!shouldRun(entry, this.#awayFrom) || this.#left.has(agentId) || guard.isBusy(agentId))
+        continue;
+      const attending = this.#attend(entry, signal).finally(() => this.#underWay.delete(attending));
+      this.#underWay.add(attending);
+    }
+  }
+
+  get #awayFrom(): number {
+    return this.#absences.at(-1)?.from ?? 0;
+  }
+
+  async #attend({ agentId }: JournalEntry, signal: AbortSignal): Promise<void> {
+    const { guard, journal, log } = this.#dependencies;
+    try {
+      await guard.locally(agentId, async (stopped) => {
+        const entry = journal.get(agentId);
+        if (!entry || !shouldRun(entry, this.#awayFrom)) return;
+        const either = AbortSignal.any([signal, stopped]);
+        const watchdog = new LocalWatchdog(this.#dependencies, entry, either);
+        await watchdog.attend(this.#absences, this.#deaths.get(agentId));
+      });
+    } catch (error) {
+      if (error instanceof DockerUnavailableError) return; // it is looked at again when it is back
+      if (error instanceof Error && error.name === 'AbortError') return;
+      const { message: reason } = error instanceof Error ? error : { message: String(error) };
+      this.#left.add(agentId);
+      if (error instanceof NotMendedHereError) {
+        log.warn({ agentId, reason }, 'an agent is left as it is until its supervisor can act');
+      } else {
+        log.error({ err: error, agentId }, 'an agent cannot be repaired here');
+      }
+    }
+  }
+
+  /** Tells the supervisors of agents with which something was done here, until they know. */
+  #tellAll(): void {
+    const { guard, journal, log, reach, tell } = this.#dependencies;
+    if (reach.awayForMs > 0) return;
+    const now = performance.now();
+    for (const { agentId, userId, past, phase } of journal.entries()) {
+      if (past.length === 0) {
+        this.#told.delete(agentId);
+        continue;
+      }
+      const { next, pause: last } = this.#told.get(agentId) ?? { next: 0, pause: 0 };
+      if (phase === 'held' || guard.isBusy(agentId) || now < next) continue;
+      const longer = Math.min(Math.max(last * 2, FIRST_TELL_MS), LAST_TELL_MS);
+      this.#told.set(agentId, { next: now + longer, pause: longer });
+      const telling = limit(() => tell({ agentId, userId }))
+        .catch((error: unknown) => log.warn({ err: error, agentId }, 'a supervisor is not told'))
+        .finally(() => this.#underWay.delete(telling));
+      this.#underWay.add(telling);
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { WatchdogMemory } from '../../src/agents/watchdog.js';
+import { containerName, type AgentContainerSpec } from '../../src/containers/container-spec.js';
+import { Database } from '../../src/database/database.js';
+import type { JournalEntry } from '../../src/local-repair/journal-entry.js';
+import { HostJournal } from '../../src/local-repair/host-journal.js';
+import { openLocalRepair } from '../../worker/local-repair.js';
+import { loadSettings } from '../../src/settings.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { testDocker, until, type TestDocker } from '../support/docker.js';
+import { keptLog, testEnvironment } from '../support/platform-environment.js';
+
+/** Nobody listens there: neither Temporal nor PostgreSQL is ever reached. */
+const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing';
+const TIMES = { ask: 200, away: 500, pause: 300, grace: 500 };
+
+const WELL: WatchdogMemory = {
+  version: 1,
+  state: 'running',
+  since: 0,
+  crashes: [],
+  repairAttempts: 0,
+  lastRepair: null,
+};
+
+let folder: string;
+let own: TestDocker;
+let stop: AbortController;
+let running: Promise<void> = Promise.resolve();
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'aps-local-repair-'));
+  own = testDocker();
+  stop = new AbortController();
+});
+afterEach(async () => {
+  stop.abort();
+  await running;
+  await own.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const { log } = keptLog();
+const journalFolder = () => path.join(folder, 'host-journal', 'local');
+
+/** An agent that ran well when its supervisor was heard of last. */
+async function knownAgent(entry: Partial<JournalEntry> = {}): Promise<AgentContainerSpec> {
+  const spec = await own.spec({ image: await ensureTestImage(own.docker) });
+  await own.host.networks.ensure(spec);
+  await own.host.volumes.ensure(spec);
+  await own.containers.ensure(spec);
+  await own.containers.start(spec.agentId);
+  const container = await own.containers.inspect(spec.agentId);
+  if (!container) throw new Error('it has just been started');
+  const { id: containerId, volumes } = container;
+  const { agentId, userId } = spec;
+  const journal = await HostJournal.open(journalFolder(), log);
+  const known = { agentId, userId, containerId, volumes, phase: 'running', memory: WELL, past: [] };
+  await journal.set({ ...known, ...entry } as JournalEntry);
+  await until(() => isUp(spec));
+  return spec;
+}
+
+/** A worker's local repair, as after its start. */
+async function begin(): Promise<void> {
+  const database = new Database(NOWHERE);
+  const env = testEnvironment({
+    DATABASE_URL: NOWHERE,
+    INTERNAL_API_KEY: randomUUID(),
+    DATA_DIR: folder,
+    WATCHDOG_DEGRADED_CHECK_INTERVAL: '500ms',
+  });
+  const local = await openLocalRepair({
+    settings: loadSettings(env),
+    database,
+    docker: own.host,
+    log,
+    atHand: { connected: undefined },
+    times: TIMES,
+  });
+  running = local.run(stop.signal).then(() => database.close());
+}
+
+const isUp = async ({ agentId, port }: AgentContainerSpec) => {
+  const state = await own.containers.inspect(agentId);
+  if (state?.status !== 'running') return false;
+  return (await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined))?.ok === true;
+};
+
+/** What the journal says of the agent, from another process. */
+async function journaled(agentId: string): Promise<JournalEntry | undefined> {
+  return (await HostJournal.open(journalFolder(), log)).get(agentId);
+}
+
+const changesOf = (entry: JournalEntry | undefined) =>
+  entry?.past.map(({ from, cause, memory: { state } }) => `${from} > ${state} (${cause})`);
+
+test('a killed container comes back though neither Temporal nor PostgreSQL is there', async () => {
+  const agent = await knownAgent();
+  await begin();
+  const { Id: id } = await own.docker.getContainer(containerName(agent.agentId)).inspect();
+  await new Promise((resolve) => setTimeout(resolve, 300)); // Docker is heard by then
+  const killedAt = Date.now();
+  await own.docker.getContainer(id).kill();
+  await until(() => isUp(agent), 20_000);
+  const entry = await until(async () => {
+    const now = await journaled(agent.agentId);
+    return now?.memory.state === 'running' && now;
+  }, 20_000);
+  expect(changesOf(entry)).toEqual([
+    'running > degraded (kill)',
+    'degraded > repairing (kill)',
+    'repairing > running (repaired)',
+  ]);
+  expect(entry.memory.crashes).toHaveLength(1);
+  expect(Math.abs((entry.memory.crashes[0] ?? 0) - killedAt)).toBeLessThan(1_000);
+  expect(entry.past[0]?.crash).toEqual({ exitCode: 137, oomKilled: false });
+  expect((await own.containers.inspect(agent.agentId))?.id).toBe(id);
+}, 60_000);
+
+test('what ended with the machine is started again, and no crash is counted', async () => {
+  const agent = await knownAgent();
+  await own.docker.getContainer(containerName(agent.agentId)).kill();
+  await begin();
+  await until(() => isUp(agent), 20_000);
+  const entry = await until(async () => {
+    const now = await journaled(agent.agentId);
+    return now?.memory.state === 'running' && now.past.length > 0 && now;
+  }, 20_000);
+  expect(changesOf(entry)).toEqual([
+    'running > starting (host_returned)',
+    'starting > running (healthy)',
+  ]);
+  expect(entry.memory.crashes).toEqual([]);
+}, 60_000);
+
+test('what was stopped, is changed, loops, or is not as it was is left alone', async () => {
+  const held = await knownAgent({ phase: 'held' });
+  const looping = await knownAgent({ memory: { ...WELL, state: 'crash_loop' } });
+  const other = await knownAgent({ containerId: 'another one' });
+  const forgetful = await knownAgent({ volumes: ['a-volume-that-is-gone'] });
+  const known = await knownAgent();
+  for (const { agentId } of [held, looping, other, forgetful, known]) {
+    await own.docker.getContainer(containerName(agentId)).kill();
+  }
+  await begin();
+  await until(() => isUp(known), 20_000);
+  await new Promise((resolve) => setTimeout(resolve, 1_500)); // the others were looked at with it
+  for (const { agentId } of [held, looping, other, forgetful]) {
+    expect((await own.containers.inspect(agentId))?.status).toBe('exited');
+  }
+}, 60_000);

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { ApplicationFailure } from '@temporalio/common';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type {
+  PastTransition,
+  WatchdogCause,
+  WatchdogMemory,
+  WatchdogState,
+} from '../../src/agents/watchdog.js';
+import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
+
+let lab: WorkflowLab;
+beforeEach(async () => {
+  lab = await WorkflowLab.open();
+});
+afterEach(() => lab?.close());
+
+/** Changes that the agent's host made by itself, one a second. */
+function madeByHost(
+  from: number,
+  ...changes: readonly (readonly [WatchdogState, WatchdogCause, Partial<WatchdogMemory>?])[]
+): PastTransition[] {
+  let memory = RUNNING;
+  return changes.map(([state, cause, change], index) => {
+    const made = { id: randomUUID(), from: memory.state, cause, reason: `because of ${cause}` };
+    memory = { ...memory, ...change, state, since: from + index * 1_000 };
+    return { ...made, memory };
+  });
+}
+
+const shown = (past: readonly PastTransition[]) => past.map(({ id }) => id);
+
+test('what the host has repaired by itself is taken in as of then, and watched on', async () => {
+  const agent = lab.agent();
+  const supervisor = await lab.supervise(agent);
+  await agent.reached('watchHealth');
+  const now = await lab.environment.currentTimeMs();
+  const past = madeByHost(
+    now - 60_000,
+    ['degraded', 'kill', { crashes: [now - 60_000] }],
+    ['repairing', 'kill', { repairAttempts: 1, lastRepair: now - 59_000 }],
+    ['running', 'repaired'],
+  );
+  agent.toldPast = past;
+  await supervisor.checkNow();
+  await agent.went('running (repaired)');
+  expect(shown(agent.past)).toEqual(shown(past));
+  expect(agent.memory).toMatchObject({ crashes: [now - 60_000], repairAttempts: 1 });
+  await supervisor.inPhase('running');
+  // Two more, and it is a loop: those of the host count.
+  for (const crash of [2, 3]) {
+    agent.health = 'stopped';
+    agent.on('startContainer', () => {
+      agent.health = 'healthy';
+    });
+    await supervisor.containerEnded();
+    if (crash === 2) await lab.pass('2 minutes');
+  }
+  await agent.went('crash_loop (exit)');
+  expect(agent.containerSteps.filter((step) => step === 'killGateway')).toHaveLength(1);
+});
+
+test('an agent that the host has given up stays down until an operator takes it up', async () => {
+  const agent = lab.agent();
+  const supervisor = await lab.supervise(agent);
+  await agent.reached('watchHealth');
+  const now = await lab.environment.currentTimeMs();
+  agent.health = 'stopped';
+  agent.toldPast = madeByHost(now - 1_000, ['crash_loop', 'repair_failed']);
+  await supervisor.checkNow();
+  await agent.went('crash_loop (repair_failed)');
+  await lab.pass('10 minutes');
+  expect(agent.containerSteps).toEqual([]);
+  await supervisor.inPhase('crash_loop');
+});
+
+test('a repair that the host has made meanwhile is not made again', async () => {
+  const agent = lab.agent();
+  const supervisor = await lab.supervise(agent);
+  await agent.reached('watchHealth');
+  agent.on('killGateway', async () => {
+    const now = await lab.environment.currentTimeMs();
+    agent.health = 'healthy';
+    agent.toldPast = madeByHost(now, ['repairing', 'kill'], ['running', 'repaired']);
+    throw ApplicationFailure.nonRetryable('it was repaired', 'RepairedLocallyError');
+  });
+  agent.health = 'stopped';
+  await supervisor.containerEnded();
+  await agent.until('it runs', () => agent.memory?.state === 'running');
+  expect(agent.containerSteps).toEqual(['killGateway']);
+  expect(agent.past.map(({ memory }) => memory.state)).toEqual(['repairing', 'running']);
+  expect(agent.steps.filter((step) => step === 'recordPast')).toHaveLength(1);
+});
+
+test('what an operation has changed since is not undone by what the host did before', async () => {
+  const agent = lab.agent();
+  const supervisor = await lab.supervise(agent);
+  await agent.reached('watchHealth');
+  const before = (await lab.environment.currentTimeMs()) - 60_000;
+  await supervisor.request('restart', 'restart');
+  expect(await agent.end('restart')).toBe('succeeded');
+  await agent.reached('watchHealth', 2);
+  agent.toldPast = madeByHost(before, ['degraded', 'kill', { crashes: [before] }]);
+  await supervisor.checkNow();
+  await agent.until('it is taken in', () => agent.past.length > 0);
+  await lab.pass('5 minutes');
+  expect(agent.memory).toMatchObject({ state: 'running', crashes: [] });
+  await supervisor.inPhase('running');
+});

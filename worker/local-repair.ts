@@ -1,0 +1,98 @@
+import path from 'node:path';
+import type { NativeConnection } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { findAgent } from '../src/agents/agents.js';
+import { hostTurns } from '../src/agents/host-turns.js';
+import { StartProgress } from '../src/agents/start-progress.js';
+import { supervisedOf } from '../src/agents/supervisors.js';
+import { REPAIR_PAUSE_MS, STARTUP_GRACE_MS } from '../src/agents/watchdog.js';
+import type { DockerHost } from '../src/containers/docker-host.js';
+import type { Database } from '../src/database/database.js';
+import { AgentGuard } from '../src/local-repair/agent-guard.js';
+import { HostJournal } from '../src/local-repair/host-journal.js';
+import { LocalRepair, type LocalRepairTimes } from '../src/local-repair/local-repair.js';
+import { ControlPlaneReach } from '../src/local-repair/reach.js';
+import type { Settings } from '../src/settings.js';
+import type { Supervisors } from '../temporal/supervisors.js';
+
+const TIMES: LocalRepairTimes = {
+  ask: 5_000,
+  away: 30_000,
+  pause: REPAIR_PAUSE_MS,
+  grace: STARTUP_GRACE_MS,
+};
+
+/** The way to Temporal. */
+interface ConnectedTemporal {
+  readonly connection: NativeConnection;
+  readonly namespace: string;
+  readonly supervisors: Pick<Supervisors, 'checkNow'>;
+}
+
+/** The same, undefined until Temporal has been reached for the first time. */
+export interface TemporalAtHand {
+  connected: ConnectedTemporal | undefined;
+}
+
+export interface LocalRepairParts {
+  readonly settings: Settings;
+  readonly database: Database;
+  readonly docker: DockerHost;
+  readonly log: Logger;
+  readonly atHand: TemporalAtHand;
+  readonly times?: LocalRepairTimes;
+}
+
+/** What keeps this host's agents up while Temporal or PostgreSQL cannot be reached. */
+export async function openLocalRepair(parts: LocalRepairParts) {
+  const { atHand, database, docker, log, settings, times = TIMES } = parts;
+  const { host, watchdog } = settings.agents;
+  const folder = path.join(settings.process.dataDir, 'host-journal', host);
+  const journal = await HostJournal.open(folder, log);
+  const guard = new AgentGuard(journal);
+  const reach = new ControlPlaneReach(
+    {
+      Temporal: (timeoutMs) => askTemporal(atHand.connected, timeoutMs),
+      PostgreSQL: () => database.ping(),
+    },
+    times.ask,
+    log,
+  );
+  const turns = hostTurns(settings.agents.startsAtOnce);
+  const progress = new StartProgress(docker.containers);
+  const repair = new LocalRepair({
+    docker,
+    journal,
+    guard,
+    reach,
+    settings: watchdog,
+    times,
+    turns,
+    progress,
+    log,
+    async tell({ agentId, userId }) {
+      const agent = await findAgent(database.asUser(userId), agentId);
+      if (!agent || agent.desired === 'deleted') return;
+      await atHand.connected?.supervisors.checkNow(supervisedOf(agent));
+    },
+  });
+  return {
+    /** What the activities of this host share with it. */
+    shared: { guard, turns, progress },
+    knowsAgents: journal.entries().length > 0,
+    /** Until the signal aborts and nothing is under way. */
+    async run(signal: AbortSignal): Promise<void> {
+      await Promise.all([reach.watch(signal), repair.run(signal)]);
+      await journal.settled();
+    },
+  };
+}
+
+/** Asks for what Temporal has to look up: a frontend alone brings no workflow forward. */
+async function askTemporal(at: ConnectedTemporal | undefined, timeoutMs: number): Promise<void> {
+  if (!at) throw new Error('there is no connection yet');
+  const { connection, namespace } = at;
+  await connection.withDeadline(Date.now() + timeoutMs, () =>
+    connection.workflowService.describeNamespace({ namespace }),
+  );
+}
