@@ -75,11 +75,7 @@ export function agentEndpoints({ backend, settings }: WebDependencies) {
       path: '/api/agents/:id',
       summary: 'Change plan, AI provider or configuration; a running agent restarts with them',
       idempotent: true,
-      body: z.object({
-        plan: z.string().optional(),
-        aiProvider: z.string().optional(),
-        config: configuration.optional(),
-      }),
+      body: updateAgent.body,
       responses: {
         200: updateAgent.responses[200].extend({ status: agentItem.shape.status }),
       },
