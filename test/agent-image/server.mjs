@@ -1,6 +1,6 @@
 // An agent runtime for tests: the surface of the real one, up in a moment, and it does as it is
-// told. By environment: START_DELAY_MS, ANSWER_DELAY_MS, EXIT_AT_START (a code), PRINT_LINES (a
-// number). By `POST /test` on the gateway's port with a JSON body of
+// told. By environment: START_DELAY_MS, START_WORK_MS (of a processor), ANSWER_DELAY_MS,
+// EXIT_AT_START (a code), PRINT_LINES (a number). By `POST /test` on the gateway's port with a JSON body of
 //   {"mode": "healthy" | "unhealthy" | "hang" | "draining"}, {"answerDelayMs": 500},
 //   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}}.
 // By its configuration: {"test": {"exitAtStart": 3}}.
@@ -26,6 +26,8 @@ if (exitAtStart !== undefined) {
   process.exit(Number(exitAtStart));
 }
 await wait(Number(env.START_DELAY_MS ?? 0));
+// As a large program does while it loads: time of a processor, which is longer where many start.
+while (process.cpuUsage().user < Number(env.START_WORK_MS ?? 0) * 1_000);
 print({ lines: Number(env.PRINT_LINES ?? 0) });
 
 const server = createServer((request, response) => {

@@ -91,7 +91,7 @@ export async function makeLongSite(
         varyTestImage(docker, image, tag, [instruction]);
       const good = await vary('next', 'LABEL chaos=next');
       const broken = await vary('broken', 'ENV EXIT_AT_START=3');
-      const slow = await vary('slow', `ENV START_DELAY_MS=${slowSeconds * 1_000}`);
+      const slow = await vary('slow', `ENV START_WORK_MS=${slowSeconds * 1_000}`);
       return { image, versions: { good, broken, slow } };
     }),
   );
@@ -107,6 +107,7 @@ export async function makeLongSite(
       ...common,
       ...by(ways[name]),
       AGENT_HOST: name,
+      DATA_DIR: path.join(folder, name),
       AGENT_RUNTIME_IMAGE: ofAll.image,
       DOCKER_HOST: hosts[name].dockerHost,
     });
