@@ -2,11 +2,13 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import { awaitReady } from '../src/agents/await-ready.js';
 import type { HostTurns } from '../src/agents/host-turns.js';
+import type { AgentVolumeStore } from '../src/agents/agent-volume-store.js';
 import type { RuntimeStore } from '../src/agents/runtime-store.js';
 import type { StartProgress } from '../src/agents/start-progress.js';
+import { volumeName } from '../src/containers/container-spec.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { RuntimeImage } from '../src/containers/runtime-images.js';
-import { dockerActivities, dockerCalls, inTurn } from './docker-activity.js';
+import { dockerActivities, dockerCalls, inTurn, makerHere, runHere } from './docker-activity.js';
 
 /** How long an agent is given to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
@@ -14,6 +16,7 @@ const STOP_GRACE_SECONDS = 10;
 export interface ContainerActivityDependencies {
   readonly docker: DockerHost;
   readonly specs: RuntimeStore;
+  readonly volumes: AgentVolumeStore;
   readonly turns: HostTurns;
   readonly progress: StartProgress;
 }
@@ -23,7 +26,7 @@ export interface ContainerActivityDependencies {
  * happened and nobody heard: it adopts what is there.
  */
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
-  const { docker, specs, turns, progress } = dependencies;
+  const { docker, specs, turns, progress, volumes } = dependencies;
 
   return {
     ...dockerActivities({
@@ -46,12 +49,39 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       /** Ports of no use to this agent, since networks of others have the subnets that go with them. */
       takenPlaces: async ({ agentId }: AgentRef) =>
         specs.placesIn(await docker.networks.takenSubnets(agentId)),
-      createVolume: async (agent: AgentRef) => docker.volumes.ensure(await specs.specOf(agent)),
+      /** Adopts or makes the agent's first volume: that of a provisioning, and of nothing else. */
+      async createVolume(agent: AgentRef) {
+        const spec = await specs.specOf(agent);
+        const found = await docker.volumes.find(spec);
+        const madeBy = found?.madeBy ?? makerHere();
+        await volumes.name(agent, { name: volumeName(spec), madeBy });
+        await docker.volumes.ensure(spec, madeBy);
+      },
+      /** Fails when the agent's memory is not there: what brings it up never makes one. */
+      requireVolume: async (agent: AgentRef) => docker.volumes.require(await specs.memoryOf(agent)),
       createContainer: (agent: AgentRef) => createContainer(dependencies, agent),
       stopContainer: ({ agentId }: AgentRef) => docker.containers.stop(agentId, STOP_GRACE_SECONDS),
       removeContainer: ({ agentId }: AgentRef) => docker.containers.remove(agentId),
       removeNetwork: ({ agentId }: AgentRef) => docker.networks.remove(agentId),
-      removeVolume: ({ agentId }: AgentRef) => docker.volumes.remove(agentId),
+      /** Undoes `createVolume` of this run; a volume that was there before stays. */
+      async undoVolume(agent: AgentRef) {
+        const run = runHere();
+        await docker.volumes.removeMadeIn(await specs.memoryOf(agent), (maker) =>
+          maker.startsWith(`${run}/`),
+        );
+      },
+      /** Removes all that operations have ever made for the agent. What else is there stays. */
+      async removeVolume(agent: AgentRef) {
+        const { agentId } = agent;
+        const named = await volumes.of(agent);
+        const stay = (await docker.volumes.remove(agentId, named)).map(({ name }) => name);
+        await volumes.forget(
+          agent,
+          named.map(({ name }) => name),
+        );
+        if (stay.length === 0) return;
+        Context.current().log.warn('volumes that are not known stay', { agentId, volumes: stay });
+      },
     }),
   };
 }

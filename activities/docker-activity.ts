@@ -27,6 +27,22 @@ export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/**
+ * What a volume that this activity makes says of its maker: the run that it is part of, and the
+ * activity itself, which is the same in each of its attempts and no other's ever.
+ */
+export function makerHere(): string {
+  const { activityId } = Context.current().info;
+  return `${runHere()}/${activityId}`;
+}
+
+/** What all that is made in this run says of its maker begins with this. */
+export function runHere(): string {
+  const { workflowExecution } = Context.current().info;
+  if (!workflowExecution) throw new TypeError('not part of a run');
+  return workflowExecution.runId;
+}
+
 /** An activity in Docker: says that it is alive, and how it failed. */
 export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
   asApplicationFailure(() => heartbeating(work));

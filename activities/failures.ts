@@ -2,9 +2,11 @@ import { ApplicationFailure, TemporalFailure } from '@temporalio/common';
 import {
   ForeignContainerError,
   ImageUnavailableError,
+  MemoryMissingError,
   PortTakenError,
   SubnetTakenError,
   VolumeMissingError,
+  VolumeTakenError,
 } from '../src/containers/container-errors.js';
 import { NotFoundError } from '../src/errors.js';
 import { NoPortFreeError } from '../src/agents/supervisor-store.js';
@@ -19,6 +21,7 @@ const FINAL = [
   AgentNotReadyError,
   ForeignContainerError,
   ImageUnavailableError,
+  MemoryMissingError,
   NoPortFreeError,
   NotFoundError,
   PortTakenError,
@@ -26,6 +29,7 @@ const FINAL = [
   SubnetTakenError,
   SupersededError,
   VolumeMissingError,
+  VolumeTakenError,
 ];
 
 /**

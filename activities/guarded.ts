@@ -23,6 +23,7 @@ const CHANGES: readonly string[] = [
   'removeContainer',
   'removeNetwork',
   'removeVolume',
+  'undoVolume',
   'retainContainer',
   'makeVolume',
   'restoreContainer',
@@ -74,7 +75,7 @@ function changing(guard: AgentGuard, name: string, step: Step): Step {
         const answer = await step(agent, ...rest);
         if (name === 'startContainer') await guard.started(agentId);
         // The last that there is of an agent.
-        if (name === 'removeVolume') await guard.forget(agentId);
+        if (name === 'removeVolume' || name === 'undoVolume') await guard.forget(agentId);
         return answer;
       };
       return info.workflowType === REPAIR

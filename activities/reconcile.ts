@@ -45,6 +45,11 @@ export function createReconcileActivities({
         const agentIds = unknown.slice(0, MAX_NAMED);
         log.warn('containers of agents that are not known', { agentIds, count: unknown.length });
       }
+      const volumes = await reconciliation.unknownVolumes();
+      if (volumes.length > 0) {
+        const named = volumes.slice(0, MAX_NAMED);
+        log.warn('volumes that are not known stay', { volumes: named, count: volumes.length });
+      }
       for (const agentId of removed.filter((id) => foundBefore.includes(id))) {
         try {
           if (await reconciliation.removeLeftOver(agentId)) {

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ReleaseStore } from '../src/agents/release-store.js';
 import { obtainImage, type ContainerActivityDependencies } from './containers.js';
-import { dockerActivities, dockerCalls, inTurn } from './docker-activity.js';
+import { dockerActivities, dockerCalls, inTurn, makerHere } from './docker-activity.js';
 
 export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
   readonly releases: ReleaseStore;
@@ -10,7 +10,7 @@ export interface ReleaseActivityDependencies extends ContainerActivityDependenci
 
 /** What replacing an agent's container or memory does on its Docker. All of it may run again. */
 export function createReleaseActivities(dependencies: ReleaseActivityDependencies) {
-  const { docker, releases, specs, turns } = dependencies;
+  const { docker, releases, specs, turns, volumes } = dependencies;
 
   return {
     ...dockerActivities({
@@ -26,10 +26,13 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       async makeVolume(agent: AgentRef, operationId: string) {
         const { volume, copyOf } = await releases.replacementOf(agent, operationId);
         const spec = { ...(await specs.specOf(agent)), volume };
-        if (copyOf === undefined) return docker.volumes.renew(spec);
+        const madeBy = makerHere();
+        await docker.volumes.findOwn(spec, madeBy);
+        await volumes.name(agent, { name: volume, madeBy });
+        if (copyOf === undefined) return docker.volumes.make(spec, madeBy);
         const { cancellationSignal } = Context.current();
         return inTurn(turns.copies, agent, () =>
-          docker.volumes.copy(spec, copyOf, cancellationSignal),
+          docker.volumes.copy(spec, copyOf, madeBy, cancellationSignal),
         );
       },
     }),
@@ -41,9 +44,15 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
       /** Goes back to the container that was set aside. */
       restoreContainer: ({ agentId }: AgentRef) => docker.containers.restore(agentId),
 
-      /** Removes what the agent neither uses, nor may go back to, nor has archived. */
-      removeLeftovers: async (agent: AgentRef) =>
-        docker.volumes.remove(agent.agentId, await releases.volumesOf(agent)),
+      /** Removes the volumes that its operations made and nobody uses any more. */
+      async removeLeftovers(agent: AgentRef) {
+        const obsolete = (await volumes.of(agent)).filter((volume) => volume.obsolete);
+        await docker.volumes.remove(agent.agentId, obsolete);
+        await volumes.forget(
+          agent,
+          obsolete.map(({ name }) => name),
+        );
+      },
     }),
   };
 }

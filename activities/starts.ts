@@ -45,6 +45,7 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
     },
     /** Starts the container that is there. False when something of it has to be made first. */
     async startExisting(agent: AgentRef): Promise<boolean> {
+      await docker.volumes.require(await specs.memoryOf(agent));
       try {
         await docker.containers.start(agent.agentId);
       } catch (error) {

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { AgentOperations } from './agents/agent-operations.js';
+import { AgentVolumeStore } from './agents/agent-volume-store.js';
 import { Deployments } from './agents/deployments.js';
 import { Reconciliation } from './agents/reconcile.js';
 import { ReleaseStore } from './agents/release-store.js';
@@ -57,6 +58,7 @@ export interface WorkerServices {
   readonly retention: Retention;
   readonly runtimes: RuntimeStore;
   readonly supervisorStore: SupervisorStore;
+  readonly volumes: AgentVolumeStore;
 }
 
 /*
@@ -118,6 +120,7 @@ export function createWorkerServices({ database, docker, settings }: Foundation)
       aiBaseUrl: `http://host.docker.internal:${aiPort}/v1`,
     }),
     supervisorStore: new SupervisorStore(database),
+    volumes: new AgentVolumeStore(database),
   };
 }
 

@@ -117,10 +117,10 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
  */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { docker, guard, progress, services, settings, supervisors, turns } = dependencies;
-  const { heartbeats, reconciliation, releases, runtimes } = services;
+  const { heartbeats, reconciliation, releases, runtimes, volumes } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
-  const onDocker = { docker, specs: runtimes, turns, progress };
+  const onDocker = { docker, specs: runtimes, volumes, turns, progress };
   return Promise.all([
     Worker.create({
       ...common,

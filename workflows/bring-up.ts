@@ -10,13 +10,19 @@ import * as retries from './retries.js';
 const MAX_PLACES = 20;
 
 export interface BringUpOptions {
-  /** Called once the agent has a port, before anything is made on Docker. */
-  readonly reserved?: () => void;
+  /**
+   * Of a provisioning, which makes the agent's memory as well: called once the agent has a port,
+   * before anything is made on Docker.
+   */
+  readonly provisions?: () => void;
   /** Wait for Docker for as long as it is away, instead of failing after minutes. */
   readonly endless?: boolean;
 }
 
-/** Makes what is missing of an agent's container, starts it, and waits until it answers. */
+/**
+ * Makes what is missing of an agent's container, starts it, and waits until it answers. A memory that
+ * is missing is never made, but by a provisioning: that fails, and `isMemoryMissing` tells it.
+ */
 export async function bringUp(agent: AgentRef, options: BringUpOptions = {}): Promise<void> {
   await startUp(agent, options);
   await awaitRunning(agent);
@@ -61,8 +67,11 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
   });
 
   let port = await record.reservePort(agent, 0);
-  options.reserved?.();
-  const prepared = allSettled([image.ensureImage(agent), docker.createVolume(agent)]);
+  options.provisions?.();
+  const prepared = allSettled([
+    image.ensureImage(agent),
+    options.provisions ? docker.createVolume(agent) : docker.requireVolume(agent),
+  ]);
   for (let tried = 1; ; tried++) {
     const summary = `port ${port}`;
     try {

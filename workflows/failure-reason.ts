@@ -1,7 +1,7 @@
 import { ActivityFailure, ChildWorkflowFailure, TimeoutFailure } from '@temporalio/common';
 
-/** The sentence that a person is told: that of the innermost failure. */
-export function failureReason(error: unknown): string {
+/** What a step's or a child's failure came from. */
+export function innermostFailure(error: unknown): unknown {
   let innermost: unknown = error;
   while (
     (innermost instanceof ActivityFailure || innermost instanceof ChildWorkflowFailure) &&
@@ -9,6 +9,12 @@ export function failureReason(error: unknown): string {
   ) {
     innermost = innermost.cause;
   }
+  return innermost;
+}
+
+/** The sentence that a person is told: that of the innermost failure. */
+export function failureReason(error: unknown): string {
+  const innermost = innermostFailure(error);
   if (innermost instanceof TimeoutFailure) {
     return error instanceof ActivityFailure
       ? `${error.activityType} did not finish in time`

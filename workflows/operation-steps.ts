@@ -10,6 +10,7 @@ import type { OperationKind } from '../src/agents/operation-kinds.js';
 import type { WatchdogState } from '../src/agents/watchdog.js';
 import { bringUp } from './bring-up.js';
 import { containersTaskQueue, provisionAgentId } from './ids.js';
+import { MEMORY_MISSING } from './memory-missing.js';
 import { provisionAgent } from './provision-agent.js';
 import { replaceContainer } from './replace-container.js';
 import { proxyRecords } from './records.js';
@@ -49,6 +50,7 @@ export const OPERATION_STEPS: Readonly<Record<OperationKind, Steps>> = {
   update: (scene) => replaceContainer('update', scene),
   'reset-memory': (scene) => replaceContainer('reset-memory', scene),
   restore: (scene) => replaceContainer('restore', scene),
+  'begin-anew': (scene) => replaceContainer('begin-anew', scene),
   delete: async ({ agent }) => {
     const taskQueue = containersTaskQueue(agent.host);
     const removal = proxyActivities<ContainerActivities>({ ...retries.removal, taskQueue });
@@ -73,7 +75,11 @@ async function repair({ agent, provisioned, watchdog }: OperationScene): Promise
   const outcome = await watchdog.runRepair(await record.watchdogSettings(), retries.ASKED_FOR);
   // What the host has done by itself, the next look tells.
   if (outcome.repaired || outcome.overtaken) return;
-  throw ApplicationFailure.nonRetryable(outcome.reason ?? 'The agent does not answer');
+  const { memoryIsMissing, reason } = outcome;
+  throw ApplicationFailure.nonRetryable(
+    reason ?? 'The agent does not answer',
+    memoryIsMissing ? MEMORY_MISSING : undefined,
+  );
 }
 
 /** Runs the provisioning as a child of its own: it undoes what it did when it fails. */

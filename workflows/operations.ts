@@ -17,10 +17,11 @@ import {
 } from '../src/agents/operation-kinds.js';
 import type { WatchdogState, WatchdogTransition } from '../src/agents/watchdog.js';
 import { failureReason } from './failure-reason.js';
+import { isMemoryMissing } from './memory-missing.js';
 import { OPERATION_STEPS } from './operation-steps.js';
 import { showPhase } from './phase.js';
-import { isUnharmed } from './replace-container.js';
 import { proxyRecords } from './records.js';
+import { isUnharmed } from './replace-container.js';
 import {
   OPERATION_CONFLICT,
   operationUpdate,
@@ -44,6 +45,7 @@ interface Outcome {
   readonly error: string | null;
   /** It failed, and the agent is as it was before. */
   readonly unharmed?: boolean;
+  readonly memoryIsMissing?: boolean;
 }
 
 /** What is known of an agent beside what its watchdog knows. */
@@ -190,7 +192,12 @@ export class Operations {
       const status = isCancellation(failure) || scope.consideredCancelled ? 'cancelled' : 'failed';
       log.warn('operation did not succeed', { kind, status, reason });
       const error = status === 'failed' ? reason : null;
-      return { status, error, ...(isUnharmed(failure) && { unharmed: true }) };
+      return {
+        status,
+        error,
+        ...(isUnharmed(failure) && { unharmed: true }),
+        ...(isMemoryMissing(failure) && { memoryIsMissing: true }),
+      };
     }
   }
 
@@ -229,7 +236,7 @@ export class Operations {
   #ending(
     kind: OperationKind,
     before: WatchdogState,
-    { status, error, unharmed }: Outcome,
+    { status, error, unharmed, memoryIsMissing }: Outcome,
   ): WatchdogTransition | undefined {
     if (this.#agentIsGone || status === 'cancelled') return undefined;
     const { watchdog: effect } = operationRules(kind);
@@ -241,6 +248,10 @@ export class Operations {
     }
     if (!effect) return undefined;
     if (unharmed) return this.#watchdog.transitionTo(before, 'operation', error);
+    if (memoryIsMissing) {
+      const left = this.#state.desired === 'running' ? 'crash_loop' : 'stopped';
+      return this.#watchdog.transitionTo(left, 'memory_missing', error);
+    }
     const { state, cause } = effect.fails;
     const isDown = state === 'starting' && !isUp;
     return this.#watchdog.transitionTo(isDown ? 'stopped' : state, cause, error);

@@ -39,8 +39,8 @@ export async function provisionAgent(agent: AgentRef): Promise<void> {
   try {
     compensateBy('releasePort', () => record.releasePort(agent));
     await bringUp(agent, {
-      reserved: () => {
-        compensateBy('removeVolume', () => undo.removeVolume(agent));
+      provisions: () => {
+        compensateBy('undoVolume', () => undo.undoVolume(agent));
         compensateBy('removeNetwork', () => undo.removeNetwork(agent));
         compensateBy('removeContainer', () => undo.removeContainer(agent));
       },

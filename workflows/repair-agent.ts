@@ -17,6 +17,7 @@ import {
 import { startUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
+import { isMemoryMissing } from './memory-missing.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
@@ -47,6 +48,8 @@ export interface RepairOutcome {
   readonly failedStarts: readonly number[];
   /** Why the last attempt failed. */
   readonly reason: string | null;
+  /** No further attempt was made, because none could help. */
+  readonly memoryIsMissing: boolean;
 }
 
 /**
@@ -64,6 +67,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
   const failedStarts: number[] = [];
   let reason: string | null = null;
   let isOvertaken = false;
+  let memoryIsMissing = false;
   for (let attempt = 1; ; attempt++) {
     const summary = `attempt ${attempt} of ${settings.maxRepairAttempts}`;
     const began = Date.now();
@@ -80,6 +84,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
       lastAttempt: began,
       failedStarts,
       reason,
+      memoryIsMissing,
     });
     try {
       const crashes = countCrashes(memory.crashes, failedStarts, settings);
@@ -96,10 +101,11 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
       if (isCancellation(error)) throw error;
       if (tellsOvertaken(error)) return outcome(false, true);
       reason = failureReason(error);
+      memoryIsMissing = isMemoryMissing(error);
     }
     log.warn('repair attempt failed', { attempt, reason });
     failedStarts.push(Date.now());
-    if (attempt >= settings.maxRepairAttempts) return outcome(false);
+    if (memoryIsMissing || attempt >= settings.maxRepairAttempts) return outcome(false);
   }
 
   /** Why the agent is not well, after as many checks as a start is given; null when it is. */

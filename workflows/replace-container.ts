@@ -12,6 +12,7 @@ import type { OperationKind } from '../src/agents/operation-kinds.js';
 import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
+import { isMemoryMissing, MEMORY_MISSING } from './memory-missing.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
@@ -26,6 +27,11 @@ export interface Replacement {
   readonly provisioned: boolean;
 }
 
+type ReplacingKind = Extract<
+  OperationKind,
+  'configure' | 'update' | 'reset-memory' | 'restore' | 'begin-anew'
+>;
+
 /**
  * Replaces an agent's image, configuration or memory, and goes back to what it was when it then does
  * not come up. What the operation brings stands in the database. The memory from before is never
@@ -34,7 +40,7 @@ export interface Replacement {
  * Can be cancelled at any point by a deletion, which takes away all that is left.
  */
 export async function replaceContainer(
-  kind: Extract<OperationKind, 'configure' | 'update' | 'reset-memory' | 'restore'>,
+  kind: ReplacingKind,
   { agent, operationId, desired, provisioned }: Replacement,
 ): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
@@ -51,6 +57,7 @@ export async function replaceContainer(
   if (kind === 'update' && !(await findsImage())) return;
   if (!isUp && kind === 'update') return record.recordUpdate(agent, operationId);
   if (!isUp && (kind === 'configure' || !provisioned)) return;
+  const hasMemory = await findsMemory();
   try {
     await docker.stopContainer(agent);
     if (kind !== 'configure') {
@@ -63,7 +70,7 @@ export async function replaceContainer(
     if (isCancelled(error)) throw error;
     await rollBack(failureReason(error));
   }
-  await record.keepRelease(agent, operationId);
+  await record.keepRelease(agent, operationId, hasMemory);
   await removeLeftovers();
 
   async function findsImage(): Promise<boolean> {
@@ -75,23 +82,38 @@ export async function replaceContainer(
     }
   }
 
+  /** Without a memory only what brings another one goes on; what begins anew, only without. */
+  async function findsMemory(): Promise<boolean> {
+    try {
+      await docker.requireVolume(agent);
+    } catch (error) {
+      if (isCancelled(error)) throw error;
+      if (isMemoryMissing(error) && (kind === 'restore' || kind === 'begin-anew')) return false;
+      await record.rollBackRelease(agent, operationId);
+      throw isMemoryMissing(error) ? error : unharmed(failureReason(error));
+    }
+    if (kind !== 'begin-anew') return true;
+    throw unharmed('The agent has its memory; reset-memory archives it and gives it an empty one');
+  }
+
   async function rollBack(reason: string): Promise<never> {
     log.warn('rolling back', { kind, reason });
     // First: whatever brings the agent up from here on brings up what it was before.
     await record.rollBackRelease(agent, operationId);
-    let failure: string | undefined;
+    let failure: unknown;
     try {
       await docker.stopContainer(agent);
       await docker.restoreContainer(agent);
       if (isUp) await bringUp(agent);
     } catch (error) {
       if (isCancelled(error)) throw error;
-      failure = failureReason(error);
+      failure = error;
     }
     await removeLeftovers();
     if (failure !== undefined) {
-      const both = `${reason}; what ran before did not come back: ${failure}`;
-      throw ApplicationFailure.nonRetryable(both, 'RollbackFailed');
+      const both = `${reason}; what ran before did not come back: ${failureReason(failure)}`;
+      const type = isMemoryMissing(failure) ? MEMORY_MISSING : 'RollbackFailed';
+      throw ApplicationFailure.nonRetryable(both, type);
     }
     throw unharmed(`${reason}; the agent was rolled back to what it was before`);
   }

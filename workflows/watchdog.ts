@@ -31,6 +31,7 @@ import { bringBack } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue, repairAgentId } from './ids.js';
 import { interruptible } from './interruptible.js';
+import { isMemoryMissing } from './memory-missing.js';
 import { showPhase } from './phase.js';
 import { repairAgent, type RepairOutcome } from './repair-agent.js';
 import { proxyRecords } from './records.js';
@@ -333,6 +334,7 @@ export class Watchdog {
       );
       if (!outcome || outcome.overtaken) return;
       if (outcome.repaired) await this.#transition('running', 'repaired', null);
+      else if (outcome.memoryIsMissing) await this.#loseMemory(outcome.reason);
       else await this.#transition('crash_loop', 'repair_failed', outcome.reason);
     } catch (error) {
       if (isCancellation(error)) throw error;
@@ -395,8 +397,15 @@ export class Watchdog {
       await this.#transition('running', 'healthy', null);
     } catch (error) {
       if (isCancellation(error)) throw error;
-      await this.#crash('start_failed', failureReason(error));
+      const reason = failureReason(error);
+      if (isMemoryMissing(error)) await this.#loseMemory(reason);
+      else await this.#crash('start_failed', reason);
     }
+  }
+
+  /** Left alone until an operator gives it a memory. */
+  async #loseMemory(reason: string | null): Promise<void> {
+    await this.#transition('crash_loop', 'memory_missing', reason);
   }
 
   async #transition(

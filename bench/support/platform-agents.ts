@@ -99,7 +99,7 @@ export class PlatformAgents {
     for (const id of this.made) {
       await this.docker.containers.remove(id);
       await this.docker.networks.remove(id);
-      await this.docker.volumes.remove(id);
+      await this.docker.volumes.remove(id, await this.docker.volumes.list(id));
     }
   }
 

@@ -97,6 +97,11 @@ export const OPERATIONS = {
     phase: 'restoring memory',
     asked: 'by-own-endpoint',
   },
+  'begin-anew': {
+    ...ORDINARY,
+    summary: 'Give an agent whose memory is missing an empty one',
+    phase: 'beginning anew',
+  },
   delete: {
     summary: 'Remove an agent and all that belongs to it',
     phase: 'deleting',

@@ -1,6 +1,7 @@
+import { isSame } from '../containers/agent-volumes.js';
 import type { DockerHost } from '../containers/docker-host.js';
 import type { Database } from '../database/database.js';
-import type { AgentRow } from '../database/models.js';
+import type { AgentRow, AgentVolumeRow } from '../database/models.js';
 import { agentsToRun } from './host-agents.js';
 
 /** Ids that one question to the database names. */
@@ -70,8 +71,33 @@ export class Reconciliation {
     if (removed.length === 0) return false;
     await this.#docker.containers.remove(agentId);
     await this.#docker.networks.remove(agentId);
-    await this.#docker.volumes.remove(agentId);
+    await this.#docker.volumes.remove(agentId, await this.#volumesOf([agentId]));
     return true;
+  }
+
+  /**
+   * Volumes that no operation of this database has made: of a newer state of it most likely, which
+   * was restored from a backup. They are nobody's here, and stay.
+   */
+  async unknownVolumes(): Promise<string[]> {
+    const unknown: string[] = [];
+    const listed = await this.#docker.volumes.list();
+    for (const ids of chunks([...new Set(listed.map(({ agentId }) => agentId))])) {
+      const known = await this.#volumesOf(ids);
+      const here = listed.filter(({ agentId }) => ids.includes(agentId));
+      unknown.push(
+        ...here
+          .filter((volume) => !known.some((each) => isSame(each, volume)))
+          .map(({ name }) => name),
+      );
+    }
+    return unknown;
+  }
+
+  #volumesOf(agentIds: readonly string[]): Promise<AgentVolumeRow[]> {
+    return this.#database
+      .asPlatform()
+      .transaction((db) => db.AgentVolume.findAll({ where: { agentId: [...agentIds] } }));
   }
 
   async #stateOf(ids: readonly string[]): Promise<Orphans> {

@@ -6,6 +6,7 @@ import type { AgentRef } from './agent-ref.js';
 import { AgentGoneError } from './agents.js';
 import { presentAgent, updateAgent } from './agents.js';
 import { archivesOf } from './archives.js';
+import { markObsolete, volumeOf } from './agent-volume-store.js';
 import { releaseOf } from './previous-release.js';
 
 /** Archived memories of one agent; the oldest goes for a newer one. */
@@ -69,15 +70,23 @@ export class ReleaseStore {
     });
   }
 
-  /** The replacement has proved itself, and a memory that it put away is archived. */
-  async keepRelease(agent: AgentRef, operationId: string): Promise<void> {
+  /**
+   * The replacement has proved itself, and a memory that it put away is archived.
+   *
+   * @param hadMemory false where there was none left to put away.
+   */
+  async keepRelease(agent: AgentRef, operationId: string, hadMemory = true): Promise<void> {
     await this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);
       const operation = await db.Operation.findByPk(operationId);
       if (!row || !operation || row.previousRelease?.operationId !== operationId) return;
       const { kind } = operation;
-      if (kind === 'reset-memory' || kind === 'restore') {
-        await this.#archive(db, row, { ...operation, kind });
+      const before = volumeOf({ ...row, volume: row.previousRelease.volume });
+      // One that was missing stays named and is never removed: it may be found again.
+      if (hadMemory && (kind === 'reset-memory' || kind === 'restore')) {
+        await this.#archive(db, row, { id: operation.id, reason: kind, volume: before });
+      } else if (hadMemory && before !== volumeOf(row)) {
+        await markObsolete(db, row.id, [before]);
       }
       const isMended = row.failedImage === row.image;
       await updateAgent(db, agent.agentId, {
@@ -91,7 +100,14 @@ export class ReleaseStore {
   async rollBackRelease(agent: AgentRef, operationId: string): Promise<void> {
     await this.#as(agent, async (db) => {
       const row = await presentAgent(db, agent.agentId);
-      if (row?.previousRelease?.operationId !== operationId) return;
+      const operation = await db.Operation.findByPk(operationId);
+      if (!row || !operation) return;
+      const present = row.previousRelease?.operationId === operationId ? row.previousRelease : row;
+      const made = newVolume(row, operation);
+      if (made !== volumeOf({ ...row, volume: present.volume })) {
+        await markObsolete(db, row.id, [made]);
+      }
+      if (row.previousRelease?.operationId !== operationId) return;
       const { operationId: _operationId, ...before } = row.previousRelease;
       const hasFailed = row.image !== before.image;
       await updateAgent(db, agent.agentId, {
@@ -100,20 +116,6 @@ export class ReleaseStore {
         ...(hasFailed && { failedImage: row.image }),
       });
       await rollBackCredential(db, operationId);
-    });
-  }
-
-  /** The volumes that the agent uses, may go back to, or has archived. @throws AgentGoneError */
-  async volumesOf(agent: AgentRef): Promise<string[]> {
-    return this.#as(agent, async (db) => {
-      const row = await presentAgent(db, agent.agentId);
-      if (!row) throw new AgentGoneError(agent.agentId);
-      const archives = await archivesOf(db, agent.agentId);
-      return [
-        volumeOf(row),
-        ...(row.previousRelease ? [volumeOf({ ...row, volume: row.previousRelease.volume })] : []),
-        ...archives.map(({ volume }) => volume),
-      ];
     });
   }
 
@@ -133,28 +135,19 @@ export class ReleaseStore {
   async #archive(
     db: TenantTransaction,
     row: AgentRow,
-    operation: { readonly id: string; readonly kind: AgentArchiveRow['reason'] },
+    archive: Pick<AgentArchiveRow, 'id' | 'reason' | 'volume'>,
   ): Promise<void> {
-    await db.AgentArchive.create({
-      id: operation.id,
-      agentId: row.id,
-      userId: row.userId,
-      volume: volumeOf({ ...row, volume: row.previousRelease?.volume ?? null }),
-      reason: operation.kind,
-      createdAt: new Date(),
-    });
-    const kept = await archivesOf(db, row.id);
-    const tooOld = kept.slice(MAX_ARCHIVES).map(({ id }) => id);
-    await db.AgentArchive.destroy({ where: { id: tooOld } });
+    const { id: agentId, userId } = row;
+    await db.AgentArchive.create({ ...archive, agentId, userId, createdAt: new Date() });
+    const tooOld = (await archivesOf(db, row.id)).slice(MAX_ARCHIVES);
+    await db.AgentArchive.destroy({ where: { id: tooOld.map(({ id }) => id) } });
+    const volumes = tooOld.map(({ volume }) => volume);
+    await markObsolete(db, row.id, volumes);
   }
 
   #as<T>(agent: AgentRef, work: (db: TenantTransaction) => Promise<T>): Promise<T> {
     return this.#database.asUser(agent.userId).transaction(work);
   }
-}
-
-function volumeOf({ id, volume }: Pick<AgentRow, 'id' | 'volume'>): string {
-  return volume ?? containerName(id);
 }
 
 function newVolume(agent: AgentRow, operation: OperationRow): string {

@@ -1,3 +1,4 @@
+import type { MemorySpec } from '../containers/agent-volumes.js';
 import type { AgentContainerSpec } from '../containers/container-spec.js';
 import { CONFIG_FILE, openClawConfig, openClawEnvironment } from '../containers/openclaw-config.js';
 import type { Database, TenantTransaction } from '../database/database.js';
@@ -62,6 +63,12 @@ export class RuntimeStore {
         }),
       },
     };
+  }
+
+  /** Which volume is the agent's memory. @throws AgentGoneError */
+  async memoryOf(agent: AgentRef): Promise<MemorySpec> {
+    const { id, volume } = await this.#as(agent, (db) => this.#find(db, agent));
+    return { agentId: id, volume: volume ?? undefined };
   }
 
   /** @throws AgentGoneError */

@@ -195,6 +195,9 @@ export class SupervisorStore {
       // Late, or again: what it has made of the agent was written with its end.
       if (ended === 0 && kind !== 'delete') return;
       if (transition) await recordTransition(db, agent, transition);
+      if (transition?.cause === 'memory_missing') {
+        await putInOutbox(db, { id: transition.id, agent, event: 'memory_missing' });
+      }
       // An agent that does not run has nothing to go back to.
       if (kind === 'configure') {
         await updateAgent(db, agentId, { previousRelease: null });
@@ -253,6 +256,7 @@ export class SupervisorStore {
 
 /** What operators are told of a change, if anything. */
 function eventOf({ cause, memory }: WatchdogTransition): NotifiedEvent | undefined {
+  if (cause === 'memory_missing') return { event: 'memory_missing' };
   if (memory.state === 'degraded') return { event: 'degraded' };
   if (memory.state !== 'crash_loop') return undefined;
   return {

@@ -34,6 +34,8 @@ export const WATCHDOG_CAUSES = [
   'repair_failed',
   /** What should run is brought up, and does not answer. */
   'start_failed',
+  /** Its memory is missing: nothing is brought up before an operator gives it one. */
+  'memory_missing',
   /** Docker, or the whole host, is back after it was away. */
   'host_returned',
   /** An operation that somebody asked for. */

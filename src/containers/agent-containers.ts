@@ -1,7 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { AgentNetworks } from './agent-networks.js';
-import { ContainerMissingError, DockerRefusedError, PortTakenError } from './container-errors.js';
+import type { AgentVolumes } from './agent-volumes.js';
+import {
+  ContainerMissingError,
+  DockerRefusedError,
+  MemoryMissingError,
+  PortTakenError,
+} from './container-errors.js';
 import { type LogLine, type LogOptions, readContainerLog } from './container-logs.js';
 import { containerOptions } from './container-profile.js';
 import {
@@ -10,6 +16,7 @@ import {
   LABEL,
   spareNames,
   STATE_DIRECTORY,
+  volumeName,
 } from './container-spec.js';
 import {
   type ContainerState,
@@ -34,11 +41,17 @@ export class AgentContainers {
   readonly #client: DockerClient;
   readonly #named: NamedContainers;
   readonly #networks: AgentNetworks;
+  readonly #volumes: AgentVolumes;
 
-  constructor(client: DockerClient, named: NamedContainers, networks: AgentNetworks) {
+  constructor(
+    client: DockerClient,
+    named: NamedContainers,
+    { networks, volumes }: { readonly networks: AgentNetworks; readonly volumes: AgentVolumes },
+  ) {
     this.#client = client;
     this.#named = named;
     this.#networks = networks;
+    this.#volumes = volumes;
   }
 
   /**
@@ -46,9 +59,11 @@ export class AgentContainers {
    * another specification is replaced. Puts `spec.files` in place unless it runs.
    *
    * @throws ImageUnavailableError when Docker does not have the image.
+   * @throws MemoryMissingError when the volume is not there.
    */
   async ensure(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
     const options = containerOptions(spec, this.#client);
+    await this.#volumes.require(spec);
     for (let attempt = 1; ; attempt++) {
       const existing = await this.#find(spec.agentId);
       if (existing && (await this.#fits(existing, options.Labels, spec.agentId))) {
@@ -58,6 +73,7 @@ export class AgentContainers {
       if (existing) await this.remove(spec.agentId);
       try {
         const id = await this.#named.create(options);
+        await this.#requireVolume(spec);
         await this.#putFiles(id, spec.files);
         return { id, created: true };
       } catch (error) {
@@ -192,6 +208,14 @@ export class AgentContainers {
     return containers.filter(({ Labels: labels, Names: names }) =>
       names.includes(`/${containerName(labels[LABEL.agent] ?? '')}`),
     );
+  }
+
+  /** Docker makes a volume that went away just before: it is empty, and goes again. */
+  async #requireVolume(spec: AgentContainerSpec): Promise<void> {
+    if (await this.#volumes.find(spec)) return;
+    await this.remove(spec.agentId);
+    await this.#volumes.removeMadeIn(spec, () => false);
+    throw new MemoryMissingError(volumeName(spec));
   }
 
   #find(agentId: string): Promise<Docker.ContainerInspectInfo | undefined> {

@@ -1,18 +1,45 @@
 import type Docker from 'dockerode';
-import { ForeignContainerError, VolumeMissingError } from './container-errors.js';
-import { isOurs, ownershipLabels } from './container-profile.js';
+import {
+  ForeignContainerError,
+  MemoryMissingError,
+  VolumeMissingError,
+  VolumeTakenError,
+} from './container-errors.js';
+import { isOurs, ownershipLabels, volumeMount } from './container-profile.js';
 import {
   type AgentContainerSpec,
   containerName,
   LABEL,
+  MADE_BY_DOCKER,
   spareNames,
   volumeName,
 } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
-import { copyBind, copyThrough } from './volume-copy.js';
+import { COPIED, copyThrough } from './volume-copy.js';
 
-/** The volumes that hold one agent's state: the one that it uses, earlier ones and archives. */
+/** Which volume holds an agent's state. */
+export type MemorySpec = Pick<AgentContainerSpec, 'agentId' | 'volume'>;
+
+/** The same for one that is to be made. */
+type VolumeSpec = Pick<AgentContainerSpec, 'agentId' | 'userId' | 'volume'>;
+
+/** A volume as it is known by name and by what has made it; made anew it is another one. */
+export interface MadeVolume {
+  readonly name: string;
+  /** Empty for one that does not say it. */
+  readonly madeBy: string;
+}
+
+/** A volume of this installation's, as Docker lists it. */
+export interface ListedVolume extends MadeVolume {
+  readonly agentId: string;
+}
+
+/**
+ * The volumes that hold one agent's state: the one that it uses, earlier ones and archives. Only
+ * `ensure`, `make` and `copy` ever make one, and each is told what for.
+ */
 export class AgentVolumes {
   readonly #client: DockerClient;
   readonly #named: NamedContainers;
@@ -22,68 +49,131 @@ export class AgentVolumes {
     this.#named = named;
   }
 
-  /** Adopts or creates the volume. */
-  async ensure(spec: AgentContainerSpec): Promise<void> {
-    const name = volumeName(spec);
-    if (await this.#find(name, spec.agentId)) return;
-    await this.#client.call((docker, bound) =>
-      docker.createVolume({
-        Name: name,
-        Labels: ownershipLabels(spec, this.#client),
-        ...bound,
-      }),
-    );
-    // Creating one that exists succeeds and changes nothing: so look whose it is.
-    await this.#find(name, spec.agentId);
+  /** The agent's volume; undefined when it is not there, or Docker has just made it by itself. */
+  async find(spec: MemorySpec) {
+    const found = await this.#find(volumeName(spec), spec.agentId);
+    return found && madeBy(found) !== MADE_BY_DOCKER ? made(found) : undefined;
   }
 
   /** @throws ForeignContainerError when it is not this agent's. */
-  async exists(agentId: string, name: string): Promise<boolean> {
-    return (await this.#find(name, agentId)) !== undefined;
+  async exists(agentId: string, volume: string): Promise<boolean> {
+    return (await this.find({ agentId, volume })) !== undefined;
   }
 
-  /** Makes the volume anew, empty. No container may use it. */
-  async renew(spec: AgentContainerSpec): Promise<void> {
-    const old = await this.#find(volumeName(spec), spec.agentId);
-    if (old) await this.#remove(old.Name);
-    await this.ensure(spec);
+  /** @throws MemoryMissingError */
+  async require(spec: MemorySpec): Promise<void> {
+    if (!(await this.find(spec))) throw new MemoryMissingError(volumeName(spec));
+  }
+
+  /** Adopts the volume that is there, whatever has made it, or creates it. */
+  async ensure(spec: VolumeSpec, maker: string): Promise<void> {
+    const name = volumeName(spec);
+    const found = await this.#find(name, spec.agentId);
+    if (found && madeBy(found) !== MADE_BY_DOCKER) return;
+    if (found) await this.#remove(name);
+    await this.#create(spec, maker);
+  }
+
+  /**
+   * Makes the volume anew, empty. No container may use it.
+   *
+   * @throws VolumeTakenError when it is there, and another maker has made it.
+   */
+  async make(spec: VolumeSpec, maker: string): Promise<void> {
+    if (await this.findOwn(spec, maker)) await this.#remove(volumeName(spec));
+    await this.#create(spec, maker);
+  }
+
+  /**
+   * What an earlier attempt of the same maker has left.
+   *
+   * @throws VolumeTakenError
+   */
+  async findOwn(spec: MemorySpec, maker: string): Promise<MadeVolume | undefined> {
+    const found = await this.find(spec);
+    if (found && found.madeBy !== maker) throw new VolumeTakenError(found.name);
+    return found;
   }
 
   /**
    * Makes the volume anew, as a copy of another one of the agent's: owners, modes, times and links
    * as there. What uses either should not run.
    *
-   * @throws VolumeMissingError
+   * @throws VolumeMissingError, VolumeTakenError
    */
-  async copy(spec: AgentContainerSpec, from: string, signal?: AbortSignal): Promise<void> {
+  async copy(
+    spec: AgentContainerSpec,
+    from: string,
+    maker: string,
+    signal?: AbortSignal,
+  ): Promise<void> {
     const { agentId } = spec;
-    if (!(await this.#find(from, agentId))) throw new VolumeMissingError(from);
+    if (!(await this.find({ agentId, volume: from }))) throw new VolumeMissingError(from);
     await this.#removeCopiers(agentId);
-    await this.renew(spec);
+    await this.make(spec, maker);
     const { copyFrom, copyTo } = spareNames(agentId);
     const source = await this.#createCopier(spec, copyFrom, from);
     const target = await this.#createCopier(spec, copyTo, volumeName(spec));
+    // A volume that went away meanwhile has been made anew by Docker, and is empty.
+    if (!(await this.find({ agentId, volume: from }))) {
+      await this.#removeCopiers(agentId);
+      throw new VolumeMissingError(from);
+    }
     await copyThrough(source, target, signal);
     await this.#removeCopiers(agentId);
   }
 
   /**
-   * Removes the agent's volumes with their state, but those that are named, and the containers that
-   * are kept beside the agent's own. Missing is well; its container goes first.
+   * Removes those of the named volumes that are there and were made by whom they say, and the
+   * containers that are kept beside the agent's own. Its container goes first.
+   *
+   * @returns the agent's volumes that are there still.
    */
-  async remove(agentId: string, kept: readonly string[] = []): Promise<void> {
+  async remove(agentId: string, named: readonly MadeVolume[]): Promise<ListedVolume[]> {
     await this.#removeCopiers(agentId);
     await this.#named.remove(agentId, spareNames(agentId).previous);
     await this.#find(containerName(agentId), agentId);
+    const stay: ListedVolume[] = [];
+    for (const volume of await this.list(agentId)) {
+      const isNamed = named.some((each) => isSame(each, volume));
+      if (isNamed || volume.madeBy === MADE_BY_DOCKER) await this.#remove(volume.name);
+      else stay.push(volume);
+    }
+    return stay;
+  }
+
+  /** Removes the agent's volume if one of these makers has made it. Its container goes first. */
+  async removeMadeIn(spec: MemorySpec, makers: (maker: string) => boolean): Promise<void> {
+    const found = await this.#find(volumeName(spec), spec.agentId);
+    if (found && (makers(madeBy(found)) || madeBy(found) === MADE_BY_DOCKER)) {
+      await this.#remove(found.Name);
+    }
+  }
+
+  /** The volumes of one agent, or of all of this installation's. */
+  async list(agentId?: string): Promise<ListedVolume[]> {
     const label = [
-      `${LABEL.agent}=${agentId}`,
       `${LABEL.installation}=${this.#client.installation}`,
+      agentId === undefined ? LABEL.agent : `${LABEL.agent}=${agentId}`,
     ];
     const filters = JSON.stringify({ label });
     const { Volumes: volumes } = await this.#client.call((docker, bound) =>
       docker.listVolumes({ filters, ...bound }),
     );
-    for (const { Name: name } of volumes ?? []) if (!kept.includes(name)) await this.#remove(name);
+    return (volumes ?? []).map((volume) => ({
+      ...made(volume),
+      agentId: labelsOf(volume)[LABEL.agent] ?? '',
+    }));
+  }
+
+  async #create(spec: VolumeSpec, maker: string): Promise<void> {
+    const name = volumeName(spec);
+    const labels = { ...ownershipLabels(spec, this.#client), [LABEL.madeBy]: maker };
+    await this.#client.call((docker, bound) =>
+      docker.createVolume({ Name: name, Labels: labels, ...bound }),
+    );
+    // Creating one that exists succeeds and changes nothing: so look whose it is.
+    await this.#find(name, spec.agentId);
   }
 
   /** A container that never runs, on one of the volumes of a copy. */
@@ -92,11 +182,12 @@ export class AgentVolumes {
     name: string,
     volume: string,
   ): Promise<Docker.Container> {
+    const mount = volumeMount(spec, this.#client, { volume, target: COPIED, copiesImage: false });
     const id = await this.#named.create({
       name,
       Image: spec.image,
       Labels: ownershipLabels(spec, this.#client),
-      HostConfig: { NetworkMode: 'none', Binds: [copyBind(volume)] },
+      HostConfig: { NetworkMode: 'none', Mounts: [mount] },
     });
     return this.#client.docker.getContainer(id);
   }
@@ -121,3 +212,18 @@ export class AgentVolumes {
     return found;
   }
 }
+
+/** Whether both are one volume, and not one that was made anew under the name of the other. */
+export const isSame = (a: MadeVolume, b: MadeVolume): boolean =>
+  a.name === b.name && a.madeBy === b.madeBy;
+
+const made = (volume: Docker.VolumeInspectInfo): MadeVolume => ({
+  name: volume.Name,
+  madeBy: madeBy(volume),
+});
+
+const madeBy = (volume: Docker.VolumeInspectInfo): string => labelsOf(volume)[LABEL.madeBy] ?? '';
+
+/** Docker says null of a volume without any. */
+const labelsOf = ({ Labels }: { readonly Labels: Readonly<Record<string, string>> | null }) =>
+  Labels ?? {};

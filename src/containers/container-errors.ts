@@ -44,6 +44,20 @@ export class ContainerMissingError extends ContainerError {
   }
 }
 
+/** The volume with the agent's memory is not there, and nothing but its making may make it. */
+export class MemoryMissingError extends ContainerError {
+  constructor(volume: string) {
+    super(`The agent cannot run, because its memory is missing: there is no volume ${volume}`);
+  }
+}
+
+/** A volume that is to be made is there, and something else has made it. It is never touched. */
+export class VolumeTakenError extends ContainerError {
+  constructor(volume: string) {
+    super(`The volume ${volume} exists and was made by something else; it stays as it is`);
+  }
+}
+
 /** The volume that is to be copied is not there. */
 export class VolumeMissingError extends ContainerError {
   constructor(volume: string) {

@@ -5,6 +5,7 @@ import {
   containerName,
   GATEWAY_PORT,
   LABEL,
+  MADE_BY_DOCKER,
   STATE_DIRECTORY,
   volumeName,
 } from './container-spec.js';
@@ -40,7 +41,7 @@ export interface Owner {
 
 /** Labels that make a container, network or volume ours, and this agent's. */
 export function ownershipLabels(
-  spec: AgentContainerSpec,
+  spec: Pick<AgentContainerSpec, 'agentId' | 'userId'>,
   { installation, labels }: Owner,
 ): Record<string, string> {
   return {
@@ -58,6 +59,27 @@ export function isOurs(
   { installation }: Pick<Owner, 'installation'>,
 ): boolean {
   return labels?.[LABEL.agent] === agentId && labels[LABEL.installation] === installation;
+}
+
+/**
+ * A volume of the agent's in one of its containers. Docker makes one that is not there: by its labels
+ * it is told from those that hold something.
+ */
+export function volumeMount(
+  spec: Pick<AgentContainerSpec, 'agentId' | 'userId'>,
+  owner: Owner,
+  mount: { readonly volume: string; readonly target: string; readonly copiesImage: boolean },
+): Docker.MountSettings {
+  return {
+    Type: 'volume',
+    Source: mount.volume,
+    Target: mount.target,
+    VolumeOptions: {
+      NoCopy: !mount.copiesImage,
+      Labels: { ...ownershipLabels(spec, owner), [LABEL.madeBy]: MADE_BY_DOCKER },
+      DriverConfig: { Name: 'local', Options: {} },
+    },
+  };
 }
 
 /**
@@ -91,7 +113,13 @@ export function containerOptions(
       NetworkMode: name,
       PortBindings: { [gateway]: [{ HostIp: '127.0.0.1', HostPort: String(spec.port) }] },
       ExtraHosts: ['host.docker.internal:host-gateway'],
-      Mounts: [{ Type: 'volume' as const, Source: volumeName(spec), Target: STATE_DIRECTORY }],
+      Mounts: [
+        volumeMount(spec, owner, {
+          volume: volumeName(spec),
+          target: STATE_DIRECTORY,
+          copiesImage: true,
+        }),
+      ],
       Tmpfs: { '/tmp': `rw,exec,nosuid,nodev,size=${AGENT_LIMITS.temporaryBytes},mode=1777` },
       ReadonlyRootfs: true,
       CapDrop: ['ALL'],

@@ -24,7 +24,15 @@ export const LABEL = {
   /** Fingerprint of the specification a container was made from. */
   spec: `${PREFIX}.spec`,
   port: `${PREFIX}.port`,
+  /** Of a volume: what has made it, as the database names it. */
+  madeBy: `${PREFIX}.made-by`,
 } as const;
+
+/**
+ * What Docker writes as `madeBy` on a volume that it makes by itself, because a container is to be
+ * made on one that is not there: nothing has ever been in it.
+ */
+export const MADE_BY_DOCKER = 'docker';
 
 /** Label of an image that tells the version of the runtime in it. */
 export const VERSION_LABEL = 'org.opencontainers.image.version';

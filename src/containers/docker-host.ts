@@ -34,7 +34,7 @@ export class DockerHost {
     this.#client = client;
     this.networks = new AgentNetworks(client);
     this.volumes = new AgentVolumes(client, named);
-    this.containers = new AgentContainers(client, named, this.networks);
+    this.containers = new AgentContainers(client, named, this);
     this.images = new RuntimeImages(client);
   }
 

@@ -7,10 +7,7 @@ import { asContainerError } from './docker-client.js';
 const SILENCE_MS = 60_000;
 
 /** Where the containers by which a volume is copied have theirs. */
-const STATE = 'state';
-
-/** The mount of such a container: nothing of its image gets into the volume. */
-export const copyBind = (volume: string): string => `${volume}:/${STATE}:nocopy`;
+export const COPIED = '/state';
 
 /**
  * Streams all of one container's volume into the other's, with owners, modes, times and links, as
@@ -40,7 +37,7 @@ export async function copyThrough(
   meter.pause(); // until Docker takes it
   try {
     // From above, so that owner and mode of the folder itself come along.
-    const archive = await from.getArchive({ path: `/${STATE}`, abortSignal });
+    const archive = await from.getArchive({ path: COPIED, abortSignal });
     pipeline(archive, meter, () => undefined); // its error comes out of the call that reads it
     await to.putArchive(meter, { path: '/', abortSignal });
   } catch (error) {

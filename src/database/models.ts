@@ -34,6 +34,7 @@ export type AgentRow = RowOf<typeof agents.Agent>;
 export type AgentCredentialRow = RowOf<typeof agents.AgentCredential>;
 export type OperationRow = RowOf<typeof agents.Operation>;
 export type AgentArchiveRow = RowOf<typeof agents.AgentArchive>;
+export type AgentVolumeRow = RowOf<typeof agents.AgentVolume>;
 export type WatchdogTransitionRow = RowOf<typeof agents.WatchdogTransition>;
 export type MessageRow = RowOf<typeof agents.Message>;
 export type HeartbeatRow = RowOf<typeof heartbeats.Heartbeat>;

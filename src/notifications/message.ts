@@ -34,6 +34,8 @@ function describe(notification: Notification): string {
   switch (notification.event) {
     case 'degraded':
       return 'is degraded: its gateway does not answer as it should.';
+    case 'memory_missing':
+      return 'has lost its memory, and stays down until an operator gives it one: restore or begin-anew.';
     case 'repair_attempt':
       return `is being repaired: attempt ${notification.attempt} of ${notification.maxAttempts}.`;
     case 'crash_loop': {

@@ -3,6 +3,7 @@ import type { AgentRef } from '../agents/agent-ref.js';
 /** What of an agent's life operators are told (spec 6). */
 export type NotifiedEvent =
   | { readonly event: 'degraded' }
+  | { readonly event: 'memory_missing' }
   /** `crashes` are those that still count; none when it was the repairs that failed. */
   | { readonly event: 'crash_loop'; readonly crashes: number }
   | {

@@ -24,7 +24,7 @@ async function leave(agentId: string): Promise<void> {
   const place = { port: await freePort(), subnet: freeSubnet(), env: {}, files: {} };
   const spec = { agentId, userId: user.id, image: on.settings.agents.runtimeImage ?? '', ...place };
   await on.dockerHost.networks.ensure(spec);
-  await on.dockerHost.volumes.ensure(spec);
+  await on.dockerHost.volumes.ensure(spec, 'test');
   await on.containers.ensure(spec);
 }
 
@@ -86,6 +86,13 @@ test('what is left of removed agents goes in the second pass, and nothing else d
   ];
   await leave(removed);
   await leave(unknown);
+  // Made by an operation of its own, and by one of a newer state of the database.
+  await on.asOwner(
+    `INSERT INTO agent_volumes (name, agent_id, user_id, made_by, created_at)
+     VALUES ('agent-${removed}', '${removed}', '${user.id}', 'test', now())`,
+  );
+  const newer = { agentId: removed, userId: user.id, volume: `agent-${removed}-newer` };
+  await on.dockerHost.volumes.make(newer, 'an operation that is not known');
   const foreign = await on.docker.createVolume({
     Name: `foreign-${removed}`,
     Labels: { [LABEL.agent]: removed, [LABEL.installation]: 'another' },
@@ -108,20 +115,22 @@ test('what is left of removed agents goes in the second pass, and nothing else d
     await putSchedules(client, agentHost);
     const [first] = await passes(1);
     expect(first?.orphans).toContain(removed);
-    expect(await on.resourcesOf(removed)).toHaveLength(3);
+    expect(await on.resourcesOf(removed)).toHaveLength(4);
 
     // Again, as the next worker does it: there is one schedule, and it passes now.
     await putSchedules(client, agentHost);
     await passes(2);
-    expect(await on.resourcesOf(removed)).toEqual([]);
+    expect(await on.resourcesOf(removed)).toEqual([`volume ${newer.volume}`]);
     expect(await foreign.inspect()).toMatchObject({ Name: `foreign-${removed}` });
     expect(await on.resourcesOf(unknown)).toHaveLength(3);
     expect(await on.resourcesOf(running)).toHaveLength(3);
     const warnings = workerLog.filter((line) => line.includes(unknown));
     expect(warnings[0]).toContain('not known');
+    const volumes = workerLog.filter((line) => line.includes(newer.volume));
+    expect(volumes[0]).toContain('not known');
 
     await handle.trigger();
-    expect((await passes(3)).at(-1)?.orphans).toEqual([]);
+    expect((await passes(3)).at(-1)?.orphans).toEqual([removed]);
     const schedules = [];
     for await (const each of client.schedule.list()) schedules.push(each.scheduleId);
     expect(schedules.filter((id) => id === reconcileHostId(agentHost))).toHaveLength(1);

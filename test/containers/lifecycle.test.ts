@@ -30,7 +30,7 @@ afterAll(() => fixture.close());
 
 async function ensure(spec: AgentContainerSpec) {
   await host.networks.ensure(spec);
-  await host.volumes.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
   return containers.ensure(spec);
 }
 
@@ -49,7 +49,7 @@ it('makes one of each for any number of calls at once', async () => {
   const spec = await fixture.spec({ image });
   const five = [1, 2, 3, 4, 5];
   await Promise.all(five.map(() => host.networks.ensure(spec)));
-  await Promise.all(five.map(() => host.volumes.ensure(spec)));
+  await Promise.all(five.map(() => host.volumes.ensure(spec, 'test')));
   const made = await Promise.all(five.map(() => containers.ensure(spec)));
   expect(new Set(made.map(({ id }) => id)).size).toBe(1);
   expect(made.filter(({ created }) => created)).toHaveLength(1);
@@ -108,14 +108,14 @@ it('refuses a container, a network and a volume that are not its own, and leaves
 
   for (const refused of [
     () => host.networks.ensure(spec),
-    () => host.volumes.ensure(spec),
+    () => host.volumes.ensure(spec, 'test'),
     () => containers.ensure(spec),
     () => containers.start(spec.agentId),
     () => containers.stop(spec.agentId, 1),
     () => containers.inspect(spec.agentId),
     () => containers.remove(spec.agentId),
     () => host.networks.remove(spec.agentId),
-    () => host.volumes.remove(spec.agentId),
+    () => host.volumes.remove(spec.agentId, []),
   ]) {
     await expect(refused()).rejects.toBeInstanceOf(ForeignContainerError);
   }
@@ -177,7 +177,7 @@ it('removes everything of an agent, as often as it is asked', async () => {
   for (let time = 1; time <= 2; time++) {
     await containers.remove(spec.agentId);
     await host.networks.remove(spec.agentId);
-    await host.volumes.remove(spec.agentId);
+    await host.volumes.remove(spec.agentId, await host.volumes.list(spec.agentId));
     await containers.stop(spec.agentId, 1);
     await containers.kill(spec.agentId);
   }

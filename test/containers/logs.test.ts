@@ -17,7 +17,7 @@ beforeAll(async () => {
   });
   ({ agentId, port } = spec);
   await host.networks.ensure(spec);
-  await host.volumes.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
   await containers.ensure(spec);
   await containers.start(agentId);
   await until(async () => (await gatewayHealth(port, { timeoutMs: 500 })).healthy);

@@ -49,7 +49,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
     files: { [CONFIG_FILE]: config },
   });
   await host.networks.ensure(spec);
-  await host.volumes.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
   await containers.ensure(spec);
   await containers.start(spec.agentId);
 

@@ -16,7 +16,7 @@ afterAll(() => fixture.close());
 async function runningAgent(env: Record<string, string> = {}) {
   const spec = await fixture.spec({ image, env });
   await host.networks.ensure(spec);
-  await host.volumes.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
   await containers.ensure(spec);
   await containers.start(spec.agentId);
   await until(async () => (await gatewayReady(spec.port, { timeoutMs: 500 })).ready);

@@ -6,8 +6,11 @@ import {
 } from '../../src/containers/container-spec.js';
 import {
   ForeignContainerError,
+  MemoryMissingError,
   VolumeMissingError,
+  VolumeTakenError,
 } from '../../src/containers/container-errors.js';
+import { containerOptions } from '../../src/containers/container-profile.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { runInContainer } from '../support/run-in-container.js';
 import { testDocker, until } from '../support/docker.js';
@@ -23,7 +26,7 @@ afterAll(() => fixture.close());
 
 async function running(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
   await host.networks.ensure(spec);
-  await host.volumes.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
   await containers.ensure(spec);
   await containers.start(spec.agentId);
   return spec;
@@ -36,7 +39,7 @@ async function replaced(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
   await containers.stop(spec.agentId, 1);
   await containers.retain(spec.agentId);
-  await host.volumes.copy(next, containerName(spec.agentId));
+  await host.volumes.copy(next, containerName(spec.agentId), 'test');
   return running(next);
 }
 
@@ -115,7 +118,7 @@ it('copies a volume with content, owners, modes, times and links', async () => {
 
 it('copies an empty volume as one that the runtime can write to', async () => {
   const spec = await fixture.spec({ image });
-  await host.volumes.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
   await replaced(spec);
   expect(await run(spec.agentId, LISTING)).toMatch(/^\/home\/node \d+ 1000 1000 \d+$/);
 });
@@ -129,7 +132,7 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
 
   const cut = new AbortController();
-  const copying = host.volumes.copy(next, containerName(spec.agentId), cut.signal);
+  const copying = host.volumes.copy(next, containerName(spec.agentId), 'test', cut.signal);
   const copier = `container ${containerName(spec.agentId)}-copy-to`;
   await until(async () => (await namesOf(spec.agentId)).includes(copier));
   cut.abort();
@@ -139,7 +142,7 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   const watch = setInterval(() => {
     held = Math.max(held, process.memoryUsage().arrayBuffers);
   }, 5);
-  await host.volumes.copy(next, containerName(spec.agentId));
+  await host.volumes.copy(next, containerName(spec.agentId), 'test');
   clearInterval(watch);
   // What is not collected yet counts as held: Node 24 lets a third of it lie.
   expect(held).toBeLessThan(LARGE_BYTES / 2);
@@ -162,10 +165,10 @@ it('goes back to the container and the volume from before, as often as it is ask
   const read = `process.stdout.write(require('fs').readFileSync('${STATE_DIRECTORY}/mine'))`;
   expect(await run(spec.agentId, read)).toBe('old');
 
-  await host.volumes.remove(spec.agentId, [containerName(spec.agentId)]);
   const name = containerName(spec.agentId);
+  await host.volumes.remove(spec.agentId, [{ name: `${name}-next`, madeBy: 'test' }]);
   expect(await namesOf(spec.agentId)).toEqual([`container ${name}`, `volume ${name}`]);
-  await expect(host.volumes.copy(spec, next.volume ?? '')).rejects.toBeInstanceOf(
+  await expect(host.volumes.copy(spec, next.volume ?? '', 'test')).rejects.toBeInstanceOf(
     VolumeMissingError,
   );
 });
@@ -190,11 +193,11 @@ it('lists an agent that is being replaced once', async () => {
 it('removes all that there is of an agent in the middle of a replacement', async () => {
   const spec = await running(await fixture.spec({ image }));
   await replaced(spec);
-  await host.volumes.renew({ ...spec, volume: `${containerName(spec.agentId)}-archive` });
+  await host.volumes.make({ ...spec, volume: `${containerName(spec.agentId)}-archive` }, 'test');
   for (let time = 1; time <= 2; time++) {
     await containers.remove(spec.agentId);
     await host.networks.remove(spec.agentId);
-    await host.volumes.remove(spec.agentId);
+    await host.volumes.remove(spec.agentId, await host.volumes.list(spec.agentId));
   }
   expect(await namesOf(spec.agentId)).toEqual([]);
 });
@@ -210,14 +213,65 @@ it('leaves alone what is not its own under the names that it uses', async () => 
   for (const refused of [
     () => containers.retain(spec.agentId),
     () => containers.restore(spec.agentId),
-    () => host.volumes.renew(next),
-    () => host.volumes.copy(next, name),
-    () => host.volumes.copy({ ...spec, volume: `${name}-other` }, `${name}-next`),
-    () => host.volumes.remove(spec.agentId),
+    () => host.volumes.make(next, 'test'),
+    () => host.volumes.copy(next, name, 'test'),
+    () => host.volumes.copy({ ...spec, volume: `${name}-other` }, `${name}-next`, 'test'),
+    () => host.volumes.make({ ...spec, volume: `${name}-next` }, 'test'),
   ]) {
     await expect(refused()).rejects.toBeInstanceOf(ForeignContainerError);
   }
   expect(await aside.inspect()).toMatchObject({ State: { Status: 'created' } });
   expect(await copier.inspect()).toMatchObject({ State: { Status: 'created' } });
   expect((await containers.inspect(spec.agentId))?.status).toBe('running');
+});
+
+const volumesOf = async (agentId: string) =>
+  (await host.volumes.list(agentId)).map(({ name, madeBy }) => `${name} by ${madeBy}`).sort();
+
+it('makes no container on a volume that is not there, and no volume by making one', async () => {
+  const spec = await running(await fixture.spec({ image }));
+  const name = containerName(spec.agentId);
+  await containers.remove(spec.agentId);
+  await docker.getVolume(name).remove();
+  await expect(containers.ensure(spec)).rejects.toBeInstanceOf(MemoryMissingError);
+  expect(await namesOf(spec.agentId)).toEqual([]);
+});
+
+it('takes a volume that Docker made by itself for none, and leaves nothing of it', async () => {
+  const spec = await fixture.spec({ image });
+  const name = containerName(spec.agentId);
+  await host.networks.ensure(spec);
+  // What Docker makes of a container that is made as its volume goes away.
+  await docker.createContainer(containerOptions(spec, fixture));
+  expect(await volumesOf(spec.agentId)).toEqual([`${name} by docker`]);
+  await expect(host.volumes.require(spec)).rejects.toBeInstanceOf(MemoryMissingError);
+  await expect(containers.ensure(spec)).rejects.toBeInstanceOf(MemoryMissingError);
+  await containers.remove(spec.agentId);
+  await host.volumes.ensure(spec, 'test');
+  expect(await volumesOf(spec.agentId)).toEqual([`${name} by test`]);
+});
+
+it('removes no volume but those that are named, as they were made', async () => {
+  const spec = await fixture.spec({ image });
+  const name = containerName(spec.agentId);
+  await host.volumes.ensure(spec, 'one');
+  await host.volumes.make({ ...spec, volume: `${name}-newer` }, 'two');
+  const stay = await host.volumes.remove(spec.agentId, [
+    { name, madeBy: 'one' },
+    { name: `${name}-newer`, madeBy: 'an operation of another state of the database' },
+  ]);
+  expect(stay).toEqual([{ name: `${name}-newer`, madeBy: 'two', agentId: spec.agentId }]);
+  expect(await volumesOf(spec.agentId)).toEqual([`${name}-newer by two`]);
+});
+
+it('makes a volume anew only where it has made it itself', async () => {
+  const spec = await fixture.spec({ image });
+  const name = containerName(spec.agentId);
+  await host.volumes.make(spec, 'one');
+  await host.volumes.make(spec, 'one');
+  const next = { ...spec, volume: `${name}-next` };
+  await host.volumes.make(next, 'one');
+  await expect(host.volumes.make(next, 'two')).rejects.toBeInstanceOf(VolumeTakenError);
+  await expect(host.volumes.copy(next, name, 'two')).rejects.toBeInstanceOf(VolumeTakenError);
+  expect(await volumesOf(spec.agentId)).toEqual([`${name} by one`, `${name}-next by one`]);
 });

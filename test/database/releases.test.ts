@@ -5,6 +5,7 @@ import type { AgentRef } from '../../src/agents/agent-ref.js';
 import { AgentGoneError } from '../../src/agents/agents.js';
 import type { OperationKind } from '../../src/agents/operation-kinds.js';
 import { MAX_ARCHIVES, ReleaseStore } from '../../src/agents/release-store.js';
+import { AgentVolumeStore } from '../../src/agents/agent-volume-store.js';
 import type { AgentRow, OperationInput } from '../../src/database/models.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { queryRows } from './catalog.js';
@@ -13,12 +14,14 @@ import { insertSql, ROWS } from './rows.js';
 let database: TestDatabase;
 let releases: ReleaseStore;
 let records: SupervisorStore;
+let volumes: AgentVolumeStore;
 
 beforeAll(async () => {
   database = await testDatabase();
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
   releases = new ReleaseStore(database.db);
   records = new SupervisorStore(database.db);
+  volumes = new AgentVolumeStore(database.db);
 });
 afterAll(() => database?.close());
 
@@ -68,6 +71,19 @@ async function begin(
 const rowOf = ({ agentId }: AgentRef): Promise<AgentRow> =>
   database.db.asUser('alice').transaction((db) => db.Agent.getByPk(agentId));
 
+/** Those that are to stay and those that are to go, newest first. */
+async function volumesOf(agent: AgentRef) {
+  const rows = await volumes.of(agent);
+  rows.sort((a, b) => b.createdAt.getTime() - a.createdAt.getTime());
+  const named = (obsolete: boolean) =>
+    rows.filter((row) => row.obsolete === obsolete).map(({ name }) => name);
+  return { kept: named(false), obsolete: named(true) };
+}
+
+/** As the activity does that makes the operation's volume. */
+const make = (agent: AgentRef, operationId?: string) =>
+  volumes.name(agent, { name: volumeOf(agent, operationId), madeBy: operationId ?? 'first' });
+
 const twice = async (work: () => Promise<unknown>) => {
   await work();
   await work();
@@ -87,11 +103,14 @@ describe('a release', () => {
       copyOf: volumeOf(agent),
     });
 
+    await make(agent);
+    await make(agent, id);
     await twice(() => releases.beginRelease(agent, id));
     const begun = await rowOf(agent);
     expect(begun).toMatchObject({ image: 'repository:2', volume: volumeOf(agent, id) });
     expect(begun.previousRelease).toMatchObject({ ...BEFORE, operationId: id });
-    expect(await releases.volumesOf(agent)).toEqual([volumeOf(agent, id), volumeOf(agent)]);
+    const both = [volumeOf(agent, id), volumeOf(agent)];
+    expect(await volumesOf(agent)).toEqual({ kept: both, obsolete: [] });
 
     await twice(() => releases.keepRelease(agent, id));
     await releases.rollBackRelease(agent, id);
@@ -102,12 +121,15 @@ describe('a release', () => {
       previousRelease: null,
       failedImage: null,
     });
-    expect(await releases.volumesOf(agent)).toEqual([volumeOf(agent, id)]);
+    const [kept = '', obsolete = ''] = both;
+    expect(await volumesOf(agent)).toEqual({ kept: [kept], obsolete: [obsolete] });
   });
 
   test('that is rolled back is remembered as failed until it comes up', async () => {
     const agent = await newAgent();
     const failing = await begin(agent, 'update', { image: 'repository:2' });
+    await make(agent);
+    await make(agent, failing);
     await releases.beginRelease(agent, failing);
     await twice(() => releases.rollBackRelease(agent, failing));
     await releases.keepRelease(agent, failing);
@@ -115,6 +137,10 @@ describe('a release', () => {
       ...BEFORE,
       previousRelease: null,
       failedImage: 'repository:2',
+    });
+    expect(await volumesOf(agent)).toEqual({
+      kept: [volumeOf(agent)],
+      obsolete: [volumeOf(agent, failing)],
     });
 
     const again = await begin(agent, 'update', { image: 'repository:2' });
@@ -126,8 +152,15 @@ describe('a release', () => {
   test('that never began is not rolled back', async () => {
     const agent = await newAgent();
     const id = await begin(agent, 'update', { image: 'repository:2' });
+    await make(agent);
+    await make(agent, id);
     await releases.rollBackRelease(agent, id);
     expect(await rowOf(agent)).toMatchObject({ ...BEFORE, failedImage: null });
+    // What it had made until then goes.
+    expect(await volumesOf(agent)).toEqual({
+      kept: [volumeOf(agent)],
+      obsolete: [volumeOf(agent, id)],
+    });
   });
 
   test('of a configuration goes back to all that it changed', async () => {
@@ -137,8 +170,10 @@ describe('a release', () => {
     expect(await rowOf(agent)).toMatchObject({ ...BEFORE, ...changed });
     await twice(() => releases.beginRelease(agent, id));
     expect(await rowOf(agent)).toMatchObject({ ...BEFORE, ...changed });
+    await make(agent);
     await twice(() => releases.rollBackRelease(agent, id));
     expect(await rowOf(agent)).toMatchObject({ ...BEFORE, previousRelease: null });
+    expect(await volumesOf(agent)).toEqual({ kept: [volumeOf(agent)], obsolete: [] });
     expect((await rowOf(agent)).failedImage).toBeNull();
   });
 
@@ -169,16 +204,18 @@ describe('an archive', () => {
   test('is the volume from before, and the oldest goes', async () => {
     const agent = await newAgent();
     const resets: string[] = [];
+    await make(agent);
     for (let time = 0; time <= MAX_ARCHIVES; time++) {
       const id = await begin(agent, 'reset-memory');
       expect(await releases.replacementOf(agent, id)).toHaveProperty('copyOf', undefined);
+      await make(agent, id);
       await releases.beginRelease(agent, id);
       await twice(() => releases.keepRelease(agent, id));
       resets.push(id);
     }
     const [first = '', ...others] = resets;
-    const volumes = resets.map((id) => volumeOf(agent, id)).reverse();
-    expect(await releases.volumesOf(agent)).toEqual(volumes);
+    const kept = resets.map((id) => volumeOf(agent, id)).reverse();
+    expect(await volumesOf(agent)).toEqual({ kept, obsolete: [volumeOf(agent)] });
 
     const archiveId = others.at(-1) ?? '';
     const id = await begin(agent, 'restore', { archiveId });
@@ -187,6 +224,20 @@ describe('an archive', () => {
     });
     const gone = await begin(agent, 'restore', { archiveId: first });
     await expect(releases.replacementOf(agent, gone)).rejects.toBeInstanceOf(AgentGoneError);
+  });
+
+  test('is never one of a memory that was missing', async () => {
+    const agent = await newAgent();
+    await make(agent);
+    const id = await begin(agent, 'restore', { archiveId: 'any' });
+    await make(agent, id);
+    await releases.beginRelease(agent, id);
+    await twice(() => releases.keepRelease(agent, id, false));
+    const archives = `SELECT id FROM agent_archives WHERE agent_id = '${agent.agentId}'`;
+    expect(await queryRows(database.ownerUrl, archives)).toEqual([]);
+    // It may be found again, so nothing removes it.
+    const kept = [volumeOf(agent, id), volumeOf(agent)];
+    expect(await volumesOf(agent)).toEqual({ kept, obsolete: [] });
   });
 
   test('goes with its agent', async () => {
@@ -201,7 +252,7 @@ describe('an archive', () => {
       status: 'succeeded',
       error: null,
     });
-    await expect(releases.volumesOf(agent)).rejects.toBeInstanceOf(AgentGoneError);
+    await expect(make(agent, id)).rejects.toBeInstanceOf(AgentGoneError);
     const left = await queryRows(
       database.ownerUrl,
       `SELECT id FROM agent_archives WHERE agent_id = '${agent.agentId}'`,

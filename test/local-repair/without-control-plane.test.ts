@@ -51,7 +51,7 @@ const journalFolder = () => path.join(folder, 'host-journal', 'local');
 async function knownAgent(entry: Partial<JournalEntry> = {}): Promise<AgentContainerSpec> {
   const spec = await own.spec({ image: await ensureTestImage(own.docker) });
   await own.host.networks.ensure(spec);
-  await own.host.volumes.ensure(spec);
+  await own.host.volumes.ensure(spec, 'test');
   await own.containers.ensure(spec);
   await own.containers.start(spec.agentId);
   const container = await own.containers.inspect(spec.agentId);

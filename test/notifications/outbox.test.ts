@@ -148,3 +148,14 @@ describe('what waits to be told', () => {
     expect(await waiting()).toBe(0);
   });
 });
+
+test('of a memory that is missing operators are told, whoever has found it', async () => {
+  const agent = await newAgent();
+  await store.recordTransition(agent, change('crash_loop', 'memory_missing'));
+  const transition = change('crash_loop', 'memory_missing');
+  const failed = { kind: 'start', status: 'failed', error: 'its memory is missing' } as const;
+  await store.finishOperation(agent, { id: randomUUID(), ...failed, transition });
+  const { told, parts } = channels();
+  await sendDue(parts);
+  expect(told.map(({ event }) => event)).toEqual(['memory_missing', 'memory_missing']);
+});

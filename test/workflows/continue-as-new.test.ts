@@ -137,6 +137,7 @@ describe('a supervisor that goes on in a new run', () => {
     agent.on('awaitReady', refuse('AgentNotReadyError'));
     await supervisor.request('start', 'fails');
     expect(await agent.end('fails')).toBe('failed');
-    expect(removals(agent)).toEqual(REMOVAL);
+    expect(removals(agent)).toEqual(['removeContainer', 'removeNetwork']);
+    expect(agent.steps).toContain('undoVolume');
   });
 });

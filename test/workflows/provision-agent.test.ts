@@ -108,7 +108,7 @@ describe('when undoing fails itself', () => {
   const undoings: readonly Step[] = [
     'removeContainer',
     'removeNetwork',
-    'removeVolume',
+    'undoVolume',
     'releasePort',
   ];
   test.each(undoings)('%s: the others are undone, and it is named', async (undoing) => {
@@ -224,7 +224,7 @@ describe('with timeouts of less than a second', () => {
     expect(failure.details).toEqual([{ leftOver: [] }]);
   });
 
-  test.each(['removeContainer', 'removeNetwork', 'removeVolume'] as const)(
+  test.each(['removeContainer', 'removeNetwork', 'undoVolume'] as const)(
     'an undoing by %s that never ends is given up, and named',
     async (undoing) => {
       const agent = hasty.agent().on('startContainer', refuse()).on(undoing, hang);

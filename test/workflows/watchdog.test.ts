@@ -413,3 +413,36 @@ describe('a Docker daemon that is back', () => {
     expect(agent.memory?.crashes).toHaveLength(1);
   });
 });
+
+describe('a memory that is missing', () => {
+  const lose = (agent: FakeAgent) => {
+    Object.assign(agent, { memoryIsThere: false, containerIsThere: false });
+    Object.assign(agent, { health: 'stopped', death: 'gone' });
+  };
+
+  test('is told after one look, and the agent is left alone', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    lose(agent);
+    await supervisor.containerEnded({ cause: 'kill' });
+
+    await goes(agent, 'degraded (kill)', 'repairing (kill)', 'crash_loop (memory_missing)');
+    await supervisor.inPhase('crash_loop');
+    await supervisor.checkNow();
+    await supervisor.dockerReturned();
+    await lab.pass('1 day');
+    expect(agent.states).toHaveLength(3);
+    expect(agent.steps.filter((step) => step === 'killGateway')).toHaveLength(1);
+    expect(agent.steps).not.toContain('createVolume');
+    expect(agent.steps).not.toContain('createContainer');
+  });
+
+  test('is told when the host is back without it', async () => {
+    const agent = lab.agent();
+    const supervisor = await watched(agent);
+    lose(agent);
+    await supervisor.dockerReturned();
+    await goes(agent, 'starting (host_returned)', 'crash_loop (memory_missing)');
+    expect(agent.steps).not.toContain('createContainer');
+  });
+});

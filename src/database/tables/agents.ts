@@ -226,6 +226,23 @@ export const AgentArchive = table(
   ownedThrough('user_id'),
 );
 
+/** The volumes that operations have made for an agent. What is not named here is never removed. */
+export const AgentVolume = table(
+  'agent_volumes',
+  {
+    name: key(text()),
+    agentId: text(),
+    userId: text(),
+    /** What has made it, as the volume's own label says. */
+    madeBy: text(),
+    /** Nobody uses it any more, and it is to be removed. */
+    obsolete: withDefault(boolean(), false),
+    createdAt: timestamp(),
+  },
+  [{ name: 'agent_volumes_agent', fields: ['agent_id'] }],
+  ownedThrough('user_id'),
+);
+
 /** What is kept of a crash. */
 export interface CrashRecord {
   /** Null when the container is gone. */

@@ -30,18 +30,18 @@ export type Misbehaviour = (attempt: number) => Promise<void> | void;
 /** Milliseconds between two checks of a healthy agent, as in production. */
 export const CHECK_INTERVAL_MS = 120_000;
 
-/** What brings an agent up, of all that was or was not there. */
+/** What brings an agent up, of all that was or was not there but its memory. */
 export const BRING_UP: readonly string[] = [
   'reservePort',
   'createNetwork',
-  'createVolume',
   'ensureImage',
+  'requireVolume',
   'createContainer',
   'startContainer',
   'awaitReady',
 ];
 /** Asked for at the same time, so that they begin in any order. */
-const CONCURRENT = ['ensureImage', 'createVolume', 'createNetwork'];
+const CONCURRENT = ['ensureImage', 'createVolume', 'requireVolume', 'createNetwork'];
 
 /** The defaults of the contract. */
 export const SETTINGS: WatchdogSettings = {
@@ -71,6 +71,10 @@ export class FakeAgent {
   startTookMs = 0;
   /** Whether the container can be started as it is. */
   containerIsThere = true;
+  /** Whether the volume with its memory is there. */
+  memoryIsThere = true;
+  /** Whether the last replacement had a memory to put away. */
+  keptMemory: boolean | undefined;
   /** Whether an update brings another image than the one that runs. */
   imageIsNew = true;
   /** How the container ended, when it has. */
@@ -225,6 +229,10 @@ export class FakeAgent {
   }
 }
 
+/** How an activity fails that needs the volume. */
+const memoryMissing = () =>
+  ApplicationFailure.nonRetryable('its memory is missing', 'MemoryMissingError');
+
 /** The activities of all agents of a test file, each routed to its fake. */
 export function fakeActivities(
   agentOf: (agent: AgentRef) => FakeAgent,
@@ -243,6 +251,11 @@ export function fakeActivities(
         return agentOf(agent).takenPlaces;
       },
       createVolume: container('createVolume'),
+      async requireVolume(agent) {
+        await agentOf(agent).step('requireVolume', true);
+        if (!agentOf(agent).memoryIsThere) throw memoryMissing();
+      },
+      undoVolume: container('undoVolume'),
       createContainer: container('createContainer'),
       async startContainer(agent) {
         await agentOf(agent).step('startContainer', true);
@@ -250,6 +263,7 @@ export function fakeActivities(
       },
       async startExisting(agent) {
         await agentOf(agent).step('startExisting', true);
+        if (!agentOf(agent).memoryIsThere) throw memoryMissing();
         return agentOf(agent).containerIsThere;
       },
       awaitReady: container('awaitReady'),
@@ -294,7 +308,10 @@ export function fakeActivities(
       recordRunning: (agent) => agentOf(agent).step('recordRunning'),
       recordUpdate: (agent) => agentOf(agent).step('recordUpdate'),
       beginRelease: (agent) => agentOf(agent).step('beginRelease'),
-      keepRelease: (agent) => agentOf(agent).step('keepRelease'),
+      async keepRelease(agent, _operationId, hadMemory) {
+        await agentOf(agent).step('keepRelease');
+        agentOf(agent).keptMemory = hadMemory;
+      },
       rollBackRelease: (agent) => agentOf(agent).step('rollBackRelease'),
       watchdogSettings: () => Promise.resolve(settings()),
       async recordTransition(agent, transition) {

@@ -6,7 +6,7 @@ export const UNDO_PORT: readonly string[] = ['releasePort'];
 export const UNDO_ALL: readonly string[] = [
   'removeContainer',
   'removeNetwork',
-  'removeVolume',
+  'undoVolume',
   'releasePort',
 ];
 
