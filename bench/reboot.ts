@@ -1,12 +1,18 @@
-// How soon all agents are back after the engine was killed and started again.
+// How soon all agents are back after the engine was killed and started again, and that none of them is
+// given up: small ones, such that compute for long before they listen, and real ones.
+import { cpus } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { Op } from 'sequelize';
+import { ensureAgentImage } from '../dev/agent-image/build-openclaw.js';
 import { poll } from '../dev/poll.js';
+import { readSettings } from '../dev/settings.js';
 import { Database } from '../src/database/database.js';
+import { withTag } from '../src/containers/image-name.js';
 import { ensureTestImage } from '../test/agent-image/ensure-test-image.js';
+import { varyTestImage } from '../test/agent-image/vary-test-image.js';
 import { BareAgents } from './support/bare-agents.js';
-import { runBenchmark } from './support/cleanups.js';
+import { runBenchmark, type AtEnd } from './support/cleanups.js';
 import { freeSubnetPool } from './support/engine.js';
 import { makeFolder } from './support/folder.js';
 import { OwnEngine } from './support/own-engine.js';
@@ -16,7 +22,7 @@ import { BenchPlatform } from './support/platform.js';
 import { figure } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
-/** Milliseconds from the engine's return until all agents are as desired. */
+/** Milliseconds from the engine's return until all small agents are as desired. */
 const AIM = 30_000;
 
 /** As many calls to the engine at a time as a worker makes. */
@@ -27,8 +33,28 @@ const BURST = 20;
 
 const TIMEOUT_MS = 300_000;
 
-const { values: options } = parseArgs({ options: { agents: { type: 'string', default: '100' } } });
-const count = Number(options.agents);
+const { values: options } = parseArgs({
+  options: {
+    image: { type: 'string', default: 'small,slow,openclaw' },
+    /** Of the small image; of the others there are twelve at most. */
+    agents: { type: 'string', default: '100' },
+    /** Seconds of a core that a slow one takes before it listens. */
+    slow: { type: 'string', default: '15' },
+  },
+});
+const small = Number(options.agents);
+const heavy = Math.min(small, 12);
+
+interface Reboot {
+  readonly image: string;
+  readonly count: number;
+  readonly running: number;
+  /** Milliseconds. */
+  readonly took: number;
+  /** Changes of the agents' states to these since the engine was killed. */
+  readonly degraded: number;
+  readonly crashLoops: number;
+}
 
 await enterOwnNetwork();
 await runBenchmark(async (atEnd) => {
@@ -36,12 +62,39 @@ await runBenchmark(async (atEnd) => {
   const engine = new OwnEngine(folder);
   atEnd(() => engine.stop());
   await engine.start();
-  const image = await ensureTestImage(engine.docker);
-  const pool = await freeSubnetPool(engine.docker);
-  const platform = await BenchPlatform.start(path.join(folder, 'platform'), {
+  const reboots: Reboot[] = [];
+  for (const name of options.image.split(',')) {
+    const count = name === 'small' ? small : heavy;
+    reboots.push(await reboot({ engine, folder, name, count }, atEnd));
+  }
+  console.log(`\nFrom the engine's return until all agents answer, on ${cpus().length} cores:\n`);
+  printTable(
+    ['image', 'running', 'ms', 'aim', 'degraded', 'crash loops'],
+    reboots.map(({ image, count, running, took, degraded, crashLoops }) => [
+      image,
+      `${running} of ${count}`,
+      figure(took),
+      image === 'small' ? AIM : '',
+      degraded,
+      crashLoops,
+    ]),
+  );
+  const ours = reboots.find(({ image }) => image === 'small');
+  if (ours) await compare(engine, ours.took, atEnd);
+});
+
+interface Scene {
+  readonly engine: OwnEngine;
+  readonly folder: string;
+  readonly name: string;
+  readonly count: number;
+}
+
+async function reboot({ engine, folder, name, count }: Scene, atEnd: AtEnd): Promise<Reboot> {
+  const platform = await BenchPlatform.start(path.join(folder, name), {
     DOCKER_HOST: engine.host,
-    AGENT_RUNTIME_IMAGE: image,
-    AGENT_SUBNET_POOL: pool,
+    AGENT_RUNTIME_IMAGE: await imageOf(name, engine),
+    AGENT_SUBNET_POOL: await freeSubnetPool(engine.docker),
     AGENT_PORT_RANGE: '22100-22999',
   });
   const agents = new PlatformAgents(platform, engine);
@@ -55,43 +108,68 @@ await runBenchmark(async (atEnd) => {
     ids.push(...(await agents.burst(Math.min(BURST, count - ids.length))).ids);
   }
   await engine.kill();
-  const killedAt = Date.now();
+  const killedAt = new Date();
   const returnedAt = await engine.start();
-  const ours = (await allBack(database, killedAt)) - returnedAt;
+  const took = (await allBack(database, killedAt, count)) - returnedAt;
   const running = await engine.docker.listContainers({ filters: { status: ['running'] } });
+  const turned = (toState: 'degraded' | 'crash_loop') =>
+    database
+      .asPlatform()
+      .transaction((db) =>
+        db.WatchdogTransition.count({ where: { toState, at: { [Op.gt]: killedAt } } }),
+      );
+  const [degraded, crashLoops] = [await turned('degraded'), await turned('crash_loop')];
   await agents.remove(ids);
   await platform.stop();
+  return { image: name, count, running: running.length, took, degraded, crashLoops };
+}
 
-  const bare = await BareAgents.on(engine.docker, image, [pool]);
+async function imageOf(name: string, { docker }: OwnEngine): Promise<string> {
+  if (name === 'openclaw') {
+    const { agents, process: own } = readSettings(process.env);
+    const { runtimeVersion: version } = agents;
+    const log = (line: string) => console.log(`  ${line}`);
+    return ensureAgentImage({ docker, version, cacheDir: own.cacheDir, log });
+  }
+  const image = await ensureTestImage(docker);
+  if (name === 'small') return image;
+  const computes = [`ENV START_WORK_MS=${Number(options.slow) * 1_000}`];
+  return withTag(image, await varyTestImage(docker, image, `slow-${options.slow}`, computes));
+}
+
+/** What dockerode alone takes for as many small agents. */
+async function compare(engine: OwnEngine, ours: number, atEnd: AtEnd): Promise<void> {
+  const image = await ensureTestImage(engine.docker);
+  const bare = await BareAgents.on(engine.docker, image, []);
   atEnd(() => bare.removeAll());
-  for (let made = 0; made < count; made += BURST) {
-    const burst = Array.from({ length: Math.min(BURST, count - made) }, () => bare.likeOurs());
+  for (let made = 0; made < small; made += BURST) {
+    const burst = Array.from({ length: Math.min(BURST, small - made) }, () => bare.likeOurs());
     await Promise.all(burst);
   }
   const alone = await bare.startAgain(PARALLEL);
-  console.log(`\n${count} small agents, from the engine's return until all answer:\n`);
+  console.log(`\n${small} small agents, from the engine's return until all answer:\n`);
   printTable(
     ['way', 'running', 'ms', 'ours over it', 'aim'],
     [
-      ['the platform', `${running.length} of ${count}`, figure(ours), '', AIM],
+      ['the platform', `${small} of ${small}`, figure(ours), '', AIM],
       [
         `dockerode, ${PARALLEL} at a time`,
-        `${count} of ${count}`,
+        `${small} of ${small}`,
         figure(alone),
         figure(ours / alone),
         '',
       ],
     ],
   );
-});
+}
 
 /** When the last of the agents was put down as running again, in Unix milliseconds. */
-async function allBack(database: Database, killedAt: number): Promise<number> {
+async function allBack(database: Database, killedAt: Date, count: number): Promise<number> {
   const at = await poll(
     async () => {
       const back = await database.asPlatform().transaction((db) =>
         db.WatchdogTransition.findAll({
-          where: { toState: 'running', at: { [Op.gt]: new Date(killedAt) } },
+          where: { toState: 'running', at: { [Op.gt]: killedAt } },
         }),
       );
       const first = new Map(back.map((row) => [row.agentId, row.at.getTime()]));

@@ -2,13 +2,14 @@ import { stopping } from '../../dev/processes/stopping.js';
 
 type Cleanup = () => Promise<void> | void;
 
+/** Has something done at the end. */
+export type AtEnd = (cleanup: Cleanup) => void;
+
 /**
  * Runs a benchmark; whatever it has started is stopped and removed at the end, last first, also
  * when it fails or a signal ends it.
  */
-export async function runBenchmark(
-  benchmark: (atEnd: (cleanup: Cleanup) => void) => Promise<void>,
-): Promise<never> {
+export async function runBenchmark(benchmark: (atEnd: AtEnd) => Promise<void>): Promise<never> {
   const cleanups: Cleanup[] = [];
   const interrupted = new Promise<never>((_, reject) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

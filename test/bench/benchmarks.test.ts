@@ -139,10 +139,13 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
   });
 
   test.runIf(hasOwnEngine)('reboot', { concurrent: true }, async () => {
-    const output = await bench('reboot', ['--agents=2']);
-    const [, running, ms, , aim] = rowOf(output, 'the platform');
-    expect([running, aim]).toEqual(['2 of 2', '30000']);
-    expect(Number(ms)).toBeGreaterThan(0);
+    const output = await bench('reboot', ['--image=small,slow', '--agents=2', '--slow=2']);
+    for (const image of ['small', 'slow']) {
+      const [, running, ms, , , crashLoops] = rowOf(output, image);
+      expect([running, crashLoops]).toEqual(['2 of 2', '0']);
+      expect(Number(ms)).toBeGreaterThan(0);
+    }
+    expect(rowOf(output, 'the platform')[4]).toBe('30000');
     expect(rowOf(output, 'dockerode')[1]).toBe('2 of 2');
   });
 });
