@@ -22,8 +22,8 @@ export interface FollowDependencies extends NewsDependencies {
 export async function followDocker(
   dependencies: FollowDependencies,
   signal: AbortSignal,
+  news = new HostNews(dependencies),
 ): Promise<void> {
-  const news = new HostNews(dependencies);
   const telling = news.tell(signal);
   while (!signal.aborted) {
     try {

@@ -52,6 +52,8 @@ export class HostNews {
   #return: Return | undefined;
   /** The last end of each agent's container. */
   readonly #ends = new Map<string, ContainerDeath>();
+  /** Aborted once a return of Docker was told everywhere. */
+  readonly #told = new AbortController();
   /** Aborted when there is something new, and at the end. */
   #news = new AbortController();
 
@@ -60,6 +62,16 @@ export class HostNews {
 
   constructor(dependencies: NewsDependencies) {
     this.#dependencies = dependencies;
+  }
+
+  /**
+   * Waits until the supervisors have heard that Docker is there, which a worker that starts finds out
+   * first, and no longer than that: whoever looks at containers before takes for crashed what the
+   * restart of the machine has ended.
+   */
+  async untilTold(ms: number, signal: AbortSignal): Promise<void> {
+    if (this.#told.signal.aborted) return;
+    await pause(ms, AbortSignal.any([signal, this.#told.signal]));
   }
 
   /** Docker cannot be heard any more. What has just ended did so with it: its return tells of that. */
@@ -106,7 +118,10 @@ export class HostNews {
   async #tellWhatThereIs(): Promise<void> {
     const back = this.#return;
     const failures = back ? await this.#tellReturn(back) : [];
-    if (back && back.untold.size === 0 && this.#return === back) this.#return = undefined;
+    if (back && back.untold.size === 0 && this.#return === back) {
+      this.#return = undefined;
+      this.#told.abort();
+    }
     failures.push(
       ...(await this.#each([...this.#ends.values()], async (death) => {
         const { agentId } = death;

@@ -14,6 +14,7 @@ import { connect, connectPatiently } from './connect.js';
 import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { followDocker } from './follow-docker.js';
+import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
 import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
@@ -27,6 +28,9 @@ import { builtWorkflows } from './workflow-code.js';
 
 /** For the last lines of the log. */
 const EXIT_AFTER_MS = 5_000;
+
+/** Agents are looked at without news of their Docker where none can be had for so long. */
+const FIRST_NEWS_MS = 30_000;
 
 try {
   await main();
@@ -85,6 +89,8 @@ async function main(): Promise<void> {
       ...local.shared,
       code: builtWorkflows(),
     };
+    const following = { database, supervisors, docker, log, host: host.id };
+    const news = new HostNews(following);
     await prepareSearchAttributes(temporal);
     await lease.report();
     const running = runTogether(
@@ -97,6 +103,7 @@ async function main(): Promise<void> {
           name: 'host',
           async run(signal) {
             await lease.held(signal);
+            await news.untilTold(FIRST_NEWS_MS, signal);
             await runWorkers(() => createHostWorkers(workers), signal);
           },
         },
@@ -104,7 +111,7 @@ async function main(): Promise<void> {
           name: 'Docker events',
           async run(signal) {
             await lease.held(signal);
-            await followDocker({ database, supervisors, docker, log, host: host.id }, signal);
+            await followDocker(following, signal, news);
           },
         },
         {

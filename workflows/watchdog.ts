@@ -46,6 +46,9 @@ import {
   type SuperviseAgentInput,
 } from './supervise-agent-messages.js';
 
+/** Why an agent is starting for longer than usual, for those who wait for it. */
+const BROUGHT_UP = 'Docker is back: the agent is brought up in its turn';
+
 /** What goes from run to run. */
 type WatchdogInput = Pick<SuperviseAgentInput, 'desired' | 'observed' | 'watchdog' | 'wakeups'>;
 
@@ -383,7 +386,7 @@ export class Watchdog {
     if (isCrashLoop(this.#memory, awayFrom)) return;
     const crashes = this.#memory.crashes.filter((at) => at < awayFrom);
     this.#memory = { ...this.#memory, crashes };
-    await this.#transition('starting', 'host_returned', null);
+    await this.#transition('starting', 'host_returned', BROUGHT_UP);
     try {
       const isUp = await interruptible(
         () => this.#isPressed(),

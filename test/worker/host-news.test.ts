@@ -4,6 +4,7 @@ import type { ContainerEvent } from '../../src/containers/container-events.js';
 import type { Database } from '../../src/database/database.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { followDocker, type FollowDependencies } from '../../worker/follow-docker.js';
+import { HostNews } from '../../worker/host-news.js';
 import { queryRows } from '../database/catalog.js';
 import { ROWS, insertSql } from '../database/rows.js';
 import { keptLog } from '../support/platform-environment.js';
@@ -40,6 +41,9 @@ class Follower {
   /** Agents whose supervisors cannot be reached; `*` is all of them. */
   readonly unreachable = new Set<string>();
   attempts = 0;
+  /** Whether those who look at containers may begin. */
+  isTold = false;
+  readonly #news: HostNews;
   readonly #events: ContainerEvent[] = [];
   readonly #stop = new AbortController();
   #more: () => void = () => undefined;
@@ -73,7 +77,9 @@ class Follower {
       log: keptLog().log,
       host: this.host,
     };
-    this.#following = followDocker(dependencies, this.#stop.signal);
+    this.#news = new HostNews(dependencies);
+    this.#following = followDocker(dependencies, this.#stop.signal, this.#news);
+    void this.#news.untilTold(60_000, this.#stop.signal).then(() => (this.isTold = true));
   }
 
   async agent(name: string, watchdog?: WatchdogMemory): Promise<string> {
@@ -176,8 +182,10 @@ describe.concurrent('a worker', () => {
     follower.ends(well);
     follower.ends(stuck);
     await expect.poll(() => follower.told).toEqual([`return to ${well}`, `end of ${well}`]);
+    expect(follower.isTold).toBe(false);
     follower.unreachable.clear();
     await expect.poll(() => follower.told.length, { timeout: 15_000 }).toBe(4);
+    expect(follower.isTold).toBe(true);
     expect(follower.told.slice(2)).toEqual([`return to ${stuck}`, `end of ${stuck}`]);
   }, 30_000);
 
