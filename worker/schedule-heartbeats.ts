@@ -8,6 +8,9 @@ import type { HeartbeatScheduler, SetHeartbeat } from '../src/heartbeat/heartbea
 const INTERVAL_MS = 15_000;
 const JITTER_MS = 2_000;
 
+/** Milliseconds between two looks for schedules that are lost. */
+const LOST_INTERVAL_MS = 60 * 60_000;
+
 /** The rest waits for the next pass. */
 const MAX_AT_ONCE = 200;
 
@@ -22,8 +25,13 @@ export async function scheduleHeartbeatsPeriodically(
   scheduling: HeartbeatScheduling,
   signal: AbortSignal,
 ): Promise<void> {
+  let lostSoughtAt = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     try {
+      if (performance.now() - lostSoughtAt >= LOST_INTERVAL_MS) {
+        await noticeLost(scheduling.database);
+        lostSoughtAt = performance.now();
+      }
       await scheduleHeartbeats(scheduling);
     } catch (error) {
       scheduling.log.warn({ err: error }, 'heartbeats cannot be scheduled, and are tried again');
@@ -66,6 +74,18 @@ export async function scheduleHeartbeats({
     }
     await noteScheduled(database, heartbeat);
   }
+}
+
+/**
+ * A heartbeat that has not come for twice its interval may have no schedule any more, as when
+ * Temporal's store was lost: it is made again, which changes nothing where it is there.
+ */
+export async function noticeLost(database: Database): Promise<void> {
+  await database.asPlatform().query(
+    `UPDATE heartbeats SET scheduled = false
+      WHERE enabled AND scheduled
+        AND greatest(updated_at, last_heartbeat_at) < now() - 2 * frequency::interval`,
+  );
 }
 
 /**

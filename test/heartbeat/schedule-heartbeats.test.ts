@@ -5,7 +5,7 @@ import { HeartbeatSender } from '../../src/heartbeat/heartbeat-sender.js';
 import type { HeartbeatScheduler, SetHeartbeat } from '../../src/heartbeat/heartbeats.js';
 import { UserHeartbeats, type HeartbeatChange } from '../../src/heartbeat/user-heartbeats.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
-import { scheduleHeartbeats } from '../../worker/schedule-heartbeats.js';
+import { noticeLost, scheduleHeartbeats } from '../../worker/schedule-heartbeats.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -132,4 +132,29 @@ test('who has set it is in the audit log exactly when it is set', async () => {
   );
   const detail = { enabled: true, frequency: '5m' };
   expect(rows).toEqual([{ actor: 'ada', user_id: 'ada', detail }]);
+});
+
+test('a heartbeat that has not come for twice its interval is scheduled anew, and no other', async () => {
+  const users = {
+    late: ['7m', 15],
+    due: ['7m', 13],
+    off: ['7m', 15],
+    rare: ['1d', 60 * 47],
+  } as const;
+  for (const [user, [frequency, minutes]] of Object.entries(users)) {
+    await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.(user, 1) ?? {}));
+    await set({ frequency, enabled: user !== 'off' }, user);
+    await queryRows(
+      database.ownerUrl,
+      `UPDATE heartbeats SET scheduled = true, updated_at = now() - interval '10 days',
+              last_heartbeat_at = now() - interval '${minutes} minutes' WHERE user_id = '${user}'`,
+    );
+  }
+  await set({ frequency: '5m', enabled: true }, 'bob');
+  const schedules = new Schedules();
+  await schedules.follow();
+  await noticeLost(database.db);
+  const sought = new Schedules();
+  await sought.follow();
+  expect([...sought.last.keys()]).toEqual(['late']);
 });
