@@ -13,6 +13,7 @@ import { temporalConnection } from '../temporal/connection.js';
 import { connect, connectPatiently } from './connect.js';
 import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
+import { DatabaseGate } from './database-gate.js';
 import { followDocker } from './follow-docker.js';
 import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
@@ -58,6 +59,7 @@ async function main(): Promise<void> {
     ports: settings.agents.portRange,
     url: settings.hosts.listener?.url,
   };
+  const gate = new DatabaseGate();
   const services = createWorkerServices({ settings, database, docker });
   const takeoverFrom = settings.agents.hostTakeover;
   const lease = new HostLease({ database, docker, host, takeoverFrom, log });
@@ -88,6 +90,7 @@ async function main(): Promise<void> {
       docker,
       ...local.shared,
       code: builtWorkflows(),
+      gate,
     };
     const following = { database, supervisors, docker, log, host: host.id };
     const news = new HostNews(following);
@@ -155,6 +158,7 @@ async function main(): Promise<void> {
           run: (signal) =>
             sendNotifications({ database, notifier: services.notifier, log }, signal),
         },
+        { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },
       ],
       stop.signal,

@@ -30,6 +30,7 @@ import {
   heartbeatsTaskQueue,
   startsTaskQueue,
 } from '../workflows/ids.js';
+import { gatedTuner, type DatabaseGate } from './database-gate.js';
 import type { WorkflowCode } from './workflow-code.js';
 
 /** How long running activities may go on when the worker is told to end, and then are cut off. */
@@ -76,6 +77,7 @@ export interface WorkerDependencies {
   readonly turns: HostTurns;
   readonly progress: StartProgress;
   readonly code: WorkflowCode;
+  readonly gate: DatabaseGate;
 }
 
 /** The workers of this process: those of the platform, and those of the Docker host beside it. */
@@ -86,7 +88,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 
 /** The worker of the workflows and their records: it may run anywhere. */
 export async function createPlatformWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
-  const { code, database, services, settings, supervisors } = dependencies;
+  const { code, database, gate, services, settings, supervisors } = dependencies;
   const { heartbeats, releases, retention, supervisorStore } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
@@ -95,6 +97,7 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
       ...code,
       taskQueue: PLATFORM_TASK_QUEUE,
       maxCachedWorkflows: MAX_CACHED_WORKFLOWS,
+      tuner: gatedTuner(gate),
       activities: {
         ...createRecordActivities(supervisorStore, watchdog),
         ...createReleaseRecordActivities(releases),

@@ -26,6 +26,7 @@ import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { createApiServices, createWorkerServices } from '../../src/services.js';
 import type { Meter } from '../../src/usage/meter.js';
 import type { LocalRepairTimes } from '../../src/local-repair/local-repair.js';
+import { DatabaseGate } from '../../worker/database-gate.js';
 import { followDocker } from '../../worker/follow-docker.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
 import { createWorkers } from '../../worker/platform-worker.js';
@@ -250,6 +251,7 @@ async function build(
       docker,
       ...local.shared,
       code: await workflowCode(),
+      gate: new DatabaseGate(),
     });
     workers = made.map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();

@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import { Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DatabaseGate, GatedSlots, gatedTuner } from '../../worker/database-gate.js';
+import { until } from '../support/docker.js';
+import { keptLog } from '../support/platform-environment.js';
+import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
+
+const TASK_QUEUE = 'gated';
+
+let temporal: TestTemporal;
+beforeAll(async () => {
+  temporal = await testTemporal();
+});
+afterAll(() => temporal?.close());
+
+test('a worker that does not reach its database takes no workflow until it does', async () => {
+  const { client, connection, namespace } = temporal;
+  const { log, lines } = keptLog();
+  let isAway = true;
+  const ping = () => (isAway ? Promise.reject(new Error('no connection')) : Promise.resolve());
+  const gate = new DatabaseGate();
+  const stop = new AbortController();
+  const keeping = gate.keep({ ping }, log, stop.signal, 50);
+  await until(() => Promise.resolve(!gate.isOpen));
+
+  const worker = await Worker.create({
+    ...{ connection, namespace, taskQueue: TASK_QUEUE, tuner: gatedTuner(gate) },
+    ...(await workflowCode()),
+    activities: { rollUpUsage: () => 7 },
+  });
+  await worker.runUntil(async () => {
+    const workflowId = randomUUID();
+    const handle = await client.workflow.start('keepUsage', { workflowId, taskQueue: TASK_QUEUE });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    const { raw } = await handle.describe();
+    expect(raw.pendingWorkflowTask?.startedTime ?? null).toBeNull();
+
+    isAway = false;
+    expect(await handle.result()).toEqual({ rolledUp: 7 });
+  });
+  stop.abort();
+  await keeping;
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
+    'no database: this worker takes no workflows',
+    'the database is back: this worker takes workflows again',
+  ]);
+});
+
+test('slots are given one for one, and a wait for one ends with the worker', async () => {
+  const supplier = new GatedSlots(new DatabaseGate(), 100);
+  const context = {} as Parameters<typeof supplier.reserveSlot>[0]; // nothing of it is used
+  const ending = new AbortController();
+  const permits = await Promise.all(
+    Array.from({ length: 100 }, () => supplier.reserveSlot(context, ending.signal)),
+  );
+  expect(supplier.tryReserveSlot()).toBeNull();
+  const next = supplier.reserveSlot(context, ending.signal);
+  expect(permits).toHaveLength(100);
+  supplier.releaseSlot();
+  await next;
+  const waiting = supplier.reserveSlot(context, ending.signal);
+  ending.abort();
+  await expect(waiting).rejects.toThrow();
+});
