@@ -2,11 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { AgentRef } from '../src/agents/agent-ref.js';
+import { AgentGoneError } from '../src/agents/agents.js';
+import { keepCrash } from '../src/agents/keep-crash.js';
 import { PortCache } from '../src/agents/port-cache.js';
 import { observationLimit } from '../src/agents/observation-limit.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
-import { logHistory } from '../src/logs/live-logs.js';
+import { jittered } from '../src/jitter.js';
 import type { ContainerActivityDependencies } from './containers.js';
 import { dockerActivity, heartbeating, inTurn } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
@@ -17,10 +19,6 @@ const DOCKER_AWAY_DELAY_MS = 10_000;
 
 /** A gateway that has just failed its health check gets this long to answer a second look. */
 const SECOND_LOOK_MS = 2_000;
-
-/** Lines of its log that are kept with a crash, and characters of each. */
-const LAST_LINES = 20;
-const LINE_LENGTH = 500;
 
 export interface WatchdogActivityDependencies extends ContainerActivityDependencies {
   /** Milliseconds between two checks of a healthy agent. */
@@ -46,7 +44,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
       // Who was well and does not answer any more is not starting.
       if (seen.health === 'starting' && last !== 'healthy') throw unchanged(STARTING_DELAY_MS);
       if (seen.health === last) {
-        await specs.recordSeen(agent, seen);
+        specs.recordSeen(agent, seen);
         throw unchanged(checkIntervalMs);
       }
       return seen;
@@ -63,27 +61,16 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
         for (;;) {
           const seen = await observe(agent);
           if (seen.health !== last && seen.health !== 'starting') return seen;
-          await specs.recordSeen(agent, seen);
-          await delay(degradedCheckIntervalMs, undefined, { signal: cancellationSignal });
+          specs.recordSeen(agent, seen);
+          await delay(jittered(degradedCheckIntervalMs), undefined, { signal: cancellationSignal });
         }
       }),
 
     /** Keeps with a crash how the container ended and what it wrote last. */
     recordCrash: (agent: AgentRef, transitionId: string): Promise<void> =>
-      asApplicationFailure(async () => {
-        const container = await docker.containers.inspect(agent.agentId);
-        const redact = await specs.secretsToRedact(agent);
-        const { lines } = await logHistory(docker.containers, agent.agentId, {
-          limit: LAST_LINES,
-          cursor: undefined,
-          redact,
-        });
-        await specs.recordCrash(agent, transitionId, {
-          exitCode: container?.exitCode ?? null,
-          oomKilled: container?.oomKilled ?? false,
-          lastLines: lines.map(({ line }) => line.slice(0, LINE_LENGTH)),
-        });
-      }),
+      asApplicationFailure(() =>
+        keepCrash({ containers: docker.containers, specs }, agent, transitionId),
+      ),
 
     /** Kills the gateway, which is what the container runs. Missing or ended is well. */
     killGateway: (agent: AgentRef): Promise<void> =>
@@ -111,6 +98,8 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     try {
       return await limit(observe);
     } catch (error) {
+      // Nothing will be seen of it any more.
+      if (error instanceof AgentGoneError) return asApplicationFailure(() => Promise.reject(error));
       // Nothing was seen: the last observation stands, with its time.
       throw unchanged(DOCKER_AWAY_DELAY_MS, error);
     }
@@ -123,12 +112,12 @@ export type WatchdogActivities = ReturnType<typeof createWatchdogActivities>;
 export const UNCHANGED = 'Unchanged';
 
 /** Nothing is to be told; look again after so many milliseconds. */
-export function unchanged(nextRetryDelay: number, cause?: unknown): ApplicationFailure {
+export function unchanged(delayMs: number, cause?: unknown): ApplicationFailure {
   const failure = ApplicationFailure.create({
     message: cause instanceof Error ? cause.message : 'No change',
     type: cause === undefined ? UNCHANGED : 'NotObserved',
     category: ApplicationFailureCategory.BENIGN,
-    nextRetryDelay,
+    nextRetryDelay: jittered(delayMs),
   });
   // Where it was made says nothing, and to look it up costs as much as the whole check.
   failure.stack = '';

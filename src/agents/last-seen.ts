@@ -5,9 +5,12 @@ import type { Database } from '../database/database.js';
 const GATHER_MS = 1_000;
 const MAX_TOGETHER = 500;
 
+/** Agents whose sightings wait: as many as a host may have. */
+const MAX_WAITING = 10_000;
+
 /** One that is being changed elsewhere is left out: who changes it knows better. */
 const WRITE = `
-  UPDATE agents SET observed_at = seen.at, updated_at = now()
+  UPDATE agents SET observed_at = GREATEST(agents.observed_at, seen.at), updated_at = now()
   FROM (
     SELECT agents.id, sighting.at
     FROM unnest($ids::text[], $times::timestamptz[]) AS sighting(id, at)
@@ -17,45 +20,50 @@ const WRITE = `
   ) AS seen
   WHERE agents.id = seen.id`;
 
-/** ISO 8601, by agent. */
-type Times = Map<string, string>;
-
 /**
  * When agents were last seen to be as they were before: a write for each check of each agent would
- * cost more than the check.
+ * cost more than the check. Nobody waits for it, and a sighting that cannot be written is dropped: the
+ * next one says more, and reconciliation tells of agents that have not been seen for long.
  */
 export class LastSeen {
-  #gathered: { readonly times: Times; readonly written: Promise<void> } | undefined;
+  /** ISO 8601, by agent. */
+  readonly #times = new Map<string, string>();
+  #writing: Promise<void> | undefined;
 
-  readonly #database: Database;
+  readonly #database: Pick<Database, 'asPlatform'>;
 
-  constructor(database: Database) {
+  constructor(database: Pick<Database, 'asPlatform'>) {
     this.#database = database;
   }
 
   /**
-   * Resolves when it is written down, about a second later.
+   * Has it written down, about a second later.
    *
    * @param at ISO 8601
    */
-  record(agentId: string, at: string): Promise<void> {
-    const gathered = (this.#gathered ??= this.#gather());
-    gathered.times.set(agentId, at);
-    if (gathered.times.size >= MAX_TOGETHER) this.#gathered = undefined;
-    return gathered.written;
+  record(agentId: string, at: string): void {
+    if (this.#times.size >= MAX_WAITING && !this.#times.has(agentId)) return;
+    this.#times.set(agentId, at);
+    this.#writing ??= this.#writeAll();
   }
 
-  #gather() {
-    const times: Times = new Map();
-    const written = delay(GATHER_MS).then(() => {
-      if (this.#gathered?.times === times) this.#gathered = undefined;
-      return this.#write(times);
-    });
-    return { times, written };
+  /** Resolves when nothing waits to be written any more. */
+  async settled(): Promise<void> {
+    await this.#writing;
   }
 
-  async #write(times: Times): Promise<void> {
-    const values = { ids: [...times.keys()], times: [...times.values()] };
-    await this.#database.asPlatform().query(WRITE, values);
+  /** One write at a time: however slow the database is, it is not asked for more. */
+  async #writeAll(): Promise<void> {
+    while (this.#times.size > 0) {
+      if (this.#times.size < MAX_TOGETHER) await delay(GATHER_MS);
+      const together = [...this.#times].slice(0, MAX_TOGETHER);
+      for (const [id] of together) this.#times.delete(id);
+      const values = { ids: together.map(([id]) => id), times: together.map(([, at]) => at) };
+      await this.#database
+        .asPlatform()
+        .query(WRITE, values)
+        .catch(() => undefined); // dropped
+    }
+    this.#writing = undefined;
   }
 }

@@ -104,9 +104,9 @@ export class RuntimeStore {
     await this.#update(agent, { containerId });
   }
 
-  /** The same was seen again: only the time of it changes. Resolves about a second later. */
-  recordSeen(agent: AgentRef, seen: Observation): Promise<void> {
-    return this.#lastSeen.record(agent.agentId, seen.observedAt);
+  /** The same was seen again: only the time of it changes, about a second later. */
+  recordSeen(agent: AgentRef, seen: Observation): void {
+    this.#lastSeen.record(agent.agentId, seen.observedAt);
   }
 
   /** What must not show in what the agent wrote. */

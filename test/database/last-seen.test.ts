@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LastSeen } from '../../src/agents/last-seen.js';
+import type { TenantDatabase } from '../../src/database/database.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
@@ -40,15 +41,19 @@ async function seenAt(id: string): Promise<string | undefined> {
 test('every agent is written down with its own time, whoever owns it', async () => {
   const [first, second] = [await agentOf('alice'), await agentOf('bob')];
   const lastSeen = new LastSeen(database.db);
-  await Promise.all([lastSeen.record(first, EARLIER), lastSeen.record(second, LATER)]);
+  lastSeen.record(first, EARLIER);
+  lastSeen.record(second, LATER);
+  await lastSeen.settled();
   expect([await seenAt(first), await seenAt(second)]).toEqual([EARLIER, LATER]);
 });
 
 test('one that is seen again is written down again', async () => {
   const id = await agentOf('alice');
   const lastSeen = new LastSeen(database.db);
-  await lastSeen.record(id, EARLIER);
-  await lastSeen.record(id, LATER);
+  lastSeen.record(id, EARLIER);
+  await lastSeen.settled();
+  lastSeen.record(id, LATER);
+  await lastSeen.settled();
   expect(await seenAt(id)).toBe(LATER);
 });
 
@@ -61,11 +66,46 @@ test('one that was removed stays as it was, and one that is being changed waits 
   await database.db.asUser('alice').transaction(async (db) => {
     await db.Agent.findByPk(locked, { lock: true });
     const lastSeen = new LastSeen(database.db);
-    await Promise.all([removed, locked, other].map((id) => lastSeen.record(id, LATER)));
+    for (const id of [removed, locked, other]) lastSeen.record(id, LATER);
+    await lastSeen.settled();
   });
   expect(await Promise.all([removed, locked, other].map(seenAt))).toEqual([
     undefined,
     undefined,
     LATER,
   ]);
+});
+
+test('one that cannot be written is dropped, and the next one is written', async () => {
+  const id = await agentOf('alice');
+  const { db } = database;
+  let isAway = true;
+  let asked = 0;
+  const platform: TenantDatabase = {
+    ...db.asPlatform(),
+    query: (...statement) => {
+      asked++;
+      return isAway
+        ? Promise.reject(new Error('no connection'))
+        : db.asPlatform().query(...statement);
+    },
+  };
+  const lastSeen = new LastSeen({ asPlatform: () => platform });
+  lastSeen.record(id, EARLIER);
+  await lastSeen.settled();
+  isAway = false;
+  expect([asked, await seenAt(id)]).toEqual([1, undefined]);
+  lastSeen.record(id, LATER);
+  await lastSeen.settled();
+  expect([asked, await seenAt(id)]).toEqual([2, LATER]);
+});
+
+test('an older one takes nothing back', async () => {
+  const id = await agentOf('alice');
+  const lastSeen = new LastSeen(database.db);
+  for (const at of [LATER, EARLIER]) {
+    lastSeen.record(id, at);
+    await lastSeen.settled();
+  }
+  expect(await seenAt(id)).toBe(LATER);
 });
