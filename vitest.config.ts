@@ -14,7 +14,7 @@ const REAL_TIME = [
 ];
 /** What needs none of that, and stands beside what does. */
 const PURE = [
-  'test/agents/{agent-subnet,start-progress,watchdog-rules}.test.ts',
+  'test/agents/{agent-subnet,observe-agent,start-progress,watchdog-rules}.test.ts',
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit,cost}.test.ts',
   'test/containers/{death-cause,image-name,openclaw-config}.test.ts',

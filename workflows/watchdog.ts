@@ -70,6 +70,8 @@ export class Watchdog {
   #repairs = false;
   /** The last change by the agent's host that was taken in; what comes again changes nothing. */
   #takenIn: string | undefined;
+  /** Of the start that is under way. */
+  #failedChecks = 0;
   /** An operation has the container. */
   #isPaused = false;
   /** An operation waits: it ends a watch, and a repair. */
@@ -177,6 +179,7 @@ export class Watchdog {
     reason: string | null,
     cleared?: Pick<WatchdogMemory, 'crashes' | 'repairAttempts'>,
   ): WatchdogTransition {
+    this.#failedChecks = 0;
     const version = this.#memory.version + 1;
     const memory = { ...this.#memory, ...cleared, version, state, since: Date.now() };
     return { id: uuid4(), from: this.#memory.state, cause, reason, memory };
@@ -225,7 +228,16 @@ export class Watchdog {
     const last = this.#memory.state === 'running' ? 'healthy' : null;
     const watching = { memory: this.#memory, takenIn: this.#takenIn };
     const seen = await this.#look(() => this.#healthWatch.watchHealth(this.#agent, last, watching));
-    if (seen) await this.#judge(seen);
+    if (seen && !(await this.#isGivenTime(seen))) await this.#judge(seen);
+  }
+
+  /** Whether a start that does not answer is looked at once more, after a while, before it has failed. */
+  async #isGivenTime({ health }: Observation): Promise<boolean> {
+    if (health !== 'unhealthy' || this.#memory.state !== 'starting') return false;
+    const settings = await this.#record.watchdogSettings();
+    if (++this.#failedChecks >= settings.startupFailureThreshold) return false;
+    await condition(() => this.#isUrgent(), settings.degradedCheckIntervalMs);
+    return true;
   }
 
   /** Repairs an agent that is still not well, or waits for it to recover where that is switched off. */
@@ -401,8 +413,9 @@ export class Watchdog {
     } catch (error) {
       if (isCancellation(error)) throw error;
       const reason = failureReason(error);
-      if (isMemoryMissing(error)) await this.#loseMemory(reason);
-      else await this.#crash('start_failed', reason);
+      if (isMemoryMissing(error)) return this.#loseMemory(reason);
+      // Whatever it has led to is looked at next, and judged as it is found.
+      log.warn('an agent did not come up again', { reason });
     }
   }
 

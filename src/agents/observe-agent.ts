@@ -1,4 +1,4 @@
-import type { ContainerState } from '../containers/container-view.js';
+import type { ContainerState, ContainerStatus } from '../containers/container-view.js';
 import type { AgentContainers } from '../containers/agent-containers.js';
 import { gatewayHealth, type ProbeResult } from '../containers/gateway-probe.js';
 import type { Observation } from './observation.js';
@@ -8,10 +8,13 @@ import type { DeathCause } from './watchdog.js';
 /** Spec 8: a probe's timeout. */
 const PROBE_TIMEOUT_MS = 5_000;
 
+/** It has not ended, and does not run as it should (spec 3). Nobody of ours brings that about. */
+const UNEXPECTED: readonly ContainerStatus[] = ['paused', 'restarting', 'dead'];
+
 /** What an observation asks of Docker. */
 export interface Eyes {
-  readonly containers: AgentContainers;
-  readonly progress: StartProgress;
+  readonly containers: Pick<AgentContainers, 'inspect'>;
+  readonly progress: Pick<StartProgress, 'isStarting'>;
 }
 
 /**
@@ -59,6 +62,9 @@ async function unwell(
 ): Promise<Observation> {
   if (!container) {
     return { health: 'stopped', reason: 'The container is gone', death: 'gone', observedAt };
+  }
+  if (UNEXPECTED.includes(container.status)) {
+    return { health: 'unhealthy', reason: `The container is ${container.status}`, observedAt };
   }
   if (container.status !== 'running' || !probe) {
     const death = deathOf(container);

@@ -66,7 +66,9 @@ export class AgentContainers {
     await this.#volumes.require(spec);
     for (let attempt = 1; ; attempt++) {
       const existing = await this.#find(spec.agentId);
-      if (existing && (await this.#fits(existing, options.Labels, spec.agentId))) {
+      // One that Docker could not remove whole is dead, and never starts again.
+      const isDead = existing?.State.Dead === true;
+      if (existing && !isDead && (await this.#fits(existing, options.Labels, spec.agentId))) {
         if (!existing.State.Running) await this.#putFiles(existing.Id, spec.files);
         return { id: existing.Id, created: false };
       }

@@ -28,3 +28,15 @@ test.each([
 test('one that ran out of memory has not been killed by somebody', async () => {
   expect(await seen({ exitCode: 137, oomKilled: true })).toMatchObject({ death: 'oom' });
 });
+
+test.each(['paused', 'restarting', 'dead'] as const)(
+  'one that is %s is unhealthy, and has not ended',
+  async (status) => {
+    const observation = await seen({ status });
+    expect(observation).toMatchObject({
+      health: 'unhealthy',
+      reason: `The container is ${status}`,
+    });
+    expect(observation).not.toHaveProperty('death');
+  },
+);

@@ -164,6 +164,35 @@ describe('an agent that answers a check badly', () => {
   });
 });
 
+describe('an agent that starts', () => {
+  test.each([3, 5])('has failed after %i failed checks, which are one crash', async (threshold) => {
+    lab.settings = { ...lab.settings, startupFailureThreshold: threshold };
+    const agent = lab.agent().on('killGateway', () => {
+      agent.health = 'healthy';
+    });
+    agent.health = 'unhealthy';
+    let checks = 0;
+    agent.on('recordTransition', () => {
+      checks ||= agent.checks;
+    });
+    await watched(agent, { state: 'starting' });
+    await goes(agent, 'degraded (start_failed)', 'repairing (unhealthy)', 'running (repaired)');
+    expect(checks).toBe(threshold);
+    expect(agent.memory?.crashes).toHaveLength(1);
+  });
+
+  test('and fails two checks, but answers the third, has not crashed', async () => {
+    const agent = lab.agent();
+    agent.health = 'unhealthy';
+    agent.on('watchHealth', () => {
+      if (agent.checks === 2) agent.health = 'healthy';
+    });
+    await watched(agent, { state: 'starting' });
+    await goes(agent, 'running (healthy)');
+    expect(agent.memory?.crashes).toEqual([]);
+  });
+});
+
 describe('a container that ended', () => {
   test.each(['exit', 'oom', 'kill', 'stop'] as const)(
     'is a crash (%s) as soon as it is heard of, and is repaired',
