@@ -10,7 +10,7 @@ const USER = 'operator';
 const ENDED: ContainerState = {
   ...{ id: 'container', status: 'exited', image: 'image', exitCode: 137, oomKilled: true },
   ...{ startedAt: undefined, finishedAt: undefined, health: undefined },
-  ...{ runtimeVersion: undefined, port: undefined },
+  ...{ runtimeVersion: undefined, port: undefined, volumes: [] },
 };
 
 let database: TestDatabase;
