@@ -2,9 +2,9 @@
 const SHARE = 0.1;
 
 /**
- * A period, or up to a tenth less of it: what began at the same moment, as after a restart, does not
+ * A period in whole milliseconds, or up to a tenth less of it: what began at the same moment, as after a restart, does not
  * come at the same moment for ever.
  */
 export function jittered(ms: number): number {
-  return ms * (1 - SHARE * Math.random());
+  return Math.round(ms * (1 - SHARE * Math.random()));
 }

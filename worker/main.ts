@@ -21,7 +21,7 @@ import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js'
 import { recoverPeriodically } from './recover.js';
 import { HostLease } from './report-host.js';
 import { runTogether, runWorkers, untilAborted } from './run-together.js';
-import { scheduleAnew, scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
+import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
 import { installRuntime } from './temporal-runtime.js';
@@ -78,8 +78,7 @@ async function main(): Promise<void> {
     const supervisors = new Supervisors(client, settings.temporal.uiUrl);
     const schedules = new HeartbeatSchedules(client);
     atHand.connected = { connection, namespace, supervisors };
-    const onLoss = () => scheduleAnew(database);
-    const temporal = { connection, client, namespace, host: host.id, log, onLoss };
+    const temporal = { connection, client, namespace, host: host.id, log };
     const workers = {
       connection,
       namespace,

@@ -16,8 +16,6 @@ export interface PrepareDependencies {
   /** The Docker host that this worker stands beside. */
   readonly host: string;
   readonly log: Logger;
-  /** Called when Temporal has lost what it had. */
-  readonly onLoss: () => Promise<void>;
 }
 
 /** What Temporal is asked for once, and what a failure means to operators. */
@@ -79,7 +77,6 @@ async function restore(dependencies: PrepareDependencies): Promise<void> {
     async attempt() {
       if (!(await restoreSchedules(client, host))) return;
       log.error('Temporal had lost its schedules: they were made again');
-      await dependencies.onLoss();
     },
     refused: 'The schedules could not be looked after, and are the next time',
   });

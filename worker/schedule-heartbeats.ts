@@ -41,11 +41,6 @@ export async function scheduleHeartbeatsPeriodically(
   }
 }
 
-/** Has all schedules made again, because Temporal has lost them. */
-export async function scheduleAnew(database: Database): Promise<void> {
-  await database.asPlatform().query('UPDATE heartbeats SET scheduled = false WHERE enabled');
-}
-
 /**
  * Lets the schedules follow those settings that they are not known to follow. Nothing of the
  * database is held while Temporal is asked.
