@@ -1,4 +1,4 @@
-// How soon a death or a hang is detected, and how soon the agent is well again.
+// How soon a death or a hang is detected, and how soon the agent is well again; also without Temporal.
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -22,6 +22,12 @@ const AIM_HEALED = 5_000;
 /** What a repair takes by the spec: 5 s before the start, and 30 s of grace after it. */
 const ORDERED_MS = 35_000;
 
+/** The same without Temporal: its host waits 30 s before it repairs by itself. */
+const ORDERED_AWAY_MS = 30_000 + ORDERED_MS;
+
+/** Until the last agent of a wave should be well again without Temporal. */
+const AWAY_MS = ORDERED_AWAY_MS + 20_000;
+
 /** Between two deeds, so that each of them is measured and not how many come at once. */
 const SPREAD_MS = 500;
 
@@ -29,6 +35,8 @@ const { values: options } = parseArgs({
   options: {
     rounds: { type: 'string', default: '50' },
     agents: { type: 'string', default: '25' },
+    /** Containers that are killed at once while Temporal is away. */
+    away: { type: 'string', default: '10' },
     /** As WATCHDOG_CHECK_INTERVAL: what a hang waits for. */
     interval: { type: 'string', default: '10s' },
   },
@@ -39,6 +47,9 @@ const DEEDS: readonly { name: string; deed: Deed; isDeath: boolean }[] = [
   { name: 'kill -9 of the gateway', deed: killGateway, isDeath: true },
   { name: 'hang', deed: hangGateway, isDeath: false },
 ];
+
+/** Until each new agent's supervisor watches it. */
+const WATCHED_MS = 10_000;
 
 interface Measured extends Recovery {
   /** Until dockerode's own listener heard the same death. */
@@ -66,6 +77,12 @@ await runBenchmark(async (atEnd) => {
   atEnd(() => listener.end());
 
   const { ids } = await agents.burst(Number(options.agents));
+  const away = await killWithoutTemporal(
+    engine,
+    platform,
+    database,
+    ids.slice(0, Number(options.away)),
+  );
   const times = Number(options.rounds);
   const harms = DEEDS.flatMap((each) => Array.from({ length: times }, () => each));
   const rounds: Measured[] = [];
@@ -80,7 +97,29 @@ await runBenchmark(async (atEnd) => {
       rounds: rounds.slice(index * times, (index + 1) * times),
     })),
   );
+  printAway(away);
 });
+
+/** @returns for each agent the milliseconds from its container's end until it was well again. */
+async function killWithoutTemporal(
+  { docker }: BenchEngine,
+  platform: BenchPlatform,
+  database: Database,
+  ids: readonly string[],
+): Promise<number[]> {
+  await delay(WATCHED_MS);
+  const temporal = platform.pidOf('temporal');
+  process.kill(temporal, 'SIGSTOP');
+  const deeds: { id: string; at: number }[] = [];
+  try {
+    for (const id of ids) deeds.push({ id, at: await killContainer(docker, id) });
+    await delay(AWAY_MS);
+  } finally {
+    process.kill(temporal, 'SIGCONT');
+  }
+  const recoveries = deeds.map(({ id, at }) => recoveryAfter(database, id, at));
+  return (await Promise.all(recoveries)).map(({ detected, healed }) => detected + healed);
+}
 
 /** Does harm to one agent after the other, and waits until all of them are well again. */
 async function hurt(
@@ -104,6 +143,18 @@ async function hurt(
     await delay(SPREAD_MS);
   }
   return Promise.all(recovering);
+}
+
+function printAway(took: readonly number[]): void {
+  const over = took.map((ms) => ms - ORDERED_AWAY_MS);
+  console.log(
+    `\nWithout Temporal, from the end of each of ${took.length} containers that were killed at`,
+  );
+  console.log(`once to healthy, in ms over the ${ORDERED_AWAY_MS} that are ordered:\n`);
+  printTable(
+    ['deed', 'median', 'p99', 'aim'],
+    [['docker kill', figure(median(over)), figure(quantile(over, 0.99)), AIM_HEALED]],
+  );
 }
 
 function print(

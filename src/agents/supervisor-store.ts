@@ -232,9 +232,21 @@ export class SupervisorStore {
     });
   }
 
-  /** Puts down what the agent's host did by itself, and when; what the agent is now stays. */
+  /**
+   * Puts down what the agent's host did by itself, and when, and tells operators; what the agent is
+   * now stays.
+   */
   async recordPast(agent: AgentRef, past: readonly PastTransition[]): Promise<void> {
-    await this.#database.asUser(agent.userId).transaction((db) => recordPast(db, agent, past));
+    const [first] = past;
+    if (!first) return;
+    await this.#database.asUser(agent.userId).transaction(async (db) => {
+      await recordPast(db, agent, past);
+      const times = past.flatMap(({ memory }) => (memory.state === 'degraded' ? memory.since : []));
+      if (times.length === 0) return;
+      const [from, until] = [Math.min(...times), Math.max(...times)];
+      const event = { event: 'dealt_with_by_host', crashes: times.length, from, until } as const;
+      await putInOutbox(db, { id: `past-${first.id}`, agent, ...event });
+    });
   }
 
   /** Puts down how far a repair is, and tells operators. */

@@ -36,6 +36,11 @@ function describe(notification: Notification): string {
       return 'is degraded: its gateway does not answer as it should.';
     case 'memory_missing':
       return 'has lost its memory, and stays down until an operator gives it one: restore or begin-anew.';
+    case 'dealt_with_by_host': {
+      const { crashes, from, until } = notification;
+      const times = crashes === 1 ? 'once' : `${crashes} times`;
+      return `crashed ${times} between ${utc(from)} and ${utc(until)}, while its supervisor could not act: its host dealt with that by itself.`;
+    }
     case 'repair_attempt':
       return `is being repaired: attempt ${notification.attempt} of ${notification.maxAttempts}.`;
     case 'crash_loop': {
@@ -45,6 +50,8 @@ function describe(notification: Notification): string {
     }
   }
 }
+
+const utc = (ms: number): string => new Date(ms).toISOString();
 
 /** Names and reasons are other people's: they do not get to make lines of their own. */
 function oneLine(text: string): string {

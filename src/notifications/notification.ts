@@ -4,6 +4,13 @@ import type { AgentRef } from '../agents/agent-ref.js';
 export type NotifiedEvent =
   | { readonly event: 'degraded' }
   | { readonly event: 'memory_missing' }
+  /** What its host dealt with by itself, between these times in Unix milliseconds. */
+  | {
+      readonly event: 'dealt_with_by_host';
+      readonly crashes: number;
+      readonly from: number;
+      readonly until: number;
+    }
   /** `crashes` are those that still count; none when it was the repairs that failed. */
   | { readonly event: 'crash_loop'; readonly crashes: number }
   | {

@@ -16,7 +16,7 @@ export const processSettings = area(
     dataDir: variable(
       'DATA_DIR',
       text.prefault('.data'),
-      'the journal of usage, and the state of what `npm start` starts',
+      'the journals of usage and of what should run, and the state of what `npm start` starts',
     ),
     cacheDir: variable(
       'CACHE_DIR',

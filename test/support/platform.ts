@@ -61,7 +61,7 @@ export interface PlatformOptions {
   /** Without workers nothing that was asked for begins. */
   readonly workers?: boolean;
   /** The address at which the workers reach Temporal. */
-  readonly temporalForWorkers?: (address: string) => string;
+  readonly temporalForWorkers?: (address: string) => Promise<string>;
   /** How patient the host's own repairs are, in milliseconds; as in production when left out. */
   readonly localRepair?: LocalRepairTimes;
   /** What is out of reach for the API from the beginning. */
@@ -230,7 +230,9 @@ async function build(
     const services = createWorkerServices({ settings: onAgentsPort, database: db, docker });
     const { namespace } = temporal;
     const connection = options.temporalForWorkers
-      ? await NativeConnection.connect({ address: options.temporalForWorkers(temporal.address) })
+      ? await NativeConnection.connect({
+          address: await options.temporalForWorkers(temporal.address),
+        })
       : temporal.connection;
     if (options.temporalForWorkers) closeConnection = () => connection.close();
     const local = await openLocalRepair({

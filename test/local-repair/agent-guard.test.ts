@@ -1,0 +1,176 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WatchdogMemory } from '../../src/agents/watchdog.js';
+import { AgentGuard, RepairedLocallyError } from '../../src/local-repair/agent-guard.js';
+import { HostJournal } from '../../src/local-repair/host-journal.js';
+import { shouldRun, withPast, type JournalEntry } from '../../src/local-repair/journal-entry.js';
+import { keptLog } from '../support/platform-environment.js';
+import { Gate } from '../workflows/support/gate.js';
+
+const MEMORY: WatchdogMemory = {
+  version: 1,
+  state: 'running',
+  since: 1,
+  crashes: [],
+  repairAttempts: 0,
+  lastRepair: null,
+};
+const AGENT = { agentId: 'one', userId: 'user', host: 'local' };
+const CONTAINER = { id: 'container', volumes: ['memory'] };
+const never = new AbortController().signal;
+
+let folder: string;
+let journal: HostJournal;
+let guard: AgentGuard;
+const { log, lines } = keptLog();
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'aps-guard-'));
+  journal = await HostJournal.open(folder, log);
+  guard = new AgentGuard(journal);
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** As a supervisor that finds the agent well. */
+const watched = (memory = MEMORY) =>
+  guard.watched(AGENT, memory, guard.glance('one'), () => Promise.resolve(CONTAINER));
+
+const onDisk = async () => (await HostJournal.open(folder, log)).get('one');
+
+function changed(entry: JournalEntry, id: string): JournalEntry {
+  const memory = { ...entry.memory, state: 'degraded' as const, since: entry.memory.since + 1 };
+  return withPast(entry, { id, from: 'running', cause: 'kill', reason: null, memory });
+}
+
+/** What a local repair has done and no supervisor knows. */
+async function repairedHere(): Promise<void> {
+  const entry = journal.get('one');
+  if (entry) await journal.set(changed(entry, 'change'));
+}
+
+describe('the journal', () => {
+  test('says what should run to the next process, and not of what was removed', async () => {
+    await watched();
+    expect(await onDisk()).toEqual({
+      ...{ agentId: 'one', userId: 'user', containerId: 'container', volumes: ['memory'] },
+      ...{ phase: 'running', memory: MEMORY, past: [] },
+    });
+    await guard.forget('one');
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test('does not know an agent whose file is torn or of somebody else', async () => {
+    await watched();
+    const [name = ''] = await readdir(folder);
+    await writeFile(path.join(folder, 'other.json'), JSON.stringify(journal.get('one')));
+    await writeFile(path.join(folder, name), '{"agentId":"on');
+    expect((await HostJournal.open(folder, log)).entries()).toEqual([]);
+    expect(lines.some((line) => line.includes('cannot be read'))).toBe(true);
+  });
+
+  test('keeps the last changes of an agent of which nobody takes anything in', async () => {
+    await watched();
+    let entry = journal.get('one');
+    for (let n = 0; entry && n < 200; n++) entry = changed(entry, `change ${n}`);
+    expect(entry?.past).toHaveLength(60);
+    expect(entry?.past.at(-1)?.id).toBe('change 199');
+  });
+
+  test('is kept in memory where nothing can be written', async () => {
+    await writeFile(path.join(folder, 'file'), '');
+    const elsewhere = await HostJournal.open(path.join(folder, 'file', 'journal'), log);
+    const entry = { ...AGENT, ...{ containerId: 'c', volumes: [], past: [], memory: MEMORY } };
+    await elsewhere.set({ ...entry, phase: 'running' });
+    expect(elsewhere.get('one')).toMatchObject({ phase: 'running' });
+  });
+});
+
+describe('an operation', () => {
+  test('has the agent left alone from before its first step on, on the disk', async () => {
+    await watched();
+    const seen = await guard.operation('one', onDisk);
+    expect(seen?.phase).toBe('held');
+    const entry = journal.get('one');
+    expect(entry && shouldRun(entry, 0)).toBe(false);
+  });
+
+  test('ends a local repair, and begins when that has ended', async () => {
+    await watched();
+    const gate = new Gate();
+    const steps: string[] = [];
+    const repairing = guard.locally('one', async (signal) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      steps.push('told to end');
+      await gate.pass();
+      steps.push('ended');
+    });
+    const operation = guard.operation('one', () => Promise.resolve(steps.push('operation')));
+    await Promise.resolve();
+    expect(steps).toEqual(['told to end']);
+    gate.open();
+    await Promise.all([repairing, operation]);
+    expect(steps).toEqual(['told to end', 'ended', 'operation']);
+  });
+
+  test('keeps a local repair from beginning', async () => {
+    await watched();
+    const gate = new Gate();
+    const operation = guard.operation('one', gate.pass);
+    expect(await guard.locally('one', () => Promise.reject(new Error('never')))).toBe(false);
+    gate.open();
+    await operation;
+    expect(await guard.locally('one', () => Promise.resolve())).toBe(true);
+  });
+
+  test('is not overtaken by what was seen before it', async () => {
+    await watched();
+    const glance = guard.glance('one');
+    await guard.operation('one', () => Promise.resolve());
+    await guard.watched(AGENT, MEMORY, glance, () => Promise.resolve(CONTAINER));
+    expect(journal.get('one')?.phase).toBe('held');
+    await watched();
+    expect(journal.get('one')?.phase).toBe('running');
+  });
+});
+
+describe('a repair of the supervisor', () => {
+  test('waits for a local one, and is not made when that has done anything', async () => {
+    await watched();
+    const gate = new Gate();
+    const local = guard.locally('one', async () => {
+      await gate.pass();
+      await repairedHere();
+    });
+    let killed = false;
+    const kill = () => Promise.resolve((killed = true));
+    const repair = guard.repair('one', never, kill, MEMORY);
+    gate.open();
+    await local;
+    await expect(repair).rejects.toBeInstanceOf(RepairedLocallyError);
+    expect(killed).toBe(false);
+    expect(guard.past('one', undefined).map(({ id }) => id)).toEqual(['change']);
+    expect(guard.past('one', 'change')).toEqual([]);
+    expect(await guard.repair('one', never, kill, MEMORY)).toBe(true);
+  });
+
+  test('that is given up does not wait', async () => {
+    const gate = new Gate();
+    const local = guard.locally('one', gate.pass);
+    const abort = new AbortController();
+    const repair = guard.repair('one', abort.signal, () => Promise.resolve('made'));
+    abort.abort();
+    await expect(repair).rejects.toMatchObject({ name: 'AbortError' });
+    gate.open();
+    await local;
+  });
+
+  test('leaves word of how far it is', async () => {
+    await watched();
+    await guard.repair('one', never, () => Promise.resolve(), { ...MEMORY, repairAttempts: 1 });
+    expect(journal.get('one')).toMatchObject({ phase: 'killed', memory: { repairAttempts: 1 } });
+    await guard.started('one');
+    expect(journal.get('one')?.phase).toBe('started');
+  });
+});
