@@ -26,6 +26,7 @@ const CHANGES: readonly string[] = [
   'undoVolume',
   'retainContainer',
   'makeVolume',
+  'undoVolume',
   'restoreContainer',
 ] satisfies (keyof (ContainerActivities & ReleaseActivities & StartActivities))[];
 
