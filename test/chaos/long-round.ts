@@ -52,7 +52,7 @@ export async function runLongRound(site: LongSite, plan: LongPlan): Promise<Long
     await attempt(() => round.settle());
     await attempt(async () => {
       told = await round.told();
-      return [];
+      return round.beginAnew();
     });
   }
   await attempt(() => round.removeAll());
@@ -133,6 +133,19 @@ class LongRound {
     );
     const problems = await this.#untilWell('afterwards');
     return [...problems, ...(await passes)];
+  }
+
+  /** Who lost its memory, and is told so, gets an empty one. */
+  async beginAnew(): Promise<string[]> {
+    const bereft = this.#agentIds.find((agentId) => this.#isBereft(agentId)) ?? '';
+    const { agent } = await recordsOf(this.site, bereft);
+    if (agent?.status !== 'error') return [];
+    this.#marked.delete(bereft);
+    const request = { method: 'POST', path: `/api/agents/${bereft}/begin-anew` } as const;
+    await this.#ledger.repeat(bereft, request, 'anew', performance.now() + INSIST_MS);
+    const left = await this.#untilWell('begun anew');
+    const { agent: after } = await recordsOf(this.site, bereft);
+    return after?.status === 'error' ? [...left, `still in error: ${after.statusReason}`] : left;
   }
 
   async removeAll(): Promise<string[]> {
