@@ -1,5 +1,6 @@
 import { ApplicationFailure, TemporalFailure } from '@temporalio/common';
 import {
+  DiskLowError,
   ForeignContainerError,
   ImageUnavailableError,
   MemoryMissingError,
@@ -7,6 +8,7 @@ import {
   SubnetTakenError,
   VolumeMissingError,
   VolumeTakenError,
+  VolumeTooLargeError,
 } from '../src/containers/container-errors.js';
 import { NotFoundError } from '../src/errors.js';
 import { NoPortFreeError } from '../src/agents/supervisor-store.js';
@@ -19,6 +21,7 @@ import { RepairedLocallyError } from '../src/local-repair/agent-guard.js';
 const FINAL = [
   AgentGoneError,
   AgentNotReadyError,
+  DiskLowError,
   ForeignContainerError,
   ImageUnavailableError,
   MemoryMissingError,
@@ -30,6 +33,7 @@ const FINAL = [
   SupersededError,
   VolumeMissingError,
   VolumeTakenError,
+  VolumeTooLargeError,
 ];
 
 /**

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DockerHost } from '../src/containers/docker-host.js';
+import type { EngineDisk } from '../src/containers/engine-disk.js';
 import type { Database } from '../src/database/database.js';
 import { HostTakenError, reportHost, type HostReport } from '../src/hosts/hosts.js';
 import { untilAborted } from './run-together.js';
@@ -11,8 +12,10 @@ const DOCKER_AWAY_INTERVAL_MS = 2_000;
 
 export interface HostReporting {
   readonly database: Database;
-  readonly docker: Pick<DockerHost, 'available' | 'engineId'>;
-  readonly host: Omit<HostReport, 'engineAvailable' | 'engineId'>;
+  readonly docker: Pick<DockerHost, 'available' | 'engineId'> & {
+    readonly disk: Pick<EngineDisk, 'space'>;
+  };
+  readonly host: Omit<HostReport, 'engineAvailable' | 'engineId' | 'disk'>;
   /** The engine whose name this one takes over. */
   readonly takeoverFrom?: string | undefined;
   readonly log: Logger;
@@ -42,7 +45,8 @@ export class HostLease {
       const engineAvailable = await docker.available();
       if (engineAvailable) this.#engineId = (await docker.engineId()) ?? this.#engineId;
       else this.#intervalMs = DOCKER_AWAY_INTERVAL_MS;
-      const report = { ...host, engineAvailable, engineId: this.#engineId };
+      const disk = engineAvailable ? await docker.disk.space() : undefined;
+      const report = { ...host, engineAvailable, engineId: this.#engineId, disk };
       this.#isHeld = await reportHost(database, report, takeoverFrom);
     } catch (error) {
       if (error instanceof HostTakenError) throw error;

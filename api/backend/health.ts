@@ -20,6 +20,14 @@ export function healthEndpoints({ settings, database, docker }: BackendDependenc
           timestamp: z.iso.datetime(),
           docker: z.enum(['available', 'unavailable']),
           provisioning: z.enum(['enabled', 'disabled']),
+          disk: z
+            .strictObject({
+              total: z.number().describe('Bytes'),
+              free: z.number().describe('Bytes'),
+              low: z.boolean().describe('Below AGENT_HOST_DISK_FLOOR: no new agents there'),
+            })
+            .nullable()
+            .describe("Where this process's container engine keeps volumes; null when not known"),
         }),
       },
       async handler() {
@@ -30,6 +38,7 @@ export function healthEndpoints({ settings, database, docker }: BackendDependenc
           timestamp: new Date().toISOString(),
           docker: available ? 'available' : 'unavailable',
           provisioning: enabled ? 'enabled' : 'disabled',
+          disk: (available && (await docker.disk.space())) || null,
         });
       },
     }),

@@ -42,7 +42,7 @@ export class PlatformAgents {
       authorization: `Bearer ${platform.internalApiKey}`,
     });
     this.docker = configuredDocker({
-      containers: { dockerHost: engine.host },
+      containers: { dockerHost: engine.host, diskFloor: 0, volumeLimit: Infinity },
       secrets: { encryptionKey: platform.encryptionKey },
     });
   }

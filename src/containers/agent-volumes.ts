@@ -14,6 +14,7 @@ import {
   spareNames,
   volumeName,
 } from './container-spec.js';
+import type { EngineDisk } from './engine-disk.js';
 import type { DockerClient } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
 import { COPIED, copyThrough } from './volume-copy.js';
@@ -43,10 +44,12 @@ export interface ListedVolume extends MadeVolume {
 export class AgentVolumes {
   readonly #client: DockerClient;
   readonly #named: NamedContainers;
+  readonly #disk: Pick<EngineDisk, 'room'>;
 
-  constructor(client: DockerClient, named: NamedContainers) {
+  constructor(client: DockerClient, named: NamedContainers, disk: Pick<EngineDisk, 'room'>) {
     this.#client = client;
     this.#named = named;
+    this.#disk = disk;
   }
 
   /** The agent's volume; undefined when it is not there, or Docker has just made it by itself. */
@@ -78,8 +81,10 @@ export class AgentVolumes {
    * Makes the volume anew, empty. No container may use it.
    *
    * @throws VolumeTakenError when it is there, and another maker has made it.
+   * @throws DiskLowError
    */
   async make(spec: VolumeSpec, maker: string): Promise<void> {
+    await this.#disk.room();
     if (await this.findOwn(spec, maker)) await this.#remove(volumeName(spec));
     await this.#create(spec, maker);
   }
@@ -99,7 +104,9 @@ export class AgentVolumes {
    * Makes the volume anew, as a copy of another one of the agent's: owners, modes, times and links
    * as there. What uses either should not run.
    *
-   * @throws VolumeMissingError, VolumeTakenError
+   * @throws VolumeMissingError, VolumeTakenError, DiskLowError
+   * @throws VolumeTooLargeError when more would be written than may be: a file with holes counts in
+   *   full, because its holes would be written out.
    */
   async copy(
     spec: AgentContainerSpec,
@@ -119,7 +126,7 @@ export class AgentVolumes {
       await this.#removeCopiers(agentId);
       throw new VolumeMissingError(from);
     }
-    await copyThrough(source, target, signal);
+    await copyThrough(source, target, { cancelled: signal, maxBytes: await this.#disk.room() });
     await this.#removeCopiers(agentId);
   }
 

@@ -58,6 +58,22 @@ export class VolumeTakenError extends ContainerError {
   }
 }
 
+/** Less is free of the host's disk than always has to be. */
+export class DiskLowError extends ContainerError {
+  constructor(free: number, floor: number) {
+    super(`Only ${mib(free)} MiB of the host's disk are free, of which ${mib(floor)} have to stay`);
+  }
+}
+
+/** The volume holds more than may be copied. */
+export class VolumeTooLargeError extends ContainerError {
+  constructor(limit: number) {
+    super(`The memory is larger than the ${mib(limit)} MiB that may be copied`);
+  }
+}
+
+const mib = (bytes: number): number => Math.floor(bytes / 1024 ** 2);
+
 /** The volume that is to be copied is not there. */
 export class VolumeMissingError extends ContainerError {
   constructor(volume: string) {

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import Docker from 'dockerode';
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
+import type { DiskLimits } from './disk-limits.js';
 
 export interface DockerOptions {
   /** As in `DOCKER_HOST`; Docker's usual socket when left out. */
@@ -9,6 +10,8 @@ export interface DockerOptions {
   readonly installation?: string | undefined;
   /** More labels for all that is made. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** What memories may take of the disk; without bound when left out. */
+  readonly disk?: DiskLimits | undefined;
   /** Bound for a usual call, in milliseconds. */
   readonly timeoutMs?: number | undefined;
 }

@@ -7,6 +7,7 @@ import { AgentVolumes } from './agent-volumes.js';
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { type ContainerEvent, followContainers } from './container-events.js';
 import { LABEL } from './container-spec.js';
+import { EngineDisk } from './engine-disk.js';
 import { DockerClient, type DockerOptions } from './docker-client.js';
 import { NamedContainers } from './named-containers.js';
 import { canListen } from './port-check.js';
@@ -26,6 +27,7 @@ export class DockerHost {
   readonly networks: AgentNetworks;
   readonly volumes: AgentVolumes;
   readonly images: RuntimeImages;
+  readonly disk: EngineDisk;
   readonly #client: DockerClient;
 
   constructor(options: DockerOptions = {}) {
@@ -33,7 +35,8 @@ export class DockerHost {
     const named = new NamedContainers(client);
     this.#client = client;
     this.networks = new AgentNetworks(client);
-    this.volumes = new AgentVolumes(client, named);
+    this.disk = new EngineDisk(client, options.disk ?? { floor: 0, volume: Infinity });
+    this.volumes = new AgentVolumes(client, named, this.disk);
     this.containers = new AgentContainers(client, named, this);
     this.images = new RuntimeImages(client);
   }
@@ -106,7 +109,8 @@ export class DockerHost {
  */
 export function configuredDocker(settings: Pick<Settings, 'containers' | 'secrets'>): DockerHost {
   const installation = installationOf(settings.secrets.encryptionKey);
-  return new DockerHost({ dockerHost: settings.containers.dockerHost, installation });
+  const { dockerHost, diskFloor: floor, volumeLimit: volume } = settings.containers;
+  return new DockerHost({ dockerHost, installation, disk: { floor, volume } });
 }
 
 /** The name of the installation that holds this key: it does not tell the key. */

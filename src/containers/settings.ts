@@ -1,5 +1,5 @@
 import { area, variable } from '../environment/area.js';
-import { url } from '../environment/types.js';
+import { size, url } from '../environment/types.js';
 
 export const containerSettings = area('Docker', () => ({
   dockerHost: variable(
@@ -7,5 +7,15 @@ export const containerSettings = area('Docker', () => ({
     url('unix', 'tcp', 'http', 'https', 'npipe').optional(),
     'where Docker answers',
     { otherwise: "Docker's usual socket" },
+  ),
+  diskFloor: variable(
+    'AGENT_HOST_DISK_FLOOR',
+    size.prefault('5g'),
+    "what stays free of the Docker host's disk: below it, no new agents and no copies",
+  ),
+  volumeLimit: variable(
+    'AGENT_DISK_LIMIT',
+    size.prefault('20g'),
+    "most of an agent's memory that is copied by `update` and `restore`",
   ),
 }));

@@ -1,6 +1,6 @@
 import { PassThrough, pipeline } from 'node:stream';
 import type Docker from 'dockerode';
-import { DockerUnavailableError } from './container-errors.js';
+import { DockerUnavailableError, VolumeTooLargeError } from './container-errors.js';
 import { asContainerError } from './docker-client.js';
 
 /** A Docker daemon that moves nothing for so long is not going to. */
@@ -15,11 +15,15 @@ export const COPIED = '/state';
  * for as long as it is read.
  *
  * @throws DockerUnavailableError when nothing moves for a minute, DockerRefusedError
+ * @throws VolumeTooLargeError as soon as more than `maxBytes` have come.
  */
 export async function copyThrough(
   from: Docker.Container,
   to: Docker.Container,
-  cancelled: AbortSignal | undefined,
+  {
+    cancelled,
+    maxBytes,
+  }: { readonly cancelled?: AbortSignal | undefined; readonly maxBytes: number },
 ): Promise<void> {
   const over = new AbortController();
   let isSilent = false;
@@ -30,7 +34,10 @@ export async function copyThrough(
   let timer = setTimeout(endSilence, SILENCE_MS);
   const abortSignal = cancelled ? AbortSignal.any([cancelled, over.signal]) : over.signal;
   const meter = new PassThrough();
-  meter.on('data', () => {
+  let bytes = 0;
+  meter.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxBytes) over.abort();
     clearTimeout(timer);
     timer = setTimeout(endSilence, SILENCE_MS);
   });
@@ -42,6 +49,7 @@ export async function copyThrough(
     await to.putArchive(meter, { path: '/', abortSignal });
   } catch (error) {
     cancelled?.throwIfAborted();
+    if (bytes > maxBytes) throw new VolumeTooLargeError(maxBytes);
     if (isSilent) {
       throw new DockerUnavailableError(`The container engine copied nothing for ${SILENCE_MS} ms`);
     }

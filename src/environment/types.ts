@@ -81,6 +81,14 @@ export const duration = textAs(
   },
 );
 
+const UNITS_BYTES: Readonly<Record<string, number>> = { m: 1024 ** 2, g: 1024 ** 3 };
+
+/** Bytes. */
+export const size = textAs('a number of MiB or GiB like 500m or 20g', (value) => {
+  const [, digits, unit = ''] = /^(\d{1,6})(m|g)$/.exec(value) ?? [];
+  return digits === undefined ? undefined : Number(digits) * (UNITS_BYTES[unit] ?? 1);
+});
+
 /** A name that is part of other names, such as a task queue's. */
 export const label = textMatching(
   /^[a-z0-9][a-z0-9-]{0,62}$/,

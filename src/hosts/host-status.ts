@@ -4,6 +4,7 @@ export const SILENT_AFTER_SECONDS = 45;
 export const HOST_STATUSES = [
   'ready',
   'cordoned',
+  'disk_low',
   'engine_unavailable',
   'silent',
   'removing',
@@ -26,15 +27,18 @@ export interface HostLoad {
   readonly cordoned: boolean;
   /** Whether it is being removed for good. */
   readonly removing: boolean;
+  /** Whether less of its engine's disk is free than its floor. */
+  readonly diskLow?: boolean;
 }
 
 /** What keeps new agents away from a host, the worst of it; `ready` when nothing does. */
 export function statusOf(
-  host: Pick<HostLoad, 'engineAvailable' | 'unseenSeconds' | 'cordoned' | 'removing'>,
+  host: Pick<HostLoad, 'engineAvailable' | 'unseenSeconds' | 'cordoned' | 'removing' | 'diskLow'>,
 ): HostStatus {
   if (host.removing) return 'removing';
   if (isSilent(host)) return 'silent';
   if (!host.engineAvailable) return 'engine_unavailable';
+  if (host.diskLow) return 'disk_low';
   return host.cordoned ? 'cordoned' : 'ready';
 }
 

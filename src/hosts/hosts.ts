@@ -14,6 +14,8 @@ export interface HostReport {
   readonly engineId?: string | undefined;
   /** Where other processes reach its worker; undefined where that does not listen. */
   readonly url?: string | undefined;
+  /** Of the disk that its engine keeps volumes on; undefined when that cannot be seen. */
+  readonly disk?: { readonly free: number; readonly low: boolean } | undefined;
 }
 
 /** The host's name is another engine's: two machines under one name would be sent each other's agents. */
@@ -28,13 +30,14 @@ export class HostTakenError extends Error {
 // of a host that has one.
 const REPORT = `
   INSERT INTO hosts
-    (id, capacity, first_port, last_port, engine_id, engine_available, url, seen_at, created_at,
-     updated_at)
-  VALUES ($id, $capacity, $first, $last, $engineId, $engineAvailable, $url, now(), now(), now())
+    (id, capacity, first_port, last_port, engine_id, engine_available, url, disk_free, disk_low, seen_at,
+     created_at, updated_at)
+  VALUES ($id, $capacity, $first, $last, $engineId, $engineAvailable, $url, $diskFree, $diskLow,
+          now(), now(), now())
   ON CONFLICT (id) DO UPDATE SET
     capacity = excluded.capacity, first_port = excluded.first_port, last_port = excluded.last_port,
     engine_id = excluded.engine_id, engine_available = excluded.engine_available, url = excluded.url,
-    seen_at = excluded.seen_at, updated_at = excluded.updated_at
+    disk_free = excluded.disk_free, disk_low = excluded.disk_low, seen_at = excluded.seen_at, updated_at = excluded.updated_at
   WHERE hosts.removed_at IS NULL
     AND (hosts.engine_id IS NULL OR hosts.engine_id = excluded.engine_id)
   RETURNING engine_id AS "engineId"`;
@@ -53,7 +56,7 @@ export async function reportHost(
   report: HostReport,
   takeoverFrom?: string,
 ): Promise<boolean> {
-  const { ports, engineId, url, ...values } = report;
+  const { ports, engineId, url, disk, ...values } = report;
   const platform = database.asPlatform();
   const renew = async () => {
     const [row] = await platform.query<{ engineId: string | null }>(REPORT, {
@@ -61,6 +64,8 @@ export async function reportHost(
       ...ports,
       engineId: engineId ?? null,
       url: url ?? null,
+      diskFree: disk?.free ?? null,
+      diskLow: disk?.low ?? false,
     });
     return row && row.engineId !== null;
   };
@@ -116,8 +121,8 @@ export function hostLoads(db: Statements): Promise<HostLoad[]> {
   return db.query<HostLoad>(
     `SELECT id, capacity, agents, engine_available AS "engineAvailable", seen_at AS "seenAt",
             unseen_seconds AS "unseenSeconds", cordoned_at IS NOT NULL AS cordoned,
-            removed_at IS NOT NULL AS removing
-       FROM host_loads() JOIN host_marks() USING (id) ORDER BY id`,
+            removed_at IS NOT NULL AS removing, disk_low AS "diskLow"
+       FROM host_loads() JOIN host_marks() USING (id) JOIN host_disks() USING (id) ORDER BY id`,
   );
 }
 

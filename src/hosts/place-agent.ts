@@ -22,5 +22,6 @@ export async function placeAgent(db: TenantTransaction): Promise<string> {
 function refusalOf(hosts: readonly HostLoad[]): string {
   return hosts.length === 0
     ? 'No agent can be created before the worker of a Docker host has come up'
-    : 'No Docker host can take another agent now: each is full, cordoned, silent or without its engine';
+    : 'No Docker host can take another agent now: each is full, cordoned, silent, ' +
+        'short of disk or without its engine';
 }

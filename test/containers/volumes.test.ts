@@ -5,11 +5,15 @@ import {
   STATE_DIRECTORY,
 } from '../../src/containers/container-spec.js';
 import {
+  DiskLowError,
   ForeignContainerError,
   MemoryMissingError,
   VolumeMissingError,
   VolumeTakenError,
+  VolumeTooLargeError,
 } from '../../src/containers/container-errors.js';
+import type { DiskLimits } from '../../src/containers/disk-limits.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { containerOptions } from '../../src/containers/container-profile.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { runInContainer } from '../support/run-in-container.js';
@@ -274,4 +278,26 @@ it('makes a volume anew only where it has made it itself', async () => {
   await expect(host.volumes.make(next, 'two')).rejects.toBeInstanceOf(VolumeTakenError);
   await expect(host.volumes.copy(next, name, 'two')).rejects.toBeInstanceOf(VolumeTakenError);
   expect(await volumesOf(spec.agentId)).toEqual([`${name} by one`, `${name}-next by one`]);
+});
+
+it('copies no more than it may: a file with holes is not written out', async () => {
+  const spec = await running(await fixture.spec({ image }));
+  const file = `${STATE_DIRECTORY}/holes`;
+  await run(
+    spec.agentId,
+    `const fs = require('fs');
+    fs.writeFileSync('${file}', ''); fs.truncateSync('${file}', 500 * 1024 ** 3)`,
+  );
+  await containers.stop(spec.agentId, 1);
+  const { installation, labels } = fixture;
+  const dockerHost = process.env.DOCKER_HOST;
+  const bounded = (disk: DiskLimits) => new DockerHost({ dockerHost, installation, labels, disk });
+  const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
+  const copy = (disk: DiskLimits) =>
+    bounded(disk).volumes.copy(next, containerName(spec.agentId), 'test');
+  await expect(copy({ floor: 0, volume: 32 * 1024 ** 2 })).rejects.toBeInstanceOf(
+    VolumeTooLargeError,
+  );
+  await expect(copy({ floor: 2 ** 60, volume: 2 ** 60 })).rejects.toBeInstanceOf(DiskLowError);
+  expect((await bounded({ floor: 2 ** 60, volume: 1 }).disk.space())?.low).toBe(true);
 });

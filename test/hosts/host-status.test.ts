@@ -25,6 +25,13 @@ describe('a host', () => {
     expect(statusOf({ ...away, unseenSeconds: 60 })).toBe('silent');
   });
 
+  test('below the floor of its disk gets no agents', () => {
+    const low = host('a', { diskLow: true });
+    expect(statusOf(low)).toBe('disk_low');
+    expect(leastLoaded([low])).toBeUndefined();
+    expect(leastLoaded([low, host('b', { agents: 9 })])?.id).toBe('b');
+  });
+
   test('with more agents than it is to have has no place left', () => {
     expect(freePlaces({ capacity: 2, agents: 5 })).toBe(0);
   });

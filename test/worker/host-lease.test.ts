@@ -29,6 +29,7 @@ function machine(engine: string | undefined, id = 'one', takeoverFrom?: string) 
   const docker = {
     available: () => Promise.resolve(says.engine !== undefined),
     engineId: () => Promise.resolve(says.engine),
+    disk: { space: () => Promise.resolve(undefined) },
   };
   const host = { id, capacity: 5, ports: { first: 19_100, last: 19_199 } };
   const { log } = keptLog();

@@ -1,5 +1,6 @@
 import { PLATFORM } from '../policies.js';
 import {
+  bigint,
   boolean,
   created,
   integer,
@@ -9,6 +10,7 @@ import {
   text,
   timestamp,
   updated,
+  withDefault,
 } from '../table.js';
 
 /** The Docker hosts, as the workers beside them write them down. */
@@ -33,6 +35,10 @@ export const Host = table(
     cordonedAt: nullable(timestamp()),
     /** Since when it is being removed for good. */
     removedAt: nullable(timestamp()),
+    /** Bytes that are free where its engine keeps volumes; null when that is not known. */
+    diskFree: nullable(bigint()),
+    /** Whether that is less than the host's floor. */
+    diskLow: withDefault(boolean(), false),
     createdAt: created(),
     updatedAt: updated(),
   },
