@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
+import { pause } from '../src/pause.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 
 /** Milliseconds between two looks, and by how much they vary, so that workers take turns. */
@@ -33,8 +33,7 @@ export async function finishRemovalsPeriodically(
     } catch (error) {
       dependencies.log.warn({ err: error }, 'a host is not removed yet, which is tried again');
     }
-    const pauseMs = INTERVAL_MS + Math.random() * JITTER_MS;
-    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+    await pause(INTERVAL_MS + Math.random() * JITTER_MS, signal);
   }
 }
 

@@ -1,9 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { EngineDisk } from '../src/containers/engine-disk.js';
 import type { Database } from '../src/database/database.js';
 import { HostTakenError, reportHost, type HostReport } from '../src/hosts/hosts.js';
+import { pause } from '../src/pause.js';
 import { untilAborted } from './run-together.js';
 
 /** Between two reports; a host whose Docker has come back is to be used soon. */
@@ -60,7 +60,7 @@ export class HostLease {
   /** Writes the host down again and again, until the signal aborts. @throws HostTakenError */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await delay(this.#intervalMs, undefined, { signal }).catch(() => undefined);
+      await pause(this.#intervalMs, signal);
       if (!signal.aborted) await this.report();
     }
   }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, connect, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -22,10 +22,22 @@ export const hostsPossible =
   process.getuid?.() === 0 &&
   (await Promise.all(['dockerd', 'ip', 'nsenter'].map(findProgram))).every(Boolean);
 
+/** Docker up to version 22 has its id in a file of the machine, which all engines on it would share. */
+async function keepsIdOutsideData(): Promise<boolean> {
+  const { stdout } = await run('dockerd', ['--version']);
+  return Number(/version (\d+)/.exec(stdout)?.[1]) < 23;
+}
+
 /** What a host's worker is to reach on this machine. */
 export interface Reached {
   readonly database: string;
   readonly temporal: string;
+}
+
+/** The same, as it is reached from the host. */
+interface ReachedFromHost extends Reached {
+  /** The host's own address on the link to this machine. */
+  readonly address: string;
 }
 
 /**
@@ -61,12 +73,15 @@ export class DockerHost {
   async startEngine(): Promise<void> {
     const at = (name: string) => path.join(this.folder, name);
     await rm(at('docker.pid'), { force: true });
+    const config = (await keepsIdOutsideData()) ? { 'deprecated-key-path': at('key.json') } : {};
+    await writeFile(at('daemon.json'), JSON.stringify(config));
     const engine = await this.#startInside('docker', 'dockerd', [
       `--data-root=${at('data')}`,
       `--exec-root=${at('exec')}`,
       `--pidfile=${at('docker.pid')}`,
       `--host=unix://${this.#socket}`,
       '--shutdown-timeout=1',
+      `--config-file=${at('daemon.json')}`,
     ]);
     this.#engine = engine;
     const up = () => answers(`unix://${this.#socket}`);
@@ -87,6 +102,19 @@ export class DockerHost {
       DOCKER_HOST: `unix://${this.#socket}`,
       ...env,
     });
+  }
+
+  /** Starts one more worker that cannot serve. @returns all that it has printed, once it has ended. */
+  async refusedWorker(env: NodeJS.ProcessEnv): Promise<{ how: string; log: string }> {
+    const args = ['--enable-source-maps', builtProgram('worker', 'main.js')];
+    const worker = await this.#startInside('refused-worker', process.execPath, args, {
+      ...process.env,
+      DOCKER_HOST: `unix://${this.#socket}`,
+      ...this.#workerEnv,
+      WORKER_METRICS_LISTEN: '127.0.0.1:9466',
+      ...env,
+    });
+    return { how: await worker.ended, log: await readFile(worker.logFile, 'utf8') };
   }
 
   /** As a power cut would: without a word. */
@@ -111,7 +139,7 @@ export class DockerHost {
   }
 
   /** Addresses under which what listens on this machine's loopback is reached from the host. */
-  async reach({ database, temporal }: Reached): Promise<Reached> {
+  async reach({ database, temporal }: Reached): Promise<ReachedFromHost> {
     const subnet = `169.254.${randomInt(1, 255)}`;
     const block = randomInt(0, 63) * 4;
     const [here, there] = [`${subnet}.${block + 1}`, `${subnet}.${block + 2}`];
@@ -127,7 +155,11 @@ export class DockerHost {
     const url = new URL(database);
     url.host = await this.#forward(here, Number(url.port));
     const [, port] = temporal.split(':');
-    return { database: url.href, temporal: await this.#forward(here, Number(port)) };
+    return {
+      database: url.href,
+      temporal: await this.#forward(here, Number(port)),
+      address: there,
+    };
   }
 
   /** Takes away all that runs or ever ran on it, whatever state it is in. */

@@ -41,6 +41,7 @@ async function equip(host: DockerHost): Promise<void> {
     AGENT_SUBNET_POOL: '10.231.0.0/16',
     AGENT_RUNTIME_IMAGE: await ensureTestImage(host.docker),
     WATCHDOG_CHECK_INTERVAL: '2s',
+    HOST_LISTEN: `${reached.address}:3003`,
   });
   await becomes(host.id, 'ready');
 }
@@ -103,6 +104,20 @@ test.runIf(hostsPossible)(
         containers.flatMap(({ Ports }) => Ports.map((port) => port.PublicPort)).sort(),
       ).toEqual([19_100, 19_101]);
     }
+    // What runs on them is read from here, where none of their engines can be reached.
+    for (const { id } of first) {
+      const log = await platform.backend(undefined, 'GET', `/api/logs/${id}/history`);
+      expect([log.status, log.body.lines?.length > 0]).toEqual([200, true]);
+      const stats = await platform.backend(undefined, 'GET', `/api/agents/${id}/stats`);
+      expect(stats.body.container?.memoryBytes).toBeGreaterThan(0);
+    }
+
+    // A second machine under the name of the first is refused, with a sentence.
+    const second = await two.refusedWorker({ AGENT_HOST: 'one' });
+    expect(second.log).toContain('The host name "one" belongs to another Docker engine');
+    expect(second.how).toBe('ended with code 1');
+    expect(await stateOf('one')).toMatchObject({ status: 'ready' });
+
     const startsOn = (host: DockerHost, ids: readonly string[]) =>
       Promise.all(ids.map(async (id) => (await run(host, id))?.StartedAt));
     const [startsOnOne, startsOnTwo] = [await startsOn(one, onOne), await startsOn(two, onTwo)];

@@ -58,10 +58,10 @@ async function startFarApi(): Promise<void> {
 
 const headers = () => ({ authorization: `Bearer ${platform.internalKey}` });
 const backend = (path: string) => call(backendUrl, 'GET', path, { headers: headers() });
-const ask = (message: string) =>
+const ask = (message: string, conversation = 'far') =>
   call(webUrl, 'POST', '/api/chat', {
     headers: { cookie: ada.cookie },
-    body: { agentId, message, conversation: 'far' },
+    body: { agentId, message, conversation },
   });
 
 test.each([
@@ -70,7 +70,7 @@ test.each([
 ])('an agent whose host %s is out of reach, and nobody says that it is down', async (_, change) => {
   if (change) await platform.asOwner(change);
   const answers = await Promise.all([
-    ask('hello'),
+    ask('hello', 'nobody hears'),
     backend(`/api/logs/${agentId}/history`),
     backend(`/api/agents/${agentId}/stats`),
   ]);
