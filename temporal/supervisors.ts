@@ -81,21 +81,26 @@ export class Supervisors implements AgentSupervisors {
       ...startOptions(agent),
       workflowIdConflictPolicy: 'USE_EXISTING',
     });
-    return this.#call(async () => {
-      const admitted = await this.#client.workflow.executeUpdateWithStart(
-        supervision.operationUpdate(kind),
-        {
+    const run = this.#runUrl(agent.agentId);
+    try {
+      const admitted = await this.#call(() =>
+        this.#client.workflow.executeUpdateWithStart(supervision.operationUpdate(kind), {
           args: [{ operationId }],
           updateId: updateIdOf(operationId, requestedAt),
           startWorkflowOperation: start,
-        },
+        }),
       );
-      return { ...admitted, run: this.#runUrl(agent.agentId) };
-    });
+      return { ...admitted, run };
+    } catch (error) {
+      const underWay = operationUnderWay(error);
+      if (underWay === undefined) throw error;
+      return { operationId: underWay, run };
+    }
   }
 
   async knows({ agentId }: AgentRef, operationId: string, requestedAt: Date): Promise<boolean> {
     return this.#call(async () => {
+      if (!(await this.#isRunning(agentId))) return false;
       try {
         await this.#client.workflowService.pollWorkflowExecutionUpdate({
           namespace: this.#client.options.namespace,
@@ -149,6 +154,24 @@ export class Supervisors implements AgentSupervisors {
       return { found: isStuck ? 'stuck' : 'moves', runId };
     } catch (error) {
       if (error instanceof WorkflowNotFoundError) return { found: 'missing' };
+      throw error;
+    }
+  }
+
+  async isAbout({ agentId }: AgentRef, operationId: string): Promise<boolean> {
+    return this.#call(async () => {
+      if (!(await this.#isRunning(agentId))) return false;
+      const handle = this.#client.workflow.getHandle(superviseAgentId(agentId));
+      return (await handle.query(supervision.openOperations)).includes(operationId);
+    });
+  }
+
+  async #isRunning(agentId: string): Promise<boolean> {
+    try {
+      const handle = this.#client.workflow.getHandle(superviseAgentId(agentId));
+      return (await handle.describe()).status.name === 'RUNNING';
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return false;
       throw error;
     }
   }
@@ -212,16 +235,24 @@ export class Supervisors implements AgentSupervisors {
     try {
       return await temporalCall(this.#client, CALL_TIMEOUT_MS, work);
     } catch (error) {
-      if (
-        error instanceof WorkflowUpdateFailedError &&
-        error.cause instanceof ApplicationFailure &&
-        error.cause.type === supervision.OPERATION_CONFLICT
-      ) {
-        throw new ConflictError(error.cause.message);
-      }
+      const refusal = refusalOf(error, supervision.OPERATION_CONFLICT);
+      if (refusal) throw new ConflictError(refusal.message);
       throw error;
     }
   }
+}
+
+/** The id of the same operation, because of which an Update was refused. */
+export function operationUnderWay(error: unknown): string | undefined {
+  const [id] = refusalOf(error, supervision.OPERATION_UNDER_WAY)?.details ?? [];
+  return typeof id === 'string' ? id : undefined;
+}
+
+/** Why an Update was refused, if it was for a reason of this type. */
+function refusalOf(error: unknown, type: string): ApplicationFailure | undefined {
+  if (!(error instanceof WorkflowUpdateFailedError)) return undefined;
+  const { cause } = error;
+  return cause instanceof ApplicationFailure && cause.type === type ? cause : undefined;
 }
 
 function updateIdOf(operationId: string, requestedAt: Date | undefined): string {

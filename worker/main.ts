@@ -20,7 +20,7 @@ import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
 import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
 import { HostLease } from './report-host.js';
-import { runTogether, runWorkers, untilAborted } from './run-together.js';
+import { runTogether, runWorkers } from './run-together.js';
 import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
@@ -125,10 +125,8 @@ async function main(): Promise<void> {
         },
         {
           name: 'recovery',
-          run(signal) {
-            recoverPeriodically({ database, supervisors, log }, signal);
-            return untilAborted(signal);
-          },
+          run: (signal) =>
+            recoverPeriodically({ database, supervisors, services: workers.services, log }, signal),
         },
         {
           name: 'heartbeats',

@@ -1,86 +1,144 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
-import { Op } from 'sequelize';
 import { operationRules } from '../src/agents/operation-kinds.js';
+import { endOperations, withdrawOperation } from '../src/agents/operations.js';
+import type { ReleaseStore } from '../src/agents/release-store.js';
+import type { SupervisorStore } from '../src/agents/supervisor-store.js';
 import { supervisedOf, type AgentSupervisors } from '../src/agents/supervisors.js';
-import { withdrawOperation } from '../src/agents/operations.js';
+import { AGENT_IS_GONE } from '../src/agents/tombstone.js';
 import type { Database } from '../src/database/database.js';
-import type { AgentRow, OperationRow } from '../src/database/models.js';
+import type { OperationRow } from '../src/database/models.js';
+import { selectFrom } from '../src/database/table.js';
+import { Operation } from '../src/database/tables/agents.js';
+import { UnavailableError } from '../src/errors.js';
 
-/** How often to look for requests that nobody carried to Temporal. */
+/** Between two passes, at most: a tenth less by chance, so that workers do not pass together. */
 const INTERVAL_MS = 15_000;
 
 /** A request that is older than this was not carried on by whoever wrote it down. */
-const ABANDONED_MS = 15_000;
+const ABANDONED_SECONDS = 15;
 
-/** Requests of one pass; the rest waits for the next. */
+/** How often to make sure that what has begun is still under way. */
+const RUNNING_SECONDS = 60;
+
+/** Operations that are taken up together; the next ones follow when these are settled. */
 const MAX_AT_ONCE = 200;
 
 /** Calls to Temporal at a time. */
 const limit = pLimit(20);
 
-interface RecoverDependencies {
+/** What an operation fails of whose supervisor's run was closed. */
+export const SUPERVISOR_ENDED =
+  'Its supervisor was ended before it was done; the agent is as it was left';
+
+export interface RecoverDependencies {
   readonly database: Database;
   readonly supervisors: AgentSupervisors;
+  readonly services: {
+    readonly supervisorStore: SupervisorStore;
+    readonly releases: ReleaseStore;
+  };
   readonly log: Logger;
 }
 
 /**
- * What the API has written down and could not hand to Temporal, because one of them was
- * killed or out of reach: provisionings and removals are handed over, other requests that no
- * supervisor has, and whose askers were told that they failed, are taken back.
+ * Settles the operations that are open and that nobody may be about, each by itself:
+ * provisionings and removals that were not carried to Temporal are handed over, other requests that
+ * no supervisor has, and whose askers were told that they failed, are taken back, and what was under
+ * way in a run that is closed has failed.
  */
-export async function recoverRequests({
-  database,
-  supervisors,
-  log,
-}: RecoverDependencies): Promise<void> {
-  const abandoned = await database.asPlatform().transaction((db) =>
-    db.Operation.findAll({
-      where: {
-        status: 'requested',
-        requestedAt: { [Op.lt]: new Date(Date.now() - ABANDONED_MS) },
-      },
-      order: [['requestedAt', 'ASC']],
-      limit: MAX_AT_ONCE,
-    }),
-  );
-  await Promise.all(abandoned.map((operation) => limit(recover, operation)));
-
-  /** Its asker may have been told that it is accepted; a supervisor without a worker is late. */
-  async function isTaken({ id, requestedAt }: OperationRow, agent: AgentRow): Promise<boolean> {
-    if (agent.desired === 'deleted') return false;
-    return supervisors.knows(supervisedOf(agent), id, requestedAt);
+export async function recoverOperations(
+  { database, supervisors, services, log }: RecoverDependencies,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    const open = await claim(database);
+    await Promise.all(open.map((operation) => limit(attempt, operation)));
+    if (open.length < MAX_AT_ONCE) return;
   }
 
-  async function recover(operation: OperationRow): Promise<void> {
+  async function attempt(operation: OperationRow): Promise<void> {
+    if (signal?.aborted) return;
+    const { id, agentId, kind } = operation;
+    try {
+      const done = await settle(operation);
+      if (done) log.info({ agentId, operation: kind, operationId: id }, done);
+    } catch (error) {
+      const what = { agentId, operation: kind, operationId: id };
+      if (error instanceof UnavailableError) log.info(what, 'an operation waits for Temporal');
+      else log.warn({ ...what, err: error }, 'an operation could not be settled: tried again');
+    }
+  }
+
+  /** Answers what was done. */
+  async function settle(operation: OperationRow): Promise<string | undefined> {
+    const { id, kind, requestedAt, status } = operation;
     const tenant = database.asUser(operation.userId);
     const agent = await tenant.transaction((db) => db.Agent.findByPk(operation.agentId));
-    if (!agent) return;
-    log.info({ agentId: agent.id, operation: operation.kind }, 'taking up a request');
-    if (operation.kind === 'provision') {
-      await supervisors.provision(supervisedOf(agent), operation.id);
-    } else if (operationRules(operation.kind).refused === 'kept') {
-      const { id, kind, requestedAt } = operation;
-      await supervisors.request(supervisedOf(agent), kind, id, requestedAt);
-    } else if (await isTaken(operation, agent)) {
-      log.info({ agentId: agent.id, operation: operation.kind }, 'its supervisor has it');
-    } else {
-      await withdrawOperation(tenant, operation.id);
+    if (!agent) return undefined;
+    const isGone = agent.deletedAt !== null;
+    if (isGone || (status === 'requested' && agent.desired === 'deleted' && kind !== 'delete')) {
+      const cancelled = { status: 'cancelled', error: AGENT_IS_GONE } as const;
+      await endOperations(tenant, agent.id, cancelled, { id });
+      return 'cancelled an operation of an agent that is removed';
     }
+    const supervised = supervisedOf(agent);
+    if (status === 'running') {
+      if (await supervisors.isAbout(supervised, id)) return undefined;
+      // What is new of the agent was complete when its row named it: it stays, and nothing is lost.
+      await services.releases.keepRelease(supervised, id);
+      const failed = { id, kind, status: 'failed', error: SUPERVISOR_ENDED } as const;
+      await services.supervisorStore.finishOperation(supervised, failed);
+      return 'failed an operation whose supervisor was ended';
+    }
+    if (kind === 'provision') {
+      await supervisors.provision(supervised, id);
+      return 'handed a provisioning over';
+    }
+    if (operationRules(kind).refused === 'kept') {
+      await supervisors.request(supervised, kind, id, requestedAt);
+      return 'handed a removal over';
+    }
+    // Its asker may have been told that it is accepted; a supervisor without a worker is late.
+    if (await supervisors.knows(supervised, id, requestedAt)) return undefined;
+    await withdrawOperation(tenant, id);
+    return 'took a request back that no supervisor has';
   }
 }
 
-/** Does so now, and again and again until the signal aborts. */
-export function recoverPeriodically(dependencies: RecoverDependencies, signal: AbortSignal): void {
-  const attempt = async () => {
+/**
+ * The open operations that were looked at longest ago. Each goes to one pass alone, however many
+ * workers make one.
+ */
+function claim(database: Database): Promise<OperationRow[]> {
+  return database.asPlatform().query<OperationRow>(
+    `WITH claimed AS (
+       UPDATE operations SET looked_at = now()
+        WHERE id = ANY (ARRAY(
+          SELECT id FROM operations
+           WHERE finished_at IS NULL
+             AND looked_at < now() - CASE status
+               WHEN 'requested' THEN make_interval(secs => ${ABANDONED_SECONDS})
+               ELSE make_interval(secs => ${RUNNING_SECONDS}) END
+           ORDER BY looked_at LIMIT ${MAX_AT_ONCE} FOR UPDATE SKIP LOCKED))
+       RETURNING id)
+     ${selectFrom(Operation)} WHERE id IN (SELECT id FROM claimed)`,
+  );
+}
+
+/** Does so now, and again and again, one pass after the other, until the signal aborts. */
+export async function recoverPeriodically(
+  dependencies: RecoverDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
     try {
-      await recoverRequests(dependencies);
+      await recoverOperations(dependencies, signal);
     } catch (error) {
       dependencies.log.warn({ err: error }, 'recovery did not succeed, and is tried again');
     }
-  };
-  void attempt();
-  const timer = setInterval(() => void attempt(), INTERVAL_MS);
-  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+    const pauseMs = INTERVAL_MS * (1 - Math.random() / 10);
+    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+  }
 }

@@ -24,6 +24,8 @@ import { proxyRecords } from './records.js';
 import { isUnharmed } from './replace-container.js';
 import {
   OPERATION_CONFLICT,
+  OPERATION_UNDER_WAY,
+  openOperations,
   operationUpdate,
   provisionRequested,
   type OperationAdmitted,
@@ -56,6 +58,8 @@ export class Operations {
   #state: AgentState;
   #agentIsGone = false;
   #current: Operation | undefined;
+  /** It is over, and to be put down as such. */
+  #ending: Operation | undefined;
   /** At most three: what was asked for, the provisioning, and the deletion that takes over. */
   readonly #pending: Operation[] = [];
 
@@ -70,6 +74,9 @@ export class Operations {
     // Before the others: what came together with it is judged by it.
     setHandler(provisionRequested, ({ operationId }) => this.#queue('provision', operationId));
     for (const kind of REQUESTED_KINDS) this.#handle(kind);
+    setHandler(openOperations, () =>
+      [this.#ending, this.#current, ...this.#pending].flatMap((operation) => operation?.id ?? []),
+    );
   }
 
   /** Goes on from what the database knows. */
@@ -96,27 +103,33 @@ export class Operations {
     setHandler<OperationAdmitted, [OperationRequest], typeof definition>(
       definition,
       ({ operationId }) => this.#accept(kind, operationId),
-      { description: OPERATIONS[kind].summary, validator: () => this.#refuseConflict(kind) },
+      { description: OPERATIONS[kind].summary, validator: () => this.#refuse(kind) },
     );
   }
 
-  #refuseConflict(kind: RequestedKind): void {
-    const busyWith = this.#newest()?.kind;
-    if (admit(kind, busyWith) !== 'conflict') return;
-    throw ApplicationFailure.nonRetryable(
-      `Another operation is running: ${busyWith}`,
-      OPERATION_CONFLICT,
-    );
+  #refuse(kind: RequestedKind): void {
+    const busyWith = this.#pending.at(-1) ?? this.#current;
+    if (!busyWith) return;
+    switch (admit(kind, busyWith.kind)) {
+      case 'run':
+      case 'preempt':
+        return;
+      case 'join':
+        throw ApplicationFailure.nonRetryable(
+          `It is under way: ${kind}`,
+          OPERATION_UNDER_WAY,
+          busyWith.id,
+        );
+      case 'conflict':
+        throw ApplicationFailure.nonRetryable(
+          `Another operation is running: ${busyWith.kind}`,
+          OPERATION_CONFLICT,
+        );
+    }
   }
 
-  #newest(): Operation | undefined {
-    return this.#pending.at(-1) ?? this.#current;
-  }
-
-  /** Answers at once: how it goes stands in the `operations` table, under the id that is returned. */
+  /** Answers at once: how it goes stands in the `operations` table. */
   #accept(kind: RequestedKind, operationId: string): OperationAdmitted {
-    const busyWith = this.#newest();
-    if (busyWith && admit(kind, busyWith.kind) === 'join') return { operationId: busyWith.id };
     // Only what preempts gets here while something runs.
     for (const preempted of [this.#current, ...this.#pending]) preempted?.scope.cancel();
     this.#queue(kind, operationId);
@@ -143,6 +156,7 @@ export class Operations {
     } finally {
       // However it ended: what is not under way must not keep others out.
       this.#current = undefined;
+      this.#ending = undefined;
     }
   }
 
@@ -210,11 +224,12 @@ export class Operations {
       // That the container ended is what was asked for.
       if (desired === 'stopped') this.#watchdog.dismissWakeups();
     }
-    const transition = this.#ending(kind, before, outcome);
+    const transition = this.#endOf(kind, before, outcome);
     const isUp = status === 'succeeded' && this.#state.desired === 'running';
     this.#watchdog.resume(isUp ? 'healthy' : undefined, transition);
     showPhase(transition?.memory.state ?? this.#settledPhase(status), this.#state.desired, error);
     // From here on the next operation is let in; it begins when this one is put down as ended.
+    this.#ending = this.#current;
     this.#current = undefined;
     // Also when the supervisor itself was cancelled: nobody else tells how the operation ended.
     await CancellationScope.nonCancellable(() =>
@@ -233,7 +248,7 @@ export class Operations {
   }
 
   /** What the end of an operation changes for the watchdog. */
-  #ending(
+  #endOf(
     kind: OperationKind,
     before: WatchdogState,
     { status, error, unharmed, memoryIsMissing }: Outcome,

@@ -1,4 +1,4 @@
-import { defineSignal, defineUpdate } from '@temporalio/workflow';
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { Observation } from '../src/agents/observation.js';
 import type { RequestedKind } from '../src/agents/operation-kinds.js';
@@ -9,7 +9,7 @@ export interface OperationRequest {
   readonly operationId: string;
 }
 
-/** `operationId` is that of the operation under way when the same one was already asked for. */
+/** The operation will begin, unless it is taken back. */
 export interface OperationAdmitted {
   readonly operationId: string;
 }
@@ -68,6 +68,15 @@ export const containerEnded = defineSignal<[ContainerEnd]>('containerEnded');
 
 /** Docker is back, and the container does not run. */
 export const dockerReturned = defineSignal<[DockerReturn]>('dockerReturned');
+
+/** Ids of the operations that the supervisor has heard of, and that are not put down as ended. */
+export const openOperations = defineQuery<string[]>('openOperations');
+
+/**
+ * The type of the failure that names, as its detail, the operation under way which is the same. As a
+ * refusal, because these leave no event: an operation may be asked for a thousand times while it runs.
+ */
+export const OPERATION_UNDER_WAY = 'OperationUnderWay';
 
 /** The type of the failure that refuses an operation while another one runs. */
 export const OPERATION_CONFLICT = 'OperationConflict';

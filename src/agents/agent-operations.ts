@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { requirePlan } from '../accounts/plans.js';
 import type { ProviderName } from '../ai/provider-names.js';
-import { recordAudit } from '../audit/audit.js';
 import type { Requester } from '../audit/requester.js';
 import type { DockerHost } from '../containers/docker-host.js';
 import { versionOf, withTag } from '../containers/image-name.js';
-import type { AgentRow, OperationInput } from '../database/models.js';
+import type { TenantDatabase } from '../database/database.js';
+import type { AgentRow, OperationInput, OperationRow } from '../database/models.js';
 import { BadRequestError, ConflictError, UnavailableError } from '../errors.js';
 import { isHostGone } from '../hosts/hosts.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -17,10 +17,18 @@ import { findAgent, getAgent } from './agents.js';
 import { getArchive } from './archives.js';
 import { requestedModel } from './models.js';
 import { operationRules, type PlainKind, type RequestedKind } from './operation-kinds.js';
-import { findOperation, requestOperation, withdrawOperation } from './operations.js';
 import { HostGoneError, removeLostAgent } from './lost-agent.js';
+import {
+  joinOperation,
+  requestOperation,
+  waitUntilBegun,
+  withdrawOperation,
+} from './operations.js';
 import { requireDocker } from './require-docker.js';
 import { supervisedOf, type AgentSupervisors, type RequestedOperation } from './supervisors.js';
+
+/** How often a request is put to a supervisor that keeps on naming others which are then taken back. */
+const MAX_ATTEMPTS = 3;
 
 /** What is done to an agent that is there. */
 type Kind = RequestedKind;
@@ -145,61 +153,55 @@ export class AgentOperations {
     }
   }
 
-  /**
-   * Writes an operation down, then tells the agent's supervisor. What a supervisor refuses, or has
-   * under way already, is taken back.
-   */
+  /** Writes an operation down, then tells the agent's supervisor. What it refuses is taken back. */
   async #operate(
-    { actor, idempotencyId: id, requestId, tenant }: Requester,
+    by: Requester,
     agent: AgentRow,
     kind: Kind,
-    { input, credential }: Change = {},
+    change: Change = {},
+    attempt = 1,
   ): Promise<Admitted> {
     const { docker, supervisors } = this.#parts;
+    const { idempotencyId: id, tenant } = by;
     if (await isHostGone(tenant, agent.host)) {
       if (kind !== 'delete') throw new HostGoneError(agent.host);
-      await removeLostAgent({ actor, requestId, tenant }, agent, id);
+      await removeLostAgent(by, agent, id);
       return { agent, kind, operationId: id, run: undefined };
     }
     if (kind !== 'delete') await requireDocker(docker);
-    const requestedAt = await requestOperation(tenant, agent, { id, kind, input, credential });
+    const row = await requestOperation(tenant, agent, { id, kind, by, ...change });
+    const begun = { agent, kind, operationId: id, run: undefined };
+    // It has begun, and may be over, since it was asked for before.
+    if (row.status !== 'requested') return begun;
     try {
-      const requested = await supervisors.request(supervisedOf(agent), kind, id, requestedAt);
-      if (requested.operationId !== id) {
-        await withdrawOperation(tenant, id);
-        const running = await findOperation(tenant, requested.operationId);
-        // The same kind of operation is the same one only when it brings the same.
-        if (!isDeepStrictEqual(running?.input ?? null, asStored(input))) {
-          throw new ConflictError(`Another operation is running: ${kind}`);
-        }
+      const asked = await supervisors.request(supervisedOf(agent), kind, id, row.requestedAt);
+      if (asked.operationId === id || (await this.#join(tenant, row, asked.operationId))) {
+        return { agent, kind, ...asked };
       }
-      await recordAudit(tenant, {
-        actor,
-        userId: agent.userId,
-        action: `agent.${kind}`,
-        subject: agent.id,
-        detail: { operationId: requested.operationId, ...changed(input) },
-        requestId,
-      });
-      return { agent, kind, ...requested };
     } catch (error) {
-      // Not heard is not the same as not happened: it is taken back only if it has not begun, and a
-      // removal never is.
-      if (operationRules(kind).refused === 'withdrawn') await withdrawOperation(tenant, id);
-      throw error;
+      // Not heard is not the same as not happened: only what has not begun can be told as refused.
+      const isKept = operationRules(kind).refused === 'kept';
+      if (isKept || (await withdrawOperation(tenant, id))) throw error;
+      return begun;
     }
+    // Whoever asked before has taken their request back, so this one stands for itself.
+    await withdrawOperation(tenant, id);
+    if (attempt < MAX_ATTEMPTS) return this.#operate(by, agent, kind, change, attempt + 1);
+    throw new ConflictError(`Another operation is running: ${kind}`);
   }
-}
 
-/** What the audit log names of a change: never what it is changed to. */
-function changed({ skill, credential }: OperationInput = {}): Record<string, string> {
-  return {
-    ...(skill && { skill: skill.name }),
-    ...(credential && { credential: credential.name }),
-  };
-}
-
-/** What comes back from the database for it. */
-function asStored(input: OperationInput | undefined): unknown {
-  return input === undefined ? null : JSON.parse(JSON.stringify(input));
+  /**
+   * Makes of a request the same operation that is under way: the same only when it brings the same.
+   *
+   * @returns false when that one is not carried out.
+   */
+  async #join(tenant: TenantDatabase, row: OperationRow, otherId: string): Promise<boolean> {
+    const other = await waitUntilBegun(tenant, otherId);
+    if (!other) return false;
+    if (!isDeepStrictEqual(other.input, row.input)) {
+      throw new ConflictError(`Another operation is running: ${other.kind}`);
+    }
+    await joinOperation(tenant, row, other);
+    return true;
+  }
 }

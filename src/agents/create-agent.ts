@@ -56,7 +56,8 @@ export async function createAgent(
         agentId: row.id,
         userId: row.userId,
         kind: 'provision',
-        requestedAt: new Date(),
+        requestedBy: row.userId,
+        requestId,
       });
       await recordAudit(db, {
         actor: row.userId,

@@ -76,6 +76,8 @@ export class Deployments {
       limit: (db) => this.#limitOf(db, userId, requested),
       requestId: by.requestId,
     });
+    // Asked for again, when it is under way.
+    if (operation.status !== 'requested') return { agent, run: undefined };
     return { agent, run: await this.#provision(agent, operation.id) };
   }
 

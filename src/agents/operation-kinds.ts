@@ -58,6 +58,8 @@ export const OPERATIONS = {
     summary: 'Create an agent',
     phase: 'provisioning',
     asked: 'at-creation',
+    // The creation was told as done.
+    refused: 'kept',
   },
   start: { ...BRINGS_UP, summary: 'Start an agent', phase: 'starting' },
   stop: {
@@ -150,6 +152,8 @@ export const OPERATION_STATUSES = [
 ] as const;
 
 export type OperationStatus = (typeof OPERATION_STATUSES)[number];
+
+export type OperationEndStatus = Exclude<OperationStatus, 'requested' | 'running'>;
 
 /** What becomes of a request for an operation while another one may be running. */
 export type Admission = 'run' | 'join' | 'preempt' | 'conflict';

@@ -9,9 +9,10 @@ import type { AgentRef } from './agent-ref.js';
 import type { PortRange } from './agent-subnet.js';
 import { withSkill } from './agent-skills.js';
 import { AgentGoneError, findAgent, presentAgent, updateAgent } from './agents.js';
-import { operationRules, type OperationKind } from './operation-kinds.js';
+import { operationRules, type OperationEndStatus, type OperationKind } from './operation-kinds.js';
+import { auditOperation, endOperations } from './operations.js';
 import { releaseOf } from './previous-release.js';
-import { buryAgent } from './tombstone.js';
+import { AGENT_IS_GONE, buryAgent } from './tombstone.js';
 import { recordAttempt, recordPast, recordTransition } from './watchdog-transitions.js';
 import type {
   PastTransition,
@@ -39,7 +40,7 @@ export interface OperationBegin {
 export interface OperationEnd {
   readonly id: string;
   readonly kind: OperationKind;
-  readonly status: 'succeeded' | 'failed' | 'cancelled';
+  readonly status: OperationEndStatus;
   readonly error: string | null;
   /** It failed, and the agent is as it was before. */
   readonly unharmed?: boolean;
@@ -149,18 +150,25 @@ export class SupervisorStore {
 
   /**
    * Marks the operation as running, and applies what it brings: what is desired, a configuration.
-   * From here on it is carried out. `withdrawn` when whoever asked has taken it back meanwhile,
-   * `gone` when the agent is no more.
+   * From here on it is carried out. `withdrawn` when whoever asked has taken it back meanwhile, or it
+   * has ended; `gone` when the agent is no more. What cannot begin any more is ended here.
    */
   async beginOperation(
     agent: AgentRef,
     operation: OperationBegin,
   ): Promise<'begun' | 'withdrawn' | 'gone'> {
     return this.#database.asUser(agent.userId).transaction(async (db) => {
-      const found = await presentAgent(db, agent.agentId);
-      if (!found) return 'gone';
+      const { agentId } = agent;
+      const found = await presentAgent(db, agentId);
+      if (!found) {
+        await endOperations(db, agentId, { status: 'cancelled', error: AGENT_IS_GONE }, 'all');
+        return 'gone';
+      }
       // Its removal was asked for meanwhile, and must not be taken back by what is older.
-      if (found.desired === 'deleted' && operation.kind !== 'delete') return 'withdrawn';
+      if (found.desired === 'deleted' && operation.kind !== 'delete') {
+        await endOperations(db, agentId, { status: 'cancelled', error: AGENT_IS_GONE }, operation);
+        return 'withdrawn';
+      }
       const row = await db.Operation.findByPk(operation.id, { lock: true });
       if (!row || row.finishedAt !== null) return 'withdrawn';
       if (row.status === 'requested') {
@@ -175,6 +183,7 @@ export class SupervisorStore {
         };
         await updateAgent(db, found.id, { ...(desired && { desired }), ...configured });
         if (row.input?.credential) await beginCredential(db, row.id);
+        if (operationRules(row.kind).refused === 'withdrawn') await auditOperation(db, row);
       }
       if (operation.transition) await recordTransition(db, agent, operation.transition);
       return 'begun';
@@ -188,10 +197,7 @@ export class SupervisorStore {
       const { error, id, kind, status, transition, unharmed } = operation;
       if (!(await presentAgent(db, agentId))) return;
       const finishedAt = new Date();
-      const ended = await db.Operation.update(
-        { status, error, finishedAt },
-        { where: { id, status: ['requested', 'running'] } },
-      );
+      const ended = await endOperations(db, agentId, { status, error }, { id });
       // Late, or again: what it has made of the agent was written with its end.
       if (ended === 0 && kind !== 'delete') return;
       if (transition) await recordTransition(db, agent, transition);

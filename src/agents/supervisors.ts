@@ -48,6 +48,14 @@ export interface AgentSupervisors {
    * @throws UnavailableError
    */
   knows(agent: AgentRef, operationId: string, requestedAt: Date): Promise<boolean>;
+
+  /**
+   * Whether an operation that has begun is under way: it is not when the supervisor's run was closed
+   * meanwhile.
+   *
+   * @throws UnavailableError also when no worker answers for the supervisor
+   */
+  isAbout(agent: AgentRef, operationId: string): Promise<boolean>;
 }
 
 /** What the supervisor of this agent has to know when it is started anew. */

@@ -1,6 +1,9 @@
-import { Op } from 'sequelize';
 import type { TenantTransaction } from '../database/database.js';
 import { updateAgent } from './agents.js';
+import { endOperations } from './operations.js';
+
+/** Why what was asked for beside the removal of an agent is not carried out. */
+export const AGENT_IS_GONE = 'The agent is removed';
 
 /**
  * Puts an agent down as removed, and forgets its secrets, messages and archives; what else was under
@@ -17,10 +20,8 @@ export async function buryAgent(
   for (const table of [db.AgentSecret, db.AgentCredential, db.AgentArchive, db.Message]) {
     await table.destroy({ where: { agentId } });
   }
-  await db.Operation.update(
-    { status: 'cancelled', finishedAt: at },
-    { where: { agentId, finishedAt: null, id: { [Op.ne]: operationId } } },
-  );
+  const cancelled = { status: 'cancelled', error: AGENT_IS_GONE } as const;
+  await endOperations(db, agentId, cancelled, { others: operationId });
   await updateAgent(db, agentId, {
     desired: 'deleted',
     port: null,

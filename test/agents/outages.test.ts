@@ -4,8 +4,10 @@ import { supervisedOf } from '../../src/agents/supervisors.js';
 import { getAgent } from '../../src/agents/agents.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { findOperation, requestOperation } from '../../src/agents/operations.js';
+import { ReleaseStore } from '../../src/agents/release-store.js';
+import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import { UnavailableError } from '../../src/errors.js';
-import { recoverRequests } from '../../worker/recover.js';
+import { recoverOperations } from '../../worker/recover.js';
 import { call } from '../support/http.js';
 import { testPlatform, type PlatformOptions, type TestPlatform } from '../support/platform.js';
 
@@ -41,16 +43,14 @@ async function agentOf(on: TestPlatform, userId: string): Promise<string> {
 
 /** Lets the worker take up what is asked for and was not carried on, as after its usual patience. */
 async function recover(on: TestPlatform): Promise<void> {
-  await on.db
-    .asPlatform()
-    .transaction((db) =>
-      db.Operation.update(
-        { requestedAt: new Date(Date.now() - 60_000) },
-        { where: { status: 'requested' } },
-      ),
-    );
-  await recoverRequests({ database: on.db, supervisors: on.supervisors, log: on.log });
+  await on.db.asPlatform().query(`UPDATE operations SET looked_at = now() - interval '2 minutes'`);
+  const { db: database, supervisors, log } = on;
+  const supervisorStore = new SupervisorStore(database);
+  const services = { supervisorStore, releases: new ReleaseStore(database) };
+  await recoverOperations({ database, supervisors, services, log });
 }
+
+const BY = { actor: 'test', requestId: 'test' };
 
 test('the kill switch answers 503 to whoever wants an agent, and nothing else changes', async () => {
   const on = await start({ workers: false, env: { PROVISIONING_ENABLED: 'false' } });
@@ -174,10 +174,9 @@ describe('without a worker', () => {
     const operationId = randomUUID();
     // As when the worker was away: given up and taken back, and then it came to the supervisor.
     await on.supervisors.request(supervisedOf(agent), 'stop', operationId, new Date(0));
-    await requestOperation(on.db.asUser(user.id), agent, { id: operationId, kind: 'stop' }).then(
-      (requestedAt) =>
-        on.supervisors.request(supervisedOf(agent), 'stop', operationId, requestedAt),
-    );
+    const stop = { id: operationId, kind: 'stop', by: BY } as const;
+    const { requestedAt } = await requestOperation(on.db.asUser(user.id), agent, stop);
+    await on.supervisors.request(supervisedOf(agent), 'stop', operationId, requestedAt);
     await on.becomes(id, 'stopped');
   });
 
@@ -187,18 +186,13 @@ describe('without a worker', () => {
     const tenant = on.db.asUser(user.id);
     const agent = await getAgent(tenant, await agentOf(on, user.id));
     const [given, other] = [randomUUID(), randomUUID()];
-    const stop = { kind: 'stop' } as const;
-    const before = new Date(Date.now() - 60_000);
-    for (const operationId of [given, other]) {
-      await requestOperation(tenant, agent, { id: operationId, ...stop });
-      await tenant.transaction((db) =>
-        db.Operation.update({ requestedAt: before }, { where: { id: operationId } }),
-      );
-    }
+    const stop = { kind: 'stop', by: BY } as const;
+    const { requestedAt } = await requestOperation(tenant, agent, { id: given, ...stop });
+    await requestOperation(tenant, agent, { id: other, ...stop });
     await expect(
-      on.supervisors.request(supervisedOf(agent), 'stop', given, before),
+      on.supervisors.request(supervisedOf(agent), 'stop', given, requestedAt),
     ).rejects.toThrow(UnavailableError);
-    await recoverRequests({ database: on.db, supervisors: on.supervisors, log: on.log });
+    await recover(on);
     expect(await findOperation(tenant, given)).toMatchObject({ status: 'requested' });
     expect(await findOperation(tenant, other)).toBeNull();
   });
@@ -223,8 +217,8 @@ describe('without Temporal', () => {
     const tenant = on.db.asUser(user.id);
     const agent = await getAgent(tenant, id);
     // As when Temporal is back, and the owner's next PUT is quicker than the worker.
-    const put = { id: randomUUID(), kind: 'configure', input: { plan: 'solo' } } as const;
-    const requestedAt = await requestOperation(tenant, agent, put);
+    const put = { id: randomUUID(), kind: 'configure', by: BY } as const;
+    const { requestedAt } = await requestOperation(tenant, agent, put);
     await on.supervisors.request(supervisedOf(agent), put.kind, put.id, requestedAt);
     await recover(on);
     await on.becomes(id, 'active');
@@ -257,6 +251,10 @@ describe('without Temporal', () => {
     const deleted = await on.web(user, 'DELETE', `/api/agents/${id}`);
     expect(deleted.body).toEqual({ id, deleted: true });
     expect((await on.web(user, 'GET', '/api/agents')).body.count).toBe(0);
+    const audited = await on.db
+      .asPlatform()
+      .query<{ action: string }>('SELECT action FROM audit_log WHERE subject = $id', { id });
+    expect(audited.map(({ action }) => action)).toEqual(['agent.create', 'agent.delete']);
     await recover(on);
     await expect
       .poll(

@@ -112,3 +112,18 @@ describe('an operation asked for while the supervisor goes on in a new run', () 
     expect(times(agent, 'stopContainer')).toBe(answered.size);
   });
 });
+
+test('a request for what is under way leaves nothing in the history, however often it comes', async () => {
+  const gate = new Gate();
+  const agent = lab.agent().on('startContainer', gate.pass);
+  const supervisor = await lab.supervise(agent);
+  await supervisor.request('restart', 'first');
+  await agent.reached('startContainer');
+  const before = await supervisor.historyLength();
+  for (let time = 0; time < 50; time++) {
+    expect(await request(agent, 'restart', `again-${time}`)).toBe('first');
+  }
+  expect(await supervisor.historyLength()).toBeLessThan(before + 10);
+  gate.open();
+  expect(await agent.end('first')).toBe('succeeded');
+});

@@ -5,6 +5,7 @@ import { migration as heartbeats } from './004-heartbeats.js';
 import { migration as notifications } from './005-notifications.js';
 import { migration as usage } from './006-usage.js';
 import { migration as records } from './007-records.js';
+import { migration as inbox } from './008-inbox.js';
 import { migration as volumes } from './009-volumes.js';
 import { migration as hostMarks } from './010-hosts.js';
 import { migration as supervision } from './011-supervision.js';
@@ -21,6 +22,7 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '005-notifications', migration: notifications },
   { name: '006-usage', migration: usage },
   { name: '007-records', migration: records },
+  { name: '008-inbox', migration: inbox },
   { name: '009-volumes', migration: volumes },
   { name: '010-hosts', migration: hostMarks },
   { name: '011-supervision', migration: supervision },

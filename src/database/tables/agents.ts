@@ -1,4 +1,4 @@
-import { Op } from 'sequelize';
+import { Op, Sequelize } from 'sequelize';
 import type { Plan } from '../../accounts/plans.js';
 import type { SkillChange } from '../../agents/agent-skills.js';
 import type { OperationKind, OperationStatus } from '../../agents/operation-kinds.js';
@@ -187,10 +187,17 @@ export const Operation = table(
     input: nullable(json<OperationInput>()),
     error: nullable(text()),
     runId: nullable(text()),
-    requestedAt: timestamp(),
+    /** Who asked for it, and by which request. */
+    requestedBy: nullable(text()),
+    requestId: nullable(text()),
+    /** All times of an operation are the database's, because they are compared. */
+    requestedAt: withDefault(timestamp(), Sequelize.literal('now()')),
+    /** When a worker last made sure that somebody is about it. */
+    lookedAt: withDefault(timestamp(), Sequelize.literal('now()')),
     finishedAt: nullable(timestamp()),
   },
   [
+    { name: 'operations_open', fields: ['looked_at'], where: { finished_at: null } },
     {
       name: 'operations_agent_requested',
       fields: ['agent_id', { name: 'requested_at', order: 'DESC' }],

@@ -32,8 +32,8 @@ import type { superviseAgent } from '../../../workflows/supervise-agent.js';
 import * as supervision from '../../../workflows/supervise-agent-messages.js';
 import type * as retries from '../../../workflows/retries.js';
 import * as shortRetries from './short-retries.js';
-import { Supervisors } from '../../../temporal/supervisors.js';
 import { replayAll, type Run } from './replay-all.js';
+import { Supervisors, operationUnderWay } from '../../../temporal/supervisors.js';
 import { workflowBundle } from './workflow-bundle.js';
 import { FakeAgent, SETTINGS, fakeActivities } from './fake-agent.js';
 
@@ -275,11 +275,17 @@ export class Supervised {
 
   /** Asks for an operation; returns the id of the one that is carried out. */
   async request(kind: RequestedKind, operationId: string, updateId = operationId): Promise<string> {
-    const answer = await this.handle.executeUpdate(supervision.operationUpdate(kind), {
-      args: [{ operationId }],
-      updateId,
-    });
-    return answer.operationId;
+    try {
+      const answer = await this.handle.executeUpdate(supervision.operationUpdate(kind), {
+        args: [{ operationId }],
+        updateId,
+      });
+      return answer.operationId;
+    } catch (error) {
+      const underWay = operationUnderWay(error);
+      if (underWay === undefined) throw error;
+      return underWay;
+    }
   }
 
   async checkNow(): Promise<void> {

@@ -1,0 +1,272 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import pino from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { REQUESTED_KINDS, type OperationKind } from '../../src/agents/operation-kinds.js';
+import { requestOperation, withdrawOperation } from '../../src/agents/operations.js';
+import { AgentOperations } from '../../src/agents/agent-operations.js';
+import { SupervisorStore } from '../../src/agents/supervisor-store.js';
+import type { AgentSupervisors } from '../../src/agents/supervisors.js';
+import type { AgentRef } from '../../src/agents/agent-ref.js';
+import type { WatchdogTransition } from '../../src/agents/watchdog.js';
+import type { AgentRow, OperationRow } from '../../src/database/models.js';
+import type { TenantDatabase } from '../../src/database/database.js';
+import { ConflictError, UnavailableError } from '../../src/errors.js';
+import { SecretBox } from '../../src/secrets/secret-box.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { queryRows } from './catalog.js';
+import { insertSql, ROWS } from './rows.js';
+
+let database: TestDatabase;
+let store: SupervisorStore;
+let tenant: TenantDatabase;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
+  const host = ROWS.hosts?.('local', 1) ?? {};
+  await queryRows(database.ownerUrl, insertSql('hosts', host));
+  store = new SupervisorStore(database.db);
+  tenant = database.db.asUser('alice');
+});
+afterAll(() => database?.close());
+
+const BY = { actor: 'ada', requestId: 'request' };
+const ENDS = ['succeeded', 'failed', 'cancelled'] as const;
+
+async function newAgent(values: Partial<AgentRow> = {}): Promise<AgentRef> {
+  const id = randomUUID();
+  const name = { name: id, subdomain: id };
+  const model = { plan: 'solo', model: 'provider/model', aiProvider: 'provider' } as const;
+  await tenant.transaction((db) =>
+    db.Agent.create({ id, userId: 'alice', ...name, ...model, ...values }),
+  );
+  return { agentId: id, userId: 'alice', host: 'local' };
+}
+
+/** Puts down that an operation is asked for. */
+async function request(
+  agent: AgentRef,
+  kind: OperationKind,
+  id: string = randomUUID(),
+): Promise<string> {
+  await requestOperation(tenant, { id: agent.agentId, userId: 'alice' }, { id, kind, by: BY });
+  return id;
+}
+
+const begin = (agent: AgentRef, kind: OperationKind, id: string) =>
+  store.beginOperation(agent, { id, kind, runId: 'run', transition: crashesForgotten() });
+
+/** Of the watchdog's memory: later than what was written before. */
+let version = 0;
+
+function crashesForgotten(): WatchdogTransition {
+  const memory = { version: ++version, crashes: [], repairAttempts: 0, lastRepair: null };
+  return {
+    id: randomUUID(),
+    from: 'crash_loop',
+    cause: 'operation',
+    reason: null,
+    memory: { state: 'starting', since: 0, ...memory },
+  };
+}
+
+const agentRow = ({ agentId }: AgentRef): Promise<AgentRow> =>
+  tenant.transaction((db) => db.Agent.getByPk(agentId));
+
+const operationRow = (id: string): Promise<OperationRow | null> =>
+  tenant.transaction((db) => db.Operation.findByPk(id));
+
+const audited = ({ agentId }: AgentRef) =>
+  tenant.query<{ action: string; actor: string; requestId: string; operationId: string }>(
+    `SELECT action, actor, request_id AS "requestId", detail ->> 'operationId' AS "operationId"
+       FROM audit_log WHERE subject = $agentId ORDER BY id`,
+    { agentId },
+  );
+
+describe('an operation that has ended', () => {
+  test.each(ENDS)('as %s is never begun again, and changes nothing', async (status) => {
+    const agent = await newAgent({ desired: 'stopped' });
+    const id = await request(agent, 'start');
+    expect(await begin(agent, 'start', id)).toBe('begun');
+    await store.finishOperation(agent, { id, kind: 'start', status, error: null });
+    const next = await request(agent, 'stop');
+    expect(await begin(agent, 'stop', next)).toBe('begun');
+    await store.finishOperation(agent, { id: next, kind: 'stop', status, error: null });
+    const before = await agentRow(agent);
+
+    // The same Idempotency-Key, in a run that has never heard of it.
+    expect(await request(agent, 'start', id)).toBe(id);
+    expect(await begin(agent, 'start', id)).toBe('withdrawn');
+    expect(await agentRow(agent)).toEqual(before);
+    expect(await operationRow(id)).toMatchObject({ status });
+    expect(await audited(agent)).toHaveLength(2);
+  });
+});
+
+describe('an operation that cannot begin any more', () => {
+  test('because its agent is being removed is cancelled', async () => {
+    const agent = await newAgent();
+    const id = await request(agent, 'restart');
+    await request(agent, 'delete');
+    expect(await begin(agent, 'restart', id)).toBe('withdrawn');
+    expect(await operationRow(id)).toMatchObject({ status: 'cancelled' });
+  });
+
+  test('because its agent is no more is cancelled', async () => {
+    const agent = await newAgent({ desired: 'deleted', deletedAt: new Date() });
+    const id = await request(agent, 'restart');
+    expect(await begin(agent, 'restart', id)).toBe('gone');
+    expect(await operationRow(id)).toMatchObject({ status: 'cancelled' });
+  });
+});
+
+describe('the audit log', () => {
+  test('tells of a removal from the moment it is put down', async () => {
+    const agent = await newAgent();
+    const operationId = await request(agent, 'delete');
+    const record = { action: 'agent.delete', actor: 'ada', requestId: 'request', operationId };
+    expect(await audited(agent)).toEqual([record]);
+    await request(agent, 'delete', operationId);
+    await begin(agent, 'delete', operationId);
+    expect(await audited(agent)).toEqual([record]);
+  });
+
+  test('tells of what can be taken back when it begins, once', async () => {
+    const agent = await newAgent();
+    const operationId = await request(agent, 'restart');
+    expect(await audited(agent)).toEqual([]);
+    await begin(agent, 'restart', operationId);
+    await begin(agent, 'restart', operationId);
+    const record = { action: 'agent.restart', actor: 'ada', requestId: 'request', operationId };
+    expect(await audited(agent)).toEqual([record]);
+  });
+
+  test('says nothing of what was taken back', async () => {
+    const agent = await newAgent();
+    const id = await request(agent, 'restart');
+    expect(await withdrawOperation(tenant, id)).toBe(true);
+    expect(await begin(agent, 'restart', id)).toBe('withdrawn');
+    expect(await audited(agent)).toEqual([]);
+    expect((await agentRow(agent)).watchdog).toBeNull();
+  });
+
+  test.each(REQUESTED_KINDS)('tells of a %s in the same transaction', async (kind) => {
+    const agent = await newAgent();
+    const id = await request(agent, kind);
+    await begin(agent, kind, id);
+    expect((await audited(agent)).map(({ action }) => action)).toEqual([`agent.${kind}`]);
+  });
+});
+
+test('what has begun is not taken back', async () => {
+  const agent = await newAgent();
+  const id = await request(agent, 'restart');
+  await begin(agent, 'restart', id);
+  expect(await withdrawOperation(tenant, id)).toBe(false);
+  expect(await operationRow(id)).toMatchObject({ status: 'running' });
+});
+
+test('the times of an operation are the clock of the database', async () => {
+  const agent = await newAgent();
+  const id = await request(agent, 'restart');
+  const { requestedAt } = (await operationRow(id)) ?? {};
+  const [clock] = await tenant.query<{ now: Date }>('SELECT now()');
+  const age = Number(clock?.now) - Number(requestedAt);
+  expect(age).toBeGreaterThanOrEqual(0);
+  expect(age).toBeLessThan(5_000);
+});
+
+describe('a request', () => {
+  /** As the API makes it, of a supervisor that answers like this. */
+  async function restart(
+    agent: AgentRef,
+    request: AgentSupervisors['request'],
+    idempotencyId: string = randomUUID(),
+  ) {
+    const operations = new AgentOperations({
+      supervisors: { ...NOBODY, request },
+      docker: { available: () => Promise.resolve(true) },
+      secrets: new SecretBox(randomBytes(32)),
+      runtimeImage: 'image',
+      aiProvider: 'openai',
+      log: pino({ enabled: false }),
+    });
+    const by = { tenant, actor: 'ada', requestId: 'request', idempotencyId };
+    return operations.run(by, agent.agentId, 'restart');
+  }
+
+  const unheard = () => Promise.reject(new UnavailableError('not heard'));
+
+  test('that was not heard is refused, and leaves nothing', async () => {
+    const agent = await newAgent();
+    const id = randomUUID();
+    await expect(restart(agent, unheard, id)).rejects.toThrow(UnavailableError);
+    expect(await operationRow(id)).toBeNull();
+    expect(await audited(agent)).toEqual([]);
+  });
+
+  test('that was not heard, and has begun all the same, is not told as refused', async () => {
+    const agent = await newAgent();
+    const id = randomUUID();
+    const late = async () => {
+      await begin(agent, 'restart', id);
+      return unheard();
+    };
+    expect(await restart(agent, late, id)).toMatchObject({ operationId: id });
+    expect(await operationRow(id)).toMatchObject({ status: 'running' });
+  });
+
+  test.each(['running', ...ENDS] as const)(
+    'that is repeated when its operation is %s is answered without the supervisor',
+    async (status) => {
+      const agent = await newAgent();
+      const id = await request(agent, 'restart');
+      await begin(agent, 'restart', id);
+      if (status !== 'running') {
+        await store.finishOperation(agent, { id, kind: 'restart', status, error: null });
+      }
+      expect(await restart(agent, unheard, id)).toMatchObject({ operationId: id });
+      expect(await operationRow(id)).toMatchObject({ status });
+    },
+  );
+
+  test('joins the same operation that has begun', async () => {
+    const agent = await newAgent();
+    const first = await request(agent, 'restart');
+    await begin(agent, 'restart', first);
+    const joined = await restart(agent, () => admitted(first));
+    expect(joined).toMatchObject({ operationId: first });
+    expect((await audited(agent)).map(({ operationId }) => operationId)).toEqual([first, first]);
+  });
+
+  test('does not join one that is taken back: it stands for itself', async () => {
+    const agent = await newAgent();
+    const [gone, id] = [randomUUID(), randomUUID()];
+    const asked: Date[] = [];
+    const admitting: AgentSupervisors['request'] = (_agent, _kind, operationId, requestedAt) => {
+      if (requestedAt) asked.push(requestedAt);
+      return admitted(asked.length === 1 ? gone : operationId);
+    };
+    expect(await restart(agent, admitting, id)).toMatchObject({ operationId: id });
+    expect(await operationRow(id)).toMatchObject({ status: 'requested' });
+    // To the supervisor the second is another request than the first.
+    expect(new Set(asked.map(Number)).size).toBe(2);
+  });
+
+  test('that meets nothing but what is taken back is refused, and leaves nothing', async () => {
+    const agent = await newAgent();
+    const id = randomUUID();
+    const phantom = restart(agent, () => admitted(randomUUID()), id);
+    await expect(phantom).rejects.toThrow(ConflictError);
+    expect(await operationRow(id)).toBeNull();
+  });
+});
+
+const admitted = (operationId: string) => Promise.resolve({ operationId, run: undefined });
+
+const NOBODY: AgentSupervisors = {
+  provision: (_agent, id) => admitted(id),
+  request: (_agent, _kind, id) => admitted(id),
+  knows: () => Promise.resolve(false),
+  isAbout: () => Promise.resolve(false),
+};

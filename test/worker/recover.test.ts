@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto';
+import pino from 'pino';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { OperationKind, OperationStatus } from '../../src/agents/operation-kinds.js';
+import { ReleaseStore } from '../../src/agents/release-store.js';
+import { SupervisorStore } from '../../src/agents/supervisor-store.js';
+import type { AgentSupervisors } from '../../src/agents/supervisors.js';
+import type { AgentRow, OperationRow } from '../../src/database/models.js';
+import { recoverOperations, SUPERVISOR_ENDED } from '../../worker/recover.js';
+import { queryRows } from '../database/catalog.js';
+import { insertSql, ROWS } from '../database/rows.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+
+const USER = 'alice';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+  await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.(USER, 1) ?? {}));
+});
+afterEach(() => queryRows(database.ownerUrl, 'DELETE FROM agents'));
+afterAll(() => database?.close());
+
+async function newAgent(values: Partial<AgentRow> = {}): Promise<string> {
+  const id = randomUUID();
+  await database.db.asUser(USER).transaction((db) =>
+    db.Agent.create({
+      id,
+      userId: USER,
+      name: id,
+      subdomain: id,
+      plan: 'solo',
+      model: 'provider/model',
+      aiProvider: 'provider',
+      startedAt: new Date(),
+      ...values,
+    }),
+  );
+  return id;
+}
+
+/** An operation that is open, and at which nobody has looked for minutes. */
+async function open(
+  agentId: string,
+  kind: OperationKind,
+  status: OperationStatus = 'requested',
+): Promise<string> {
+  const id = randomUUID();
+  const lookedAt = new Date(Date.now() - 10 * 60_000);
+  await database.db
+    .asUser(USER)
+    .transaction((db) =>
+      db.Operation.create({ id, agentId, userId: USER, kind, status, lookedAt }),
+    );
+  return id;
+}
+
+async function operation(id: string): Promise<OperationRow | null> {
+  return database.db.asUser(USER).transaction((db) => db.Operation.findByPk(id));
+}
+
+/** Supervisors that have nothing, and write down what they are told. */
+function supervisors(over: Partial<AgentSupervisors> = {}) {
+  const told: string[] = [];
+  const hear = (operationId: string) => {
+    told.push(operationId);
+    return Promise.resolve({ operationId, run: undefined });
+  };
+  return {
+    told,
+    provision: (_agent, operationId) => hear(operationId),
+    request: (_agent, _kind, operationId) => hear(operationId),
+    knows: () => Promise.resolve(false),
+    isAbout: () => Promise.resolve(false),
+    ...over,
+  } satisfies AgentSupervisors & { told: string[] };
+}
+
+async function recover(by: AgentSupervisors): Promise<void> {
+  const { db } = database;
+  const services = { supervisorStore: new SupervisorStore(db), releases: new ReleaseStore(db) };
+  const log = pino({ enabled: false });
+  await recoverOperations({ database: db, supervisors: by, services, log });
+}
+
+describe('recovery', () => {
+  test('settles each operation by itself: one that fails holds up none', async () => {
+    const failing = await open(await newAgent(), 'delete');
+    const others = [
+      await open(await newAgent(), 'delete'),
+      await open(await newAgent(), 'provision'),
+    ];
+    const by = supervisors();
+    await recover({
+      ...by,
+      request: (agent, kind, id) => {
+        if (id === failing) throw new TypeError('a fault of this one alone');
+        return by.request(agent, kind, id);
+      },
+    });
+    expect(by.told.toSorted()).toEqual(others.toSorted());
+    expect(await operation(failing)).toMatchObject({ status: 'requested' });
+  });
+
+  test('takes each operation up once, however many workers do it at the same time', async () => {
+    const agents = await Promise.all(Array.from({ length: 30 }, () => newAgent()));
+    const ids = await Promise.all(agents.map((agentId) => open(agentId, 'delete')));
+    const by = supervisors();
+    await Promise.all([recover(by), recover(by), recover(by)]);
+    expect(by.told.toSorted()).toEqual(ids.toSorted());
+    await recover(by);
+    expect(by.told).toHaveLength(ids.length);
+  });
+
+  test.each(['requested', 'running'] as const)(
+    'cancels what is %s of an agent that is removed',
+    async (status) => {
+      const id = await open(await newAgent({ desired: 'deleted', deletedAt: new Date() }), 'restart', status);
+      const by = supervisors();
+      await recover(by);
+      expect(await operation(id)).toMatchObject({ status: 'cancelled' });
+      expect(by.told).toEqual([]);
+    },
+  );
+
+  test('cancels what was asked for before a removal, and hands the removal over', async () => {
+    const agentId = await newAgent({ desired: 'deleted' });
+    const [restart, provision] = [await open(agentId, 'restart'), await open(agentId, 'provision')];
+    const removal = await open(agentId, 'delete');
+    const by = supervisors();
+    await recover(by);
+    expect(by.told).toEqual([removal]);
+    expect(await operation(restart)).toMatchObject({ status: 'cancelled' });
+    expect(await operation(provision)).toMatchObject({ status: 'cancelled' });
+  });
+
+  test('takes back what no supervisor has', async () => {
+    const id = await open(await newAgent(), 'restart');
+    await recover(supervisors({ knows: () => Promise.resolve(true) }));
+    expect(await operation(id)).toMatchObject({ status: 'requested' });
+    await database.db.asPlatform().query(`UPDATE operations SET looked_at = '2000-01-01'`);
+    await recover(supervisors());
+    expect(await operation(id)).toBeNull();
+  });
+
+  test('fails what was under way in a run that is closed, saying so', async () => {
+    const agentId = await newAgent({ status: 'pending', startedAt: null });
+    const [lost, alive] = [
+      await open(agentId, 'provision', 'running'),
+      await open(await newAgent(), 'restart', 'running'),
+    ];
+    await recover(supervisors({ isAbout: (_agent, id) => Promise.resolve(id === alive) }));
+    expect(await operation(lost)).toMatchObject({ status: 'failed', error: SUPERVISOR_ENDED });
+    expect(await operation(alive)).toMatchObject({ status: 'running' });
+    const agent = await database.db
+      .asUser(USER)
+      .transaction((db) => db.Agent.findByPk(agentId, { attributes: ['status', 'statusReason'] }));
+    expect(agent).toEqual({ status: 'error', statusReason: SUPERVISOR_ENDED });
+  });
+
+  test('keeps both memories of an agent whose reset was cut off', async () => {
+    const agentId = await newAgent({ volume: 'old' });
+    const id = await open(agentId, 'reset-memory', 'running');
+    await new ReleaseStore(database.db).beginRelease({ agentId, userId: USER, host: 'local' }, id);
+    await recover(supervisors());
+    const [archive] = await database.db
+      .asUser(USER)
+      .transaction((db) => db.AgentArchive.findAll({ where: { agentId } }));
+    expect(archive).toMatchObject({ volume: 'old', reason: 'reset-memory' });
+  });
+
+  test('reads a handful of rows, however long the history is', async () => {
+    const agentId = await newAgent();
+    await queryRows(
+      database.ownerUrl,
+      `INSERT INTO operations (id, agent_id, user_id, kind, status, finished_at)
+       SELECT 'old-' || n, '${agentId}', '${USER}', 'stop', 'succeeded', now()
+         FROM generate_series(1, 5000) n`,
+    );
+    await queryRows(database.ownerUrl, 'ANALYZE operations');
+    const plan = await queryRows<{ 'QUERY PLAN': string }>(
+      database.ownerUrl,
+      `EXPLAIN SELECT id FROM operations
+        WHERE finished_at IS NULL AND looked_at < now() ORDER BY looked_at LIMIT 200`,
+    );
+    expect(JSON.stringify(plan)).toContain('operations_open');
+  });
+});
