@@ -143,6 +143,19 @@ describe('a removed agent', () => {
     expect(await idsIn('agents')).toEqual(['ada-agent-1', 'going', 'open']);
   });
 
+  test('stays while its host has a volume of it that is to be removed', async () => {
+    await insert('hosts', { id: 'here' });
+    for (const host of ['here', 'gone']) {
+      const id = `from-${host}`;
+      await agent(id, { desired: 'deleted', deleted_at: daysAgo(91), host });
+      await insert('agent_volumes', { name: `agent-${id}`, agent_id: id });
+    }
+    expect(await remove('agents')).toBe(1);
+    expect(await idsIn('agents')).toEqual(['ada-agent-1', 'from-here']);
+    await owner('DELETE FROM agent_volumes');
+    expect(await remove('agents')).toBe(1);
+  });
+
   test('leaves what it used in the sums', async () => {
     await removedAgent('old', 91);
     const at = daysAgo(95);

@@ -20,7 +20,8 @@ export const migration: Migration = {
        CREATE INDEX watchdog_transitions_at ON watchdog_transitions (at);
        CREATE INDEX messages_created ON messages (created_at);
 
-       -- What belonged to a removed agent goes before it, so that no statement takes long.
+       -- What belonged to a removed agent goes before it, so that no statement takes long. One stays
+       -- while its host has volumes of it: only what is named here is ever removed there.
        CREATE FUNCTION remove_old_agents(days integer, most integer) RETURNS integer
          LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
          $$DECLARE
@@ -29,6 +30,9 @@ export const migration: Migration = {
               WHERE a.deleted_at < now() - make_interval(days => greatest(days, 7))
                 AND NOT EXISTS (SELECT FROM public.operations o
                                  WHERE o.agent_id = a.id AND o.finished_at IS NULL)
+                AND NOT EXISTS (SELECT FROM public.agent_volumes v
+                                  JOIN public.hosts h ON h.id = a.host
+                                 WHERE v.agent_id = a.id)
               ORDER BY a.deleted_at LIMIT most FOR UPDATE SKIP LOCKED);
            part text;
            done integer;
