@@ -64,7 +64,10 @@ class Host {
           Promise.resolve(image === 'here' ? { version: undefined } : undefined),
         ensure: () => this.#hang(),
       },
-      volumes: { copy: ({ agentId }: AgentRef) => call(agentId) },
+      volumes: {
+        copy: ({ agentId }: AgentRef) => call(agentId),
+        findOwn: () => Promise.resolve(),
+      },
     };
     const specs = {
       gatewayOf: ({ agentId }: AgentRef) =>
@@ -73,12 +76,14 @@ class Host {
       recordImage: () => Promise.resolve(),
       specOf: (agent: AgentRef) => Promise.resolve(agent),
     };
+    const volumes = { name: () => Promise.resolve() };
     const releases = { replacementOf: () => Promise.resolve({ volume: 'new', copyOf: 'old' }) };
     const dependencies = {
       ...{
         docker,
         specs,
         releases,
+        volumes,
         turns: hostTurns(4),
         checkIntervalMs: 1,
         degradedCheckIntervalMs: 1,

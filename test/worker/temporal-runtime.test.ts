@@ -11,6 +11,7 @@ import { installRuntime } from '../../worker/temporal-runtime.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testTemporal, workflowCode } from '../support/temporal.js';
+import { ALL_MOVE } from '../workflows/support/reconcile-pass.js';
 
 /** What docs/operations.md names, each with a label that an operator asks by. */
 const DOCUMENTED = [
@@ -44,7 +45,12 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
     removeOrphans: () => Promise.resolve([]),
   };
   const workers = await Promise.all([
-    Worker.create({ ...common, ...(await workflowCode()), taskQueue: PLATFORM_TASK_QUEUE }),
+    Worker.create({
+      ...common,
+      ...(await workflowCode()),
+      taskQueue: PLATFORM_TASK_QUEUE,
+      activities: { ensureSupervisors: () => Promise.resolve(ALL_MOVE) },
+    }),
     Worker.create({ ...common, taskQueue: containersTaskQueue(HOST), activities: host }),
   ]);
   const running = Promise.all(workers.map((worker) => worker.run()));
