@@ -52,6 +52,7 @@ export async function recoverOperations(
   { database, supervisors, services, log }: RecoverDependencies,
   signal?: AbortSignal,
 ): Promise<void> {
+  await resumeRemovals(database);
   for (;;) {
     const open = await claim(database);
     await Promise.all(open.map((operation) => limit(attempt, operation)));
@@ -105,6 +106,30 @@ export async function recoverOperations(
     await withdrawOperation(tenant, id);
     return 'took a request back that no supervisor has';
   }
+}
+
+/**
+ * Asks again for the removals that failed or were cancelled: after a minute, and then each time after
+ * as long as it has been tried already, a day at most. Who wanted them is in the audit log.
+ */
+async function resumeRemovals(database: Database): Promise<void> {
+  await database.asPlatform().transaction(async (db) => {
+    await db.lock('resume-removals');
+    await db.query(
+      `INSERT INTO operations (id, agent_id, user_id, kind, looked_at)
+       SELECT gen_random_uuid()::text, a.id, a.user_id, 'delete', now() - interval '1 minute'
+         FROM agents a
+         CROSS JOIN LATERAL (
+           SELECT min(o.requested_at) AS first, max(o.finished_at) AS last, count(*) AS tried,
+                  bool_or(o.finished_at IS NULL) AS open
+             FROM operations o WHERE o.agent_id = a.id AND o.kind = 'delete') removal
+        WHERE a.desired = 'deleted' AND a.deleted_at IS NULL AND removal.tried > 0
+          AND NOT removal.open
+          AND now() - removal.last >=
+            LEAST(GREATEST(removal.last - removal.first, interval '1 minute'), interval '1 day')
+        LIMIT ${MAX_AT_ONCE}`,
+    );
+  });
 }
 
 /**

@@ -115,7 +115,11 @@ describe('recovery', () => {
   test.each(['requested', 'running'] as const)(
     'cancels what is %s of an agent that is removed',
     async (status) => {
-      const id = await open(await newAgent({ desired: 'deleted', deletedAt: new Date() }), 'restart', status);
+      const id = await open(
+        await newAgent({ desired: 'deleted', deletedAt: new Date() }),
+        'restart',
+        status,
+      );
       const by = supervisors();
       await recover(by);
       expect(await operation(id)).toMatchObject({ status: 'cancelled' });
@@ -133,6 +137,31 @@ describe('recovery', () => {
     expect(await operation(restart)).toMatchObject({ status: 'cancelled' });
     expect(await operation(provision)).toMatchObject({ status: 'cancelled' });
   });
+
+  test.each(['failed', 'cancelled'] as const)(
+    'asks again for a removal that %s, each time after as long as it was tried',
+    async (status) => {
+      const agentId = await newAgent({ desired: 'deleted' });
+      const first = await open(agentId, 'delete');
+      await queryRows(
+        database.ownerUrl,
+        `UPDATE operations SET status = '${status}', finished_at = now(),
+                requested_at = now() - interval '5 minutes' WHERE id = '${first}'`,
+      );
+      const by = supervisors();
+      await recover(by);
+      expect(by.told).toEqual([]);
+      await queryRows(
+        database.ownerUrl,
+        `UPDATE operations SET requested_at = now() - interval '15 minutes',
+                finished_at = now() - interval '10 minutes' WHERE id = '${first}'`,
+      );
+      await Promise.all([recover(by), recover(by)]);
+      expect(by.told).toHaveLength(1);
+      expect(by.told).not.toContain(first);
+      expect(await operation(by.told[0] ?? '')).toMatchObject({ kind: 'delete', agentId });
+    },
+  );
 
   test('takes back what no supervisor has', async () => {
     const id = await open(await newAgent(), 'restart');
