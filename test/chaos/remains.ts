@@ -33,14 +33,17 @@ export async function remainsOf(
     if (!(await isPortFree(port))) taken.push(port);
   }
   const counts = {
-    containers: onHosts.flatMap(({ containers }) => containers).length,
-    networks: onHosts.flatMap(({ networks }) => networks).length,
-    volumes: onHosts.flatMap(({ volumes }) => volumes).length,
     'agents in the database': open.agents,
     'open operations': open.operations,
     supervisors,
   };
+  const named = onHosts.flatMap(({ containers, networks, volumes }) => [
+    ...containers.map(({ Names, State, Status }) => `container ${Names[0]} (${State}, ${Status})`),
+    ...networks.map(({ Name }) => `network ${Name}`),
+    ...volumes.map(({ Name }) => `volume ${Name}`),
+  ]);
   return [
+    ...named.map((each) => `left over: ${each}`),
     ...Object.entries(counts).flatMap(([what, count]) =>
       count === 0 ? [] : [`left over: ${count} ${what}`],
     ),
