@@ -30,16 +30,20 @@ export const recordsAnywhere: ActivityOptions = {
 };
 
 /**
- * Short calls to Docker: retried past a restart of it, and then told as a failure. The
+ * Short calls to Docker: retried past a restart of it, for 5 minutes, and then told as a failure. The
+ * attempts are the bound, so that the time in a queue does not count. The
  * heartbeat finds a worker that was killed; a cancellation waits for the call, since what is to be
  * undone must not be under way.
  */
 export const dockerCall: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
-  scheduleToCloseTimeout: '5 minutes',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  retry: { initialInterval: '250 milliseconds', maximumInterval: '5 seconds' },
+  retry: {
+    initialInterval: '250 milliseconds',
+    maximumInterval: '10 seconds',
+    maximumAttempts: 35,
+  },
   priority: ASKED_FOR,
 };
 
