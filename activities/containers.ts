@@ -9,9 +9,13 @@ import { volumeName } from '../src/containers/container-spec.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { RuntimeImage } from '../src/containers/runtime-images.js';
 import { dockerActivities, dockerCalls, inTurn, makerHere, runHere } from './docker-activity.js';
+import { withinBudget } from './time-budget.js';
 
 /** How long an agent is given to end by itself before it is killed. */
 const STOP_GRACE_SECONDS = 10;
+
+/** A pull of some gigabytes over a slow line. */
+const PULL_MS = 20 * 60_000;
 
 export interface ContainerActivityDependencies {
   readonly docker: DockerHost;
@@ -103,7 +107,9 @@ export async function obtainImage(
   agent: AgentRef,
   image: string,
 ): Promise<RuntimeImage> {
-  const { cancellationSignal: signal } = Context.current();
   const local = await docker.images.find(image);
-  return local ?? inTurn(turns.pulls, agent, () => docker.images.ensure(image, { signal }));
+  if (local) return local;
+  return inTurn(turns.pulls, agent, () =>
+    withinBudget('Pulling its image', PULL_MS, (signal) => docker.images.ensure(image, { signal })),
+  );
 }

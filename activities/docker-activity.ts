@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { EndTurn, Turns } from '../src/turns.js';
 import { asApplicationFailure } from './failures.js';
+import { budgetDetails } from './time-budget.js';
 
 /** Heartbeats in the time after which Temporal takes an activity for lost. */
 const PER_TIMEOUT = 5;
@@ -19,7 +20,8 @@ const USUAL_TIMEOUT_MS = 10_000;
 export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
   const { heartbeatTimeoutMs = USUAL_TIMEOUT_MS } = context.info;
-  const timer = setInterval(() => context.heartbeat(), heartbeatTimeoutMs / PER_TIMEOUT);
+  const beat = () => context.heartbeat(budgetDetails(context));
+  const timer = setInterval(beat, heartbeatTimeoutMs / PER_TIMEOUT);
   try {
     return await work();
   } finally {

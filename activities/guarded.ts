@@ -23,7 +23,6 @@ const CHANGES: readonly string[] = [
   'removeContainer',
   'removeNetwork',
   'removeVolume',
-  'undoVolume',
   'retainContainer',
   'makeVolume',
   'undoVolume',

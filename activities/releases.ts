@@ -1,8 +1,11 @@
-import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ReleaseStore } from '../src/agents/release-store.js';
 import { obtainImage, type ContainerActivityDependencies } from './containers.js';
 import { dockerActivities, dockerCalls, inTurn, makerHere } from './docker-activity.js';
+import { withinBudget } from './time-budget.js';
+
+/** The agent is down while its memory is copied. */
+const COPY_MS = 30 * 60_000;
 
 export interface ReleaseActivityDependencies extends ContainerActivityDependencies {
   readonly releases: ReleaseStore;
@@ -30,9 +33,10 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
         await docker.volumes.findOwn(spec, madeBy);
         await volumes.name(agent, { name: volume, madeBy });
         if (copyOf === undefined) return docker.volumes.make(spec, madeBy);
-        const { cancellationSignal } = Context.current();
         return inTurn(turns.copies, agent, () =>
-          docker.volumes.copy(spec, copyOf, madeBy, cancellationSignal),
+          withinBudget('Copying its memory', COPY_MS, (signal) =>
+            docker.volumes.copy(spec, copyOf, madeBy, signal),
+          ),
         );
       },
     }),

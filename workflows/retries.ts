@@ -82,12 +82,15 @@ export const endlessAgentStart: ActivityOptions = {
   retry: { initialInterval: '250 milliseconds', maximumInterval: '10 seconds' },
 };
 
-/** A pull or a build may take long, and says that it is alive while it does. */
+/**
+ * A pull may take long, and waits for its turn: the activity bounds it by 20 minutes over all
+ * attempts, so the timeout is one that nothing comes near.
+ */
 export const imageCall: ActivityOptions = {
-  startToCloseTimeout: '20 minutes',
+  startToCloseTimeout: '1 day',
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  retry: { initialInterval: '1 second', maximumAttempts: 3 },
+  retry: { initialInterval: '1 second', maximumInterval: '10 seconds', maximumAttempts: 35 },
   priority: ASKED_FOR,
 };
 
@@ -111,12 +114,15 @@ export const removal: ActivityOptions = {
   priority: ASKED_FOR,
 };
 
-/** Undoing a failed provisioning: bounded, because the failure has to be told at some point. */
+/** Undoing a failed provisioning: 10 minutes, because the failure has to be told at some point. */
 export const compensation: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',
-  scheduleToCloseTimeout: '10 minutes',
-  retry: { initialInterval: '500 milliseconds', maximumInterval: '10 seconds' },
+  retry: {
+    initialInterval: '500 milliseconds',
+    maximumInterval: '10 seconds',
+    maximumAttempts: 65,
+  },
   priority: ASKED_FOR,
 };
 
@@ -163,9 +169,9 @@ export const heartbeat: ActivityOptions = {
   retry: { maximumAttempts: 1 },
 };
 
-/** Copying a memory takes as long as it is large; the agent is down meanwhile. */
+/** The same for copying a memory: 30 minutes over all attempts. */
 export const volumeCopy: ActivityOptions = {
-  startToCloseTimeout: '30 minutes',
+  startToCloseTimeout: '1 day',
   heartbeatTimeout: '10 seconds',
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   retry: { initialInterval: '1 second', maximumInterval: '30 seconds', maximumAttempts: 10 },
