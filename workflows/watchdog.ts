@@ -192,11 +192,18 @@ export class Watchdog {
     if (this.#isStale) return;
     const isWoken = this.#isWoken();
     this.dismissWakeups();
-    if (!isWoken || !provisioned) return;
+    if (!isWoken) return;
     await interruptible(
       () => this.#isInterrupted,
-      () => this.#docker.stopContainer(this.#agent),
+      () => (provisioned ? this.#docker.stopContainer(this.#agent) : this.#undoProvisioning()),
     );
+  }
+
+  /** Takes away what a failed provisioning could not. A volume stays: the next one adopts it. */
+  async #undoProvisioning(): Promise<void> {
+    await this.#docker.removeContainer(this.#agent);
+    await this.#docker.removeNetwork(this.#agent);
+    await this.#record.releasePort(this.#agent);
   }
 
   /** Takes the next step with an agent that should run; returns when an operation waits. */

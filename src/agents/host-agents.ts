@@ -1,4 +1,4 @@
-import { Op } from 'sequelize';
+import { Op, type WhereOptions } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { isCrashLoop } from './watchdog.js';
@@ -18,15 +18,30 @@ export async function* agentsToRun(
   host: string,
   awayFrom = 0,
 ): AsyncGenerator<AgentRow[]> {
+  const where = { host, desired: 'running', startedAt: { [Op.ne]: null } } as const;
+  for await (const agents of pages(database, where)) {
+    yield agents.filter(({ watchdog }) => !watchdog || !isCrashLoop(watchdog, awayFrom));
+  }
+}
+
+/** The agents of a host that have never run, a page at a time. */
+export function agentsNeverRun(database: Database, host: string): AsyncGenerator<AgentRow[]> {
+  return pages(database, { host, desired: { [Op.ne]: 'deleted' }, startedAt: null });
+}
+
+async function* pages(
+  database: Database,
+  where: WhereOptions<AgentRow>,
+): AsyncGenerator<AgentRow[]> {
   for (let after = ''; ;) {
     const agents: AgentRow[] = await database.asPlatform().transaction((db) =>
       db.Agent.findAll({
-        where: { host, desired: 'running', startedAt: { [Op.ne]: null }, id: { [Op.gt]: after } },
+        where: { [Op.and]: [where, { id: { [Op.gt]: after } }] },
         order: [['id', 'ASC']],
         limit: PAGE,
       }),
     );
-    yield agents.filter(({ watchdog }) => !watchdog || !isCrashLoop(watchdog, awayFrom));
+    yield agents;
     const last = agents.at(-1);
     if (!last || agents.length < PAGE) return;
     after = last.id;

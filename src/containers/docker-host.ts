@@ -86,21 +86,38 @@ export class DockerHost {
 
   /** Ids of the agents that have a container, a network or a volume here. */
   async owners(): Promise<ReadonlySet<string>> {
-    const label = [`${LABEL.installation}=${this.#client.installation}`];
-    const filters = JSON.stringify({ label });
-    const [containers, networks, { Volumes: volumes }] = await Promise.all([
-      this.#client.call((docker, bound) => docker.listContainers({ all: true, filters, ...bound })),
-      this.#client.call((docker, bound) => docker.listNetworks({ filters, ...bound })),
+    const filters = this.#ofInstallation();
+    const [owners, { Volumes: volumes }] = await Promise.all([
+      this.ownersOfContainers(),
       this.#client.call((docker, bound) => docker.listVolumes({ filters, ...bound })),
     ]);
-    const owned = [...containers, ...networks, ...(volumes ?? [])];
-    return new Set(owned.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []));
+    return new Set([...owners, ...agentsOf(volumes ?? [])]);
+  }
+
+  /** The same without those that have no more than a volume. */
+  async ownersOfContainers(): Promise<ReadonlySet<string>> {
+    const filters = this.#ofInstallation();
+    const [containers, networks] = await Promise.all([
+      this.#client.call((docker, bound) => docker.listContainers({ all: true, filters, ...bound })),
+      this.#client.call((docker, bound) => docker.listNetworks({ filters, ...bound })),
+    ]);
+    return new Set([...agentsOf(containers), ...agentsOf(networks)]);
   }
 
   /** The ends of this installation's containers as they happen, until the signal aborts. */
   events(signal: AbortSignal): AsyncGenerator<ContainerEvent> {
     return followContainers(this.#client, signal);
   }
+
+  #ofInstallation(): string {
+    const label = [`${LABEL.installation}=${this.#client.installation}`];
+    return JSON.stringify({ label });
+  }
+}
+
+/** The agents that labels name. */
+function agentsOf(things: readonly { Labels?: Readonly<Record<string, string>> }[]): string[] {
+  return things.flatMap(({ Labels: labels }) => labels?.[LABEL.agent] ?? []);
 }
 
 /**

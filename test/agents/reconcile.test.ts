@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Reconciliation } from '../../src/agents/reconcile.js';
+import { supervisedOf } from '../../src/agents/supervisors.js';
 import { containerName, LABEL } from '../../src/containers/container-spec.js';
 import { putSchedules } from '../../temporal/schedules.js';
 import { reconcileHostId } from '../../workflows/ids.js';
@@ -41,6 +42,36 @@ async function removedAgent(): Promise<string> {
   );
   return id;
 }
+
+test('what a failed provisioning could not undo is found, and undone', async () => {
+  const { host } = on.settings.agents;
+  const id = randomUUID();
+  const row = { id, userId: user.id, name: id, subdomain: id, host, status: 'error' } as const;
+  const port = await freePort();
+  const kind = { plan: 'network', model: 'provider/model', aiProvider: 'provider' } as const;
+  await on.db
+    .asUser(user.id)
+    .transaction((db) => db.Agent.create({ ...row, ...kind, port, desired: 'running' }));
+  await leave(id);
+  const reconciliation = new Reconciliation(on.db, on.dockerHost);
+  const found = async () => {
+    for await (const agents of reconciliation.drifted(host)) {
+      for (const agent of agents) if (agent.id === id) return agent;
+    }
+    return undefined;
+  };
+  const agent = await found();
+  if (!agent) throw new Error('it was not found');
+  await on.supervisors.checkNow(supervisedOf(agent));
+
+  await until(async () => (await found()) === undefined, 60_000);
+  const left = await on.db.asPlatform().transaction((db) => db.Agent.findByPk(id));
+  expect(left).toMatchObject({ port: null, deletedAt: null });
+  // What the agent might remember stays for the next attempt.
+  expect(await on.dockerHost.owners()).toContain(id);
+  await on.docker.getVolume(containerName(id)).remove();
+  expect((await on.backend(user, 'DELETE', `/api/agents/${id}`)).status).toBe(200);
+}, 120_000);
 
 test('what does not run as it should is found, and its supervisor told', async () => {
   const { host: agentHost } = on.settings.agents;

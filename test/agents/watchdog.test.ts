@@ -188,7 +188,8 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
       await firstCheckIsMade(on, id);
       const before = Date.now();
       await each.bring(id);
-      const crash = await shown.change(id, (change) => change.crash !== null);
+      // Its last lines follow what is known at once.
+      const crash = await shown.change(id, ({ crash }) => (crash?.lastLines.length ?? 0) > 0);
       expect(crash).toMatchObject({
         ...{ from: 'running', to: 'degraded', cause: each.cause, reason: each.reason },
         crash: each.crash,
