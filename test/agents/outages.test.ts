@@ -79,6 +79,7 @@ test('without Docker, /health says so, what needs containers is a 500, deleting 
       timestamp: expect.any(String),
       docker: 'unavailable',
       provisioning: 'disabled',
+      disk: null,
     },
   ]);
   for (const [method, path, body] of [

@@ -259,6 +259,7 @@ describe('health of the backend', () => {
         timestamp: expect.stringMatching(/Z$/),
         docker: 'available',
         provisioning: 'enabled',
+        disk: { total: expect.any(Number), free: expect.any(Number), low: false },
       },
     ]);
   });

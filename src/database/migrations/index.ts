@@ -10,7 +10,7 @@ import { migration as volumes } from './009-volumes.js';
 import { migration as hostMarks } from './010-hosts.js';
 import { migration as supervision } from './011-supervision.js';
 import { migration as retention } from './012-retention.js';
-import { migration as hostDisks } from './019-host-disks.js';
+import { migration as hostDisks } from './013-host-disks.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -27,5 +27,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '010-hosts', migration: hostMarks },
   { name: '011-supervision', migration: supervision },
   { name: '012-retention', migration: retention },
-  { name: '019-host-disks', migration: hostDisks },
+  { name: '013-host-disks', migration: hostDisks },
 ];
