@@ -21,6 +21,9 @@ const PURE = [
   'test/dev/log-file.test.ts',
 ];
 
+/** They put something else in the place of a library, for a process of their own. */
+const MOCKING = ['test/usage/journal-segment.test.ts'];
+
 /** What takes longest, so that nothing is waited for alone at the end. */
 const FIRST = [
   'test/bench/benchmarks.test.ts',
@@ -37,7 +40,16 @@ const FIRST = [
 /** Projects whose files are run one after the other in the same processes. */
 const SHARING = ['pure', 'units', 'workflows'];
 
-const PROJECTS = ['whole', 'platform', 'containers', 'real-time', 'workflows', 'units', 'pure'];
+const PROJECTS = [
+  'whole',
+  'platform',
+  'containers',
+  'real-time',
+  'workflows',
+  'units',
+  'mocking',
+  'pure',
+];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -68,9 +80,10 @@ export default defineConfig({
       project(
         'units',
         ['test/**/*.test.ts'],
-        [...PURE, ...WORKFLOWS, ...CONTAINERS, ...PLATFORM, ...WHOLE],
+        [...PURE, ...MOCKING, ...WORKFLOWS, ...CONTAINERS, ...PLATFORM, ...WHOLE],
         20_000,
       ),
+      project('mocking', MOCKING, [], 20_000),
       project('workflows', WORKFLOWS, REAL_TIME, 60_000),
       project('real-time', REAL_TIME, [], 60_000),
       project('containers', CONTAINERS, PURE, 60_000),

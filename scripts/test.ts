@@ -16,7 +16,7 @@ import { startTestEngines } from './test-engines.js';
 import { countTests, type TestCounts } from './test-results.js';
 
 /** Projects of vitest.config.ts that need no containers, kill nothing and skip what time they wait. */
-const FAST = ['pure', 'units', 'workflows'];
+const FAST = ['pure', 'mocking', 'units', 'workflows'];
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => stopping.abort());

@@ -60,7 +60,7 @@ test('once all are full a creation is a 503, and one that was made is answered a
   const refused = await create('third', 'the-third');
   expect(refused.status).toBe(503);
   expect(refused.body.error).toBe(
-    'No Docker host can take another agent now: each is full, cordoned, silent or without its engine',
+    'No Docker host can take another agent now: each is full, cordoned, silent, short of disk or without its engine',
   );
   const onWeb = await platform.web(ada, 'POST', '/api/agents/provision', {
     body: { name: 'third' },

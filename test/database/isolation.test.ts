@@ -266,6 +266,7 @@ describe('the serving role', () => {
         'find_api_keys',
         'find_session',
         'hold_tokens',
+        'host_disks',
         'host_loads',
         'host_marks',
         'keep_reservations',

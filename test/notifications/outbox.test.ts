@@ -154,7 +154,12 @@ test('of a memory that is missing operators are told, whoever has found it', asy
   await store.recordTransition(agent, change('crash_loop', 'memory_missing'));
   const transition = change('crash_loop', 'memory_missing');
   const failed = { kind: 'start', status: 'failed', error: 'its memory is missing' } as const;
-  await store.finishOperation(agent, { id: randomUUID(), ...failed, transition });
+  const [id, kind] = [randomUUID(), 'start'] as const;
+  const { agentId } = agent;
+  await database.db
+    .asUser(USER)
+    .transaction((db) => db.Operation.create({ id, agentId, userId: USER, kind }));
+  await store.finishOperation(agent, { id, ...failed, transition });
   const { told, parts } = channels();
   await sendDue(parts);
   expect(told.map(({ event }) => event)).toEqual(['memory_missing', 'memory_missing']);
