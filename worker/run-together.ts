@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Worker } from '@temporalio/worker';
 
 /** One of the things that this process does, until the signal aborts. */
@@ -25,6 +26,7 @@ export class PartFailedError extends Error {
 export async function runTogether(parts: readonly Part[], stop: AbortSignal): Promise<void> {
   const ending = new AbortController();
   const signal = AbortSignal.any([stop, ending.signal]);
+  setMaxListeners(0, signal); // every part listens, and whatever it waits for
   const failures: PartFailedError[] = [];
   const run = async (part: Part) => {
     try {

@@ -68,6 +68,8 @@ function answerAsEngine(request: IncomingMessage, response: ServerResponse): voi
     response.writeHead(200, { 'content-type': 'text/plain', 'api-version': '1.47' }).end('OK');
   } else if (path === '/version') {
     json({ Version: '27.0.0', ApiVersion: '1.47', Os: 'linux' });
+  } else if (path === '/info') {
+    json({ ID: 'quiet', DockerRootDir: '/var/lib/quiet' });
   } else if (path === '/events') {
     response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
   } else if (path === '/containers/json') {
