@@ -63,7 +63,8 @@ export async function withinBudget<T>(
 function usedBy(context: Context): Used {
   const known = used.get(context);
   if (known) return known;
-  const details: Details | undefined = context.info.heartbeatDetails;
+  // What an attempt before has sent, by this very module.
+  const details = context.info.heartbeatDetails as Details | undefined;
   const made = { before: details?.usedMs ?? 0 };
   used.set(context, made);
   return made;
