@@ -27,7 +27,7 @@ test('a step is given up when all attempts together have taken too long', async 
 test('the attempt after that does nothing, and is the last', async () => {
   const { environment } = attempt(20 * MINUTES);
   let begun = false;
-  const work = async () => void (begun = true);
+  const work = () => Promise.resolve((begun = true));
   const step = () => dockerActivity(() => withinBudget('Pulling', 20 * MINUTES, work));
   await expect(environment.run(step)).rejects.toMatchObject({
     type: TimeBudgetSpentError.name,
