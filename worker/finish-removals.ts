@@ -1,12 +1,12 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
+import { jittered } from '../src/jitter.js';
 import { pause } from '../src/pause.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 
-/** Milliseconds between two looks, and by how much they vary, so that workers take turns. */
+/** Milliseconds between two looks. */
 const INTERVAL_MS = 15_000;
-const JITTER_MS = 5_000;
 
 /** Agents of one look. */
 const PAGE = 200;
@@ -33,7 +33,7 @@ export async function finishRemovalsPeriodically(
     } catch (error) {
       dependencies.log.warn({ err: error }, 'a host is not removed yet, which is tried again');
     }
-    await pause(INTERVAL_MS + Math.random() * JITTER_MS, signal);
+    await pause(jittered(INTERVAL_MS), signal);
   }
 }
 

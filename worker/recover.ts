@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import { operationRules } from '../src/agents/operation-kinds.js';
@@ -12,8 +11,10 @@ import type { OperationRow } from '../src/database/models.js';
 import { selectFrom } from '../src/database/table.js';
 import { Operation } from '../src/database/tables/agents.js';
 import { UnavailableError } from '../src/errors.js';
+import { jittered } from '../src/jitter.js';
+import { pause } from '../src/pause.js';
 
-/** Between two passes, at most: a tenth less by chance, so that workers do not pass together. */
+/** Between two passes, at most. */
 const INTERVAL_MS = 15_000;
 
 /** A request that is older than this was not carried on by whoever wrote it down. */
@@ -163,7 +164,6 @@ export async function recoverPeriodically(
     } catch (error) {
       dependencies.log.warn({ err: error }, 'recovery did not succeed, and is tried again');
     }
-    const pauseMs = INTERVAL_MS * (1 - Math.random() / 10);
-    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+    await pause(jittered(INTERVAL_MS), signal);
   }
 }

@@ -1,12 +1,12 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import type { HeartbeatScheduler, SetHeartbeat } from '../src/heartbeat/heartbeats.js';
+import { jittered } from '../src/jitter.js';
+import { pause } from '../src/pause.js';
 
-/** Milliseconds between two looks, and by how much they vary, so that workers take turns. */
+/** Milliseconds between two looks. */
 const INTERVAL_MS = 15_000;
-const JITTER_MS = 2_000;
 
 /** Milliseconds between two looks for schedules that are lost. */
 const LOST_INTERVAL_MS = 60 * 60_000;
@@ -36,8 +36,7 @@ export async function scheduleHeartbeatsPeriodically(
     } catch (error) {
       scheduling.log.warn({ err: error }, 'heartbeats cannot be scheduled, and are tried again');
     }
-    const pauseMs = INTERVAL_MS + Math.random() * JITTER_MS;
-    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+    await pause(jittered(INTERVAL_MS), signal);
   }
 }
 

@@ -62,24 +62,12 @@ export const endlessDockerCall: ActivityOptions = {
  * The start of an agent, in its turn: the wait for that is part of it, so the timeout is one that
  * nothing comes near. The work itself bounds each call, and gives its turn back after 60 s.
  */
-export const agentStart: ActivityOptions = {
-  startToCloseTimeout: '1 day',
-  heartbeatTimeout: '10 seconds',
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  retry: {
-    initialInterval: '250 milliseconds',
-    maximumInterval: '10 seconds',
-    maximumAttempts: 35,
-  },
-  priority: ASKED_FOR,
-};
+export const agentStart: ActivityOptions = { ...dockerCall, startToCloseTimeout: '1 day' };
 
 /** The same for the watchdog, until Docker is back. */
 export const endlessAgentStart: ActivityOptions = {
+  ...endlessDockerCall,
   startToCloseTimeout: '1 day',
-  heartbeatTimeout: '10 seconds',
-  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  retry: { initialInterval: '250 milliseconds', maximumInterval: '10 seconds' },
 };
 
 /**

@@ -1,31 +1,15 @@
-import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { findProgram } from '../../dev/processes/find-program.js';
-import { builtProgram, projectRoot } from '../../dev/root.js';
+import { builtProgram } from '../../dev/root.js';
+import { runProgram } from '../support/run-program.js';
 
 /** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
 function bench(name: string, args: readonly string[]): Promise<string> {
   return run([builtProgram('bench', `${name}.js`), ...args]);
 }
 
-function run(args: readonly string[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, {
-      cwd: projectRoot,
-      env: { ...process.env, MANAGE_DOCKER: 'never' },
-    });
-    let output = '';
-    const collect = (chunk: Buffer) => (output += chunk.toString());
-    child.stdout.on('data', collect);
-    child.stderr.on('data', collect);
-    child.once('error', reject);
-    child.once('close', (code) => {
-      if (code === 0) resolve(output);
-      else reject(new Error(`${args.join(' ')} ended with ${code}:\n${output}`));
-    });
-  });
-}
+const run = (args: readonly string[]) => runProgram(args, { MANAGE_DOCKER: 'never' });
 
 /** The cells of the row that begins with a name. */
 function rowOf(output: string, name: string): string[] {

@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process';
+import { projectRoot } from '../../dev/root.js';
+
+/** Runs a program on Node in the project's folder. @returns what it prints. @throws when it fails. */
+export function runProgram(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, {
+      cwd: projectRoot,
+      env: { ...process.env, ...env },
+    });
+    let output = '';
+    const collect = (chunk: Buffer) => (output += chunk.toString());
+    child.stdout.on('data', collect);
+    child.stderr.on('data', collect);
+    child.once('error', reject);
+    child.once('close', (code) => {
+      if (code === 0) resolve(output);
+      else reject(new Error(`${args.join(' ')} ended with ${code}:\n${output}`));
+    });
+  });
+}
