@@ -4,9 +4,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Whole programs: `npm start` itself, the tour, chaos, benchmarks' smoke runs. */
 const WHOLE = ['test/{dev,e2e,chaos,bench}/**/*.test.ts'];
-const CONTAINERS = ['test/{containers,agent-image}/**/*.test.ts'];
+const CONTAINERS = ['test/{containers,egress,agent-image}/**/*.test.ts'];
 /** The product in one process with all that it needs (test/support/platform.ts). */
-const PLATFORM = ['test/{agents,ai,backend,chat,logs,metrics,web}/**/*.test.ts'];
+const PLATFORM = ['test/{agents,ai,backend,chat,fuzz,logs,metrics,web}/**/*.test.ts'];
 const WORKFLOWS = ['test/workflows/**/*.test.ts'];
 /** On a server that does not skip time, because what it does differs. */
 const REAL_TIME = [
@@ -14,11 +14,13 @@ const REAL_TIME = [
 ];
 /** What needs none of that, and stands beside what does. */
 const PURE = [
-  'test/agents/{agent-subnet,observe-agent,start-progress,watchdog-rules}.test.ts',
+  'test/agents/{agent-model,agent-subnet,observe-agent,start-progress,watchdog-rules}.test.ts',
   'test/ai/providers/*.test.ts',
-  'test/ai/{catalogue,circuit,cost}.test.ts',
-  'test/containers/{death-cause,image-name,openclaw-config}.test.ts',
+  'test/ai/{catalogue,circuit,demo-shares,cost,supported-request}.test.ts',
+  'test/chat/gateway.test.ts',
+  'test/containers/{death-cause,environment-file,image-name,openclaw-config}.test.ts',
   'test/dev/log-file.test.ts',
+  'test/egress/{egress-rules,host-egress}.test.ts',
 ];
 
 /** They put something else in the place of a library, for a process of their own. */
@@ -37,8 +39,8 @@ const FIRST = [
   'test/agents/outages.test.ts',
   'test/agents/update.test.ts',
 ];
-/** Projects whose files are run one after the other in the same processes. */
-const SHARING = ['pure', 'units', 'workflows'];
+/** Projects whose files do not share processes: they put other things in the place of libraries. */
+const ISOLATED = ['mocking', 'whole'];
 
 const PROJECTS = [
   'whole',
@@ -61,18 +63,12 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/**
- * Engines of other people's making, killed and restarted on a busy machine: in CI a test that fails
- * is asked once more, and shown as retried.
- */
-const retry = process.env.CI === undefined ? 0 : 1;
-
 export default defineConfig({
   test: {
     pool: 'forks',
-    retry,
+    tags: [{ name: 'attack', description: 'Plays a stranger or a tenant who wants more' }],
     // Also on two cores: most of the time tests wait. Skipped time is that of a file's own server.
-    maxWorkers: 4,
+    maxWorkers: 5,
     sequence: { sequencer: LongestFirst },
     projects: [
       project('pure', PURE, [], 20_000),
@@ -97,7 +93,7 @@ export default defineConfig({
 function project(name: string, include: string[], exclude: string[], testTimeout: number) {
   const hookTimeout = Math.max(120_000, testTimeout);
   // What leaves nothing behind in its process: files share one, which reads the libraries once.
-  const isolate = !SHARING.includes(name);
+  const isolate = ISOLATED.includes(name);
   const test = { name, include, exclude, testTimeout, hookTimeout, isolate };
   return { extends: true, test } as const;
 }

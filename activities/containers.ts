@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import { awaitReady } from '../src/agents/await-ready.js';
 import type { HostTurns } from '../src/agents/host-turns.js';
+import type { MemorySizes } from '../src/agents/memory-sizes.js';
 import type { AgentVolumeStore } from '../src/agents/agent-volume-store.js';
 import type { RuntimeStore } from '../src/agents/runtime-store.js';
 import type { StartProgress } from '../src/agents/start-progress.js';
@@ -17,10 +18,14 @@ const STOP_GRACE_SECONDS = 10;
 /** A pull of some gigabytes over a slow line. */
 const PULL_MS = 20 * 60_000;
 
+/** A minute longer than the longest start. */
+const READY_MS = 6 * 60_000;
+
 export interface ContainerActivityDependencies {
   readonly docker: DockerHost;
   readonly specs: RuntimeStore;
   readonly volumes: AgentVolumeStore;
+  readonly memorySizes: Pick<MemorySizes, 'requireRoom'>;
   readonly turns: HostTurns;
   readonly progress: StartProgress;
 }
@@ -42,9 +47,10 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       /** Waits without a turn: an agent that is long in coming up keeps none from others. */
       async awaitReady(agent: AgentRef) {
         const { containers } = docker;
-        const { cancellationSignal: signal } = Context.current();
-        const gateway = { ...(await specs.gatewayOf(agent)), signal };
-        await awaitReady(containers, progress, agent.agentId, gateway);
+        const gateway = await specs.gatewayOf(agent);
+        await withinBudget('Its start', READY_MS, (signal) =>
+          awaitReady(containers, progress, agent.agentId, { ...gateway, signal }),
+        );
       },
     }),
 

@@ -2,13 +2,16 @@ import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { EndTurn, Turns } from '../src/turns.js';
 import { asApplicationFailure } from './failures.js';
-import { budgetDetails } from './time-budget.js';
+import { budgetDetails, withinBudget } from './time-budget.js';
 
 /** Heartbeats in the time after which Temporal takes an activity for lost. */
 const PER_TIMEOUT = 5;
 
 /** Temporal's own for what has none: what somebody waits for has a smaller one. */
 const USUAL_PRIORITY = 3;
+
+/** Of what Docker does in seconds: all attempts at one step together. */
+const CALL_MS = 5 * 60_000;
 
 /** For an activity that has none; only its cancellations are heard by heartbeats. */
 const USUAL_TIMEOUT_MS = 10_000;
@@ -60,6 +63,16 @@ export function inTurn<T>(
   return turns.run({ owner, isUrgent, signal }, work);
 }
 
+/**
+ * A Docker that hangs makes each attempt as long as it may be. So where the attempts are counted, which
+ * is where somebody waits for the end, their time is bounded as well.
+ */
+function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
+  const { maximumAttempts = 0 } = Context.current().info.retryPolicy ?? {};
+  const isEndless = maximumAttempts === 0 || maximumAttempts === Infinity;
+  return isEndless ? work() : withinBudget('What Docker was asked for', CALL_MS, work);
+}
+
 type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;
 type AgentActivities = Readonly<
   Record<string, (agent: AgentRef, ...args: never[]) => Promise<unknown>>
@@ -80,7 +93,9 @@ export function dockerCalls<T extends AgentActivities>(turns: Turns, activities:
   const each = Object.entries(activities).map(([name, activity]) => [
     name,
     (agent: AgentRef, ...args: never[]) =>
-      dockerActivity(() => inTurn(turns, agent, () => activity(agent, ...args))),
+      dockerActivity(() =>
+        inTurn(turns, agent, () => withinCallBudget(() => activity(agent, ...args))),
+      ),
   ]);
   // As above.
   return Object.fromEntries(each) as T;

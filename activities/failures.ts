@@ -1,5 +1,6 @@
 import { ApplicationFailure, TemporalFailure } from '@temporalio/common';
 import {
+  ContainerError,
   DiskLowError,
   ForeignContainerError,
   ImageUnavailableError,
@@ -10,8 +11,11 @@ import {
   VolumeTakenError,
   VolumeTooLargeError,
 } from '../src/containers/container-errors.js';
-import { NotFoundError } from '../src/errors.js';
+import { NotFoundError, ServiceError } from '../src/errors.js';
+import { ChannelError } from '../src/notifications/channel.js';
+import { ObservationLimitError } from '../src/agents/observation-limit.js';
 import { NoPortFreeError } from '../src/agents/supervisor-store.js';
+import { MemoryFullError } from '../src/agents/memory-sizes.js';
 import { AgentNotReadyError } from '../src/agents/await-ready.js';
 import { AgentGoneError } from '../src/agents/agents.js';
 import { SupersededError } from '../src/agents/watchdog-transitions.js';
@@ -25,6 +29,7 @@ const FINAL = [
   DiskLowError,
   ForeignContainerError,
   ImageUnavailableError,
+  MemoryFullError,
   MemoryMissingError,
   NoPortFreeError,
   NotFoundError,
@@ -49,9 +54,20 @@ export async function asApplicationFailure<T>(work: () => Promise<T>): Promise<T
     if (!(error instanceof Error) || error instanceof TemporalFailure) throw error;
     // How a cancelled wait ends: Temporal knows it as such.
     if (error.name === 'AbortError') throw error;
-    throw ApplicationFailure.fromError(error, {
+    throw ApplicationFailure.create({
+      message: reasonOf(error),
       type: error.name,
       nonRetryable: FINAL.some((type) => error instanceof type),
+      cause: error,
     });
   }
+}
+
+/** Errors whose messages are ours, and may be told to an agent's owner. */
+const OURS = [...FINAL, ChannelError, ContainerError, ObservationLimitError, ServiceError];
+
+/** What a library says can hold paths, statements and values: it is in the cause, for operators. */
+function reasonOf(error: Error): string {
+  if (OURS.some((type) => error instanceof type)) return error.message;
+  return 'The platform failed in this step (INTERNAL_ERROR)';
 }

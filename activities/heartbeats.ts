@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { HostTurns } from '../src/agents/host-turns.js';
 import type { HeartbeatSender } from '../src/heartbeat/heartbeat-sender.js';
 import { asApplicationFailure } from './failures.js';
 
@@ -11,11 +12,23 @@ export function createHeartbeatRecordActivities(sender: HeartbeatSender) {
   };
 }
 
+/** Milliseconds that one waits for its turn before it is given up (`workflows/retries.ts`). */
+const MAX_WAIT_MS = 5 * 60_000;
+
 /** What only the worker on the agent's host can do: its gateway listens on loopback. */
-export function createHeartbeatActivities(sender: HeartbeatSender) {
+export function createHeartbeatActivities(
+  sender: Pick<HeartbeatSender, 'send'>,
+  turns: Pick<HostTurns, 'heartbeats'>,
+) {
   return {
+    /** Asks in the turn of the agent's owner: agents that hang hold up nobody else's. */
     sendHeartbeat: (agent: AgentRef) =>
-      asApplicationFailure(() => sender.send(agent, Context.current().cancellationSignal)),
+      asApplicationFailure(() => {
+        const { cancellationSignal } = Context.current();
+        const signal = AbortSignal.any([cancellationSignal, AbortSignal.timeout(MAX_WAIT_MS)]);
+        const asker = { owner: agent.userId, isUrgent: false, signal };
+        return turns.heartbeats.run(asker, () => sender.send(agent, cancellationSignal));
+      }),
   };
 }
 

@@ -26,11 +26,12 @@ const isStuck = (error: unknown): boolean =>
  * for `awaitReady` to say.
  */
 export function createStartActivities(dependencies: ContainerActivityDependencies) {
-  const { docker, specs, turns, progress } = dependencies;
+  const { docker, memorySizes, specs, turns, progress } = dependencies;
 
   return dockerCalls(turns.starts, {
     /** @returns for how many milliseconds the container runs by now; 0 when it does not. */
     async startContainer(agent: AgentRef): Promise<number> {
+      await memorySizes.requireRoom(agent);
       try {
         await docker.containers.start(agent.agentId);
       } catch (error) {
@@ -46,6 +47,7 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
     /** Starts the container that is there. False when something of it has to be made first. */
     async startExisting(agent: AgentRef): Promise<boolean> {
       await docker.volumes.require(await specs.memoryOf(agent));
+      await memorySizes.requireRoom(agent);
       try {
         await docker.containers.start(agent.agentId);
       } catch (error) {

@@ -16,12 +16,18 @@ export function createSupervisionActivities(parts: SupervisionParts) {
     /** Starts the supervisors anew that are not there or do not move, and tells who is not seen. */
     ensureSupervisors: (host: string) =>
       dockerActivity(async () => {
-        const { log } = Context.current();
+        const { log, metricMeter } = Context.current();
         const { missing, stuck, failed, unseen } = await ensureSupervisors(parts, host);
         const tell = (agentIds: readonly string[], message: string) => {
           const count = agentIds.length;
           if (count > 0) log.warn(message, { host, count, agentIds: agentIds.slice(0, MAX_NAMED) });
         };
+        const figures = { missing, stuck, unseen };
+        for (const [what, { length }] of Object.entries(figures)) {
+          metricMeter
+            .createGauge(`agent_supervisors_${what}`, 'int', undefined, 'By the last pass')
+            .set(length, { host });
+        }
         tell(missing, 'agents had no supervisor: it was started anew');
         tell(stuck, 'supervisors could not go on: they were ended and started anew');
         tell(failed, 'supervisors could not be asked after');

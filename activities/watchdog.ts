@@ -78,7 +78,7 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
   };
 
   async function observe(agent: AgentRef, timeoutMs?: number): Promise<Observation> {
-    return observing(async () => {
+    return observing(agent, async () => {
       const port = await specs.portOf(agent);
       return observeAgent(eyes, agent.agentId, port, timeoutMs);
     });
@@ -88,15 +88,18 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
   async function observeHealthy(agent: AgentRef): Promise<Observation> {
     const { activityId, workflowExecution } = Context.current().info;
     const watch = `${workflowExecution?.runId}/${activityId}`;
-    return observing(async () => {
+    return observing(agent, async () => {
       const port = await ports.of(agent, watch);
       return observeHealthyAgent(eyes, agent.agentId, port);
     });
   }
 
-  async function observing(observe: () => Promise<Observation>): Promise<Observation> {
+  async function observing(
+    { userId }: AgentRef,
+    observe: () => Promise<Observation>,
+  ): Promise<Observation> {
     try {
-      return await limit(observe);
+      return await limit(userId, observe);
     } catch (error) {
       // Nothing will be seen of it any more.
       if (error instanceof AgentGoneError) return asApplicationFailure(() => Promise.reject(error));

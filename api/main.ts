@@ -7,7 +7,6 @@ import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle
 import { createApiServices } from '../src/services.js';
 import { loadSettings } from '../src/settings.js';
 import { createBackend } from './backend/backend.js';
-import { serveAgents } from './containers/serve-agents.js';
 import type { Listening } from './http/server.js';
 import { createMetricsListener } from './metrics/metrics.js';
 import { Supervisors } from '../temporal/supervisors.js';
@@ -52,14 +51,17 @@ async function main(): Promise<void> {
     const client = new BackendClient(settings.http.backendUrl, settings.http.internalApiKey);
     const web = createWeb({ ...parts, backend: client });
     open.push(await web.listen(settings.http.host, settings.http.webPort));
-    open.push(await serveAgents(parts));
     const forOperators = createMetricsListener({ settings, database, metrics, log });
     open.push(await forOperators.listen(settings.http.host, settings.http.metricsPort));
+    if (settings.accounts.firstIsAdmin) {
+      log.info('the first account on an empty database becomes the admin: ADMIN_EMAILS is not set');
+    }
     reportReady();
     await ended;
   } finally {
     await Promise.all(open.map((listening) => listening.close()));
-    await ai.meter.close();
+    await ai.close();
+    await services.refusals.flush();
     await connection.close();
     await database.close();
   }

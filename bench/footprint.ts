@@ -32,7 +32,9 @@ await runBenchmark(async (atEnd) => {
     DOCKER_HOST: engine.host,
     AGENT_RUNTIME_IMAGE: await ensureTestImage(engine.docker),
     AGENT_SUBNET_POOL: await freeSubnetPool(engine.docker),
+    AGENT_EGRESS: 'open',
     AGENT_PORT_RANGE: '22100-22999',
+    AGENT_HOST_CAPACITY: '900',
   });
   const agents = new PlatformAgents(platform, engine);
   atEnd(() => agents.removeRest());

@@ -36,7 +36,9 @@ await runBenchmark(async (atEnd) => {
       DOCKER_HOST: engine.host,
       AGENT_RUNTIME_IMAGE: tag,
       AGENT_SUBNET_POOL: pool,
+      AGENT_EGRESS: 'open',
       AGENT_PORT_RANGE: '22100-22999',
+      AGENT_HOST_CAPACITY: '900',
     });
     const ours = new PlatformAgents(platform, engine);
     const bare = await BareAgents.on(engine.docker, tag, [pool]);

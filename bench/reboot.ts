@@ -95,7 +95,9 @@ async function reboot({ engine, folder, name, count }: Scene, atEnd: AtEnd): Pro
     DOCKER_HOST: engine.host,
     AGENT_RUNTIME_IMAGE: await imageOf(name, engine),
     AGENT_SUBNET_POOL: await freeSubnetPool(engine.docker),
+    AGENT_EGRESS: 'open',
     AGENT_PORT_RANGE: '22100-22999',
+    AGENT_HOST_CAPACITY: '900',
   });
   const agents = new PlatformAgents(platform, engine);
   atEnd(() => agents.removeRest());

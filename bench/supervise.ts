@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { installationOf } from '../src/containers/docker-host.js';
+import { installationOf } from '../src/secrets/key-ring.js';
 import type { BareProbes } from './support/bare-probes.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
@@ -61,6 +61,8 @@ await runBenchmark(async (atEnd) => {
   const platform = await BenchPlatform.start(path.join(folder, 'data'), {
     DOCKER_HOST: host.dockerHost,
     ENCRYPTION_KEY: encryptionKey.toString('base64'),
+    AGENT_EGRESS: 'open',
+    AGENT_HOST_CAPACITY: String(Math.max(...sizes)),
     AGENT_RUNTIME_IMAGE: 'quiet',
     WATCHDOG_CHECK_INTERVAL: `${options.interval}s`,
   });

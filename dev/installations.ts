@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { installationOf } from '../src/containers/docker-host.js';
 import { StartFailure } from './failure.js';
 import { loadSecrets } from './secrets.js';
 
@@ -17,11 +16,11 @@ function register(): string {
   return path.join(state, 'agent-platform-service', 'installations');
 }
 
-/** Remembers whose data folder this is. @param encryptionKey as kept in it. */
-export function rememberInstallation(dataDir: string, encryptionKey: string): void {
+/** Remembers whose data folder this is. @param name as kept in it. */
+export function rememberInstallation(dataDir: string, name: string): void {
   const folder = register();
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(path.join(folder, nameOf(encryptionKey)), path.resolve(dataDir), { mode: 0o600 });
+  writeFileSync(path.join(folder, name), path.resolve(dataDir), { mode: 0o600 });
 }
 
 /** Those whose data folder is there no more, or holds another one now. */
@@ -40,11 +39,9 @@ export function forgetInstallation(name: string): void {
 function isGone({ name, dataDir }: Installation): boolean {
   if (!existsSync(path.join(dataDir, 'secrets.json'))) return true;
   try {
-    return nameOf(loadSecrets(dataDir).encryptionKey) !== name;
+    return loadSecrets(dataDir).installation !== name;
   } catch (error) {
     if (error instanceof StartFailure) return false; // damaged, and perhaps to be restored
     throw error;
   }
 }
-
-const nameOf = (encryptionKey: string) => installationOf(Buffer.from(encryptionKey, 'base64'));

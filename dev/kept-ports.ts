@@ -25,6 +25,10 @@ export async function chooseUnusualPorts(dataDir: string): Promise<void> {
   await choosePorts(path.join(dataDir, PORTS_FILE), {});
 }
 
+/** The ports of the last start. */
+export const keptPorts = (dataDir: string): EnginePorts =>
+  readPorts(path.join(dataDir, PORTS_FILE));
+
 async function choosePorts(file: string, wanted: Partial<EnginePorts>): Promise<EnginePorts> {
   const ports: EnginePorts = {
     postgres: await freePort(wanted.postgres),

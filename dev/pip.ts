@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { projectRoot } from './root.js';
+import { minimalEnvironment } from './processes/minimal-environment.js';
 import { exitCodeOf, run } from './processes/run.js';
 
 const INSTALL_TIMEOUT_MS = 300_000;
@@ -46,6 +47,7 @@ export async function installWithPip(
           [...args, 'install', '-q', ...options, '--target', fresh, '-r', requirements],
           {
             timeout: INSTALL_TIMEOUT_MS,
+            env: minimalEnvironment(/^PIP_/),
           },
         );
       } catch (error) {

@@ -1,5 +1,7 @@
 import path from 'node:path';
+import { isFirstAdminAwaited } from '../src/accounts/register.js';
 import { LABEL } from '../src/containers/container-spec.js';
+import { Database } from '../src/database/database.js';
 import { ensureRolesAndDatabase } from '../src/database/roles.js';
 import { obtainAgentImage } from './agent-image/obtain-image.js';
 import { findLabelled } from './docker/labelled.js';
@@ -15,8 +17,9 @@ import { chooseEnginePorts, type EnginePorts } from './kept-ports.js';
 import { say, step } from './report.js';
 import { builtProgram } from './root.js';
 import { lastWords, run } from './processes/run.js';
-import type { Secrets } from './secrets.js';
-import { startService } from './services.js';
+import { withMadeSecrets, type Secrets } from './secrets.js';
+import { OWN_DATABASE } from './own-database.js';
+import { startService, type ServiceName } from './services.js';
 import { isSet, type LauncherSettings } from './settings.js';
 
 /** What is running, in the order it was started. */
@@ -31,15 +34,17 @@ export class Platform {
   readonly env: NodeJS.ProcessEnv;
   readonly #started: Started[] = [];
   #ownTemporal = false;
+  /** The database's owner, whom only migrations know. */
+  #owner: NodeJS.ProcessEnv;
 
   constructor(
     private readonly settings: LauncherSettings,
     private readonly secrets: Secrets,
     env: NodeJS.ProcessEnv,
   ) {
-    this.env = { ...env };
-    if (!isSet(env, 'INTERNAL_API_KEY')) this.env.INTERNAL_API_KEY = secrets.internalApiKey;
-    if (!isSet(env, 'ENCRYPTION_KEY')) this.env.ENCRYPTION_KEY = secrets.encryptionKey;
+    const { DATABASE_OWNER_URL, DATABASE_OWNER_URL_FILE, ...serving } = env;
+    this.#owner = { DATABASE_OWNER_URL, DATABASE_OWNER_URL_FILE };
+    this.env = withMadeSecrets(serving, secrets);
   }
 
   /** Brings up PostgreSQL, Temporal and Docker, beside each other. Returns the Docker engine. */
@@ -58,13 +63,20 @@ export class Platform {
     const script = builtProgram('scripts', 'migrate.js');
     try {
       const said = await run(process.execPath, ['--enable-source-maps', script], {
-        env: this.env,
+        env: { ...this.env, ...this.#owner },
         timeout: 300_000,
       });
       if (said.trim()) say(said.trim());
     } catch (cause) {
       throw new StartFailure(`The database could not be migrated: ${lastWords(cause)}`, { cause });
     }
+  }
+
+  /** Links by which those whom ADMIN_EMAILS names become admins; empty when all of them are. */
+  async adminLinks(): Promise<string> {
+    if (this.settings.accounts.adminEmails.length === 0) return '';
+    const script = builtProgram('scripts', 'admin-links.js');
+    return run(process.execPath, [script], { env: this.env, timeout: 60_000 });
   }
 
   /** Finds or makes the image for new agents on the engine. */
@@ -74,16 +86,29 @@ export class Platform {
     if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;
   }
 
-  /** Starts worker and API; each is started again when it dies. */
+  /** Starts worker, API and what answers agents' AI calls; each is started again when it dies. */
   async startServices(): Promise<void> {
-    const start = (name: 'worker' | 'api') => () =>
+    const start = (name: ServiceName) => () =>
       startService({ name, env: this.env, runDir: this.settings.runDir });
     // Only the worker cannot do without Temporal, which may be somewhere else and come up later.
     const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
     const worker = await keepWorker('worker', start('worker'));
     this.#started.push({ name: 'worker', stop: () => worker.stop() });
-    const api = await keepRunning('api', start('api'));
-    this.#started.push({ name: 'api', stop: () => api.stop() });
+    for (const name of ['api', 'agents-ai'] as const) {
+      const service = await keepRunning(name, start(name));
+      this.#started.push({ name, stop: () => service.stop() });
+    }
+  }
+
+  /** Whether who registers next becomes the admin. */
+  async awaitsFirstAdmin(): Promise<boolean> {
+    const { accounts, database: given } = this.settings;
+    const database = new Database(this.env.DATABASE_URL ?? given.url, { maxConnections: 1 });
+    try {
+      return await isFirstAdminAwaited(database, accounts);
+    } finally {
+      await database.close();
+    }
   }
 
   /** Stops everything, last started first, going on past what cannot be stopped. */
@@ -112,14 +137,12 @@ export class Platform {
     );
     this.#started.push({ name: 'PostgreSQL', stop: () => postgres.stop() });
     const urls = await ensureRolesAndDatabase(postgres.superuserUrl, {
-      database: 'agent_platform',
-      ownerRole: 'agent_platform_owner',
+      ...OWN_DATABASE,
       ownerPassword: this.secrets.ownerPassword,
-      servingRole: 'agent_platform_api',
       servingPassword: this.secrets.servingPassword,
     });
     this.env.DATABASE_URL = urls.servingUrl;
-    this.env.DATABASE_OWNER_URL = urls.ownerUrl;
+    this.#owner = { DATABASE_OWNER_URL: urls.ownerUrl };
   }
 
   async #startTemporal(ports: EnginePorts): Promise<void> {
@@ -157,9 +180,9 @@ export class Platform {
 
   /** What stays on an engine that others use as well, when a data folder is deleted. */
   async #tellLeftovers(dockerHost: string): Promise<void> {
-    // Who names the key keeps it elsewhere than in the data folder.
-    if (!isSet(process.env, 'ENCRYPTION_KEY')) {
-      rememberInstallation(this.settings.dataDir, this.secrets.encryptionKey);
+    // Another name is kept elsewhere than in the data folder.
+    if (this.env.INSTALLATION_ID === this.secrets.installation) {
+      rememberInstallation(this.settings.dataDir, this.secrets.installation);
     }
     for (const { name, dataDir } of goneInstallations()) {
       const things = await findLabelled(dockerHost, `${LABEL.installation}=${name}`);

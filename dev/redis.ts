@@ -1,4 +1,5 @@
 import { step } from './report.js';
+import { minimalEnvironment } from './processes/minimal-environment.js';
 import { run } from './processes/run.js';
 import { findProgram } from './processes/find-program.js';
 
@@ -10,7 +11,7 @@ export async function obtainRedisServer(): Promise<string | undefined> {
   return step('Installing redis-server with apt-get, for the tests of shared limits', async () => {
     const options = {
       timeout: 300_000,
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+      env: { ...minimalEnvironment(), DEBIAN_FRONTEND: 'noninteractive' },
     };
     try {
       await run('apt-get', ['update', '-q'], options);

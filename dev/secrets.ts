@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { installationOf } from '../src/secrets/key-ring.js';
+import { isSet } from './settings.js';
 import { StartFailure } from './failure.js';
 
 /** What the first start makes up, and every later one uses again. */
@@ -8,18 +10,25 @@ export interface Secrets {
   readonly internalApiKey: string;
   /** 32 bytes in base64. */
   readonly encryptionKey: string;
+  /** Names the installation on Docker. */
+  readonly installation: string;
   readonly postgresPassword: string;
   readonly ownerPassword: string;
   readonly servingPassword: string;
 }
 
+/** Where a data folder keeps them. */
+export const secretsFile = (dataDir: string): string => path.join(dataDir, 'secrets.json');
+
 /** Reads `secrets.json` of the data folder; makes it, readable by its owner alone, when missing. */
 export function loadSecrets(dataDir: string): Secrets {
-  const file = path.join(dataDir, 'secrets.json');
+  const file = secretsFile(dataDir);
   if (existsSync(file)) return readSecrets(file);
+  const encryptionKey = randomBytes(32);
   const secrets: Secrets = {
     internalApiKey: randomBytes(32).toString('base64url'),
-    encryptionKey: randomBytes(32).toString('base64'),
+    encryptionKey: encryptionKey.toString('base64'),
+    installation: installationOf(encryptionKey),
     postgresPassword: randomBytes(24).toString('base64url'),
     ownerPassword: randomBytes(24).toString('base64url'),
     servingPassword: randomBytes(24).toString('base64url'),
@@ -27,6 +36,17 @@ export function loadSecrets(dataDir: string): Secrets {
   writeFileSync(`${file}.new`, `${JSON.stringify(secrets, undefined, 2)}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);
   return secrets;
+}
+
+/** The environment with what it leaves to the start to make up. */
+export function withMadeSecrets(env: NodeJS.ProcessEnv, secrets: Secrets): NodeJS.ProcessEnv {
+  const made = { ...env };
+  if (!isSet(env, 'INTERNAL_API_KEY')) made.INTERNAL_API_KEY = secrets.internalApiKey;
+  if (!isSet(env, 'ENCRYPTION_KEY')) {
+    made.ENCRYPTION_KEY = secrets.encryptionKey;
+    if (!isSet(env, 'INSTALLATION_ID')) made.INSTALLATION_ID = secrets.installation;
+  }
+  return made;
 }
 
 function readSecrets(file: string): Secrets {
@@ -43,9 +63,14 @@ function readSecrets(file: string): Secrets {
     if (typeof value !== 'string' || value === '') throw new StartFailure(damaged);
     return value;
   };
+  const encryptionKey = read('encryptionKey');
   return {
     internalApiKey: read('internalApiKey'),
-    encryptionKey: read('encryptionKey'),
+    encryptionKey,
+    installation:
+      'installation' in kept
+        ? read('installation')
+        : installationOf(Buffer.from(encryptionKey, 'base64')),
     postgresPassword: read('postgresPassword'),
     ownerPassword: read('ownerPassword'),
     servingPassword: read('servingPassword'),

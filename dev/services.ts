@@ -1,21 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { lastLines, startProcess } from './processes/process.js';
 import { StartFailure } from './failure.js';
+import { say } from './report.js';
 import type { Running } from './keep-running.js';
 import { builtProgram, projectRoot } from './root.js';
 
 const READY_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 30_000;
 
+/** The product's processes, and what each of them runs. */
+const PROGRAMS = {
+  worker: ['worker', 'main.js'],
+  api: ['api', 'main.js'],
+  'agents-ai': ['api', 'containers', 'main.js'],
+} as const;
+
+export type ServiceName = keyof typeof PROGRAMS;
+
 export interface ServiceOptions {
-  readonly name: 'worker' | 'api';
+  readonly name: ServiceName;
   readonly env: NodeJS.ProcessEnv;
   readonly runDir: string;
 }
 
 /**
- * Runs the built `<name>/main.js` as a child. It sends `{ready: true}` when it serves, or
- * `{problem: 'a sentence'}` when it cannot, and ends itself when its channel to us closes.
+ * Runs a built program of the product as a child. It sends `{ready: true}` when it serves, or
+ * `{problem: 'a sentence'}` when it cannot, and `{notice: 'a sentence'}` for whoever is at the terminal,
+ * and ends itself when its channel to us closes.
  */
 export async function startService({ name, env, runDir }: ServiceOptions): Promise<Running> {
   let tell: (told: 'ready' | { problem: string }) => void = () => undefined;
@@ -23,7 +34,7 @@ export async function startService({ name, env, runDir }: ServiceOptions): Promi
   const service = await startProcess({
     name,
     command: process.execPath,
-    args: ['--enable-source-maps', builtProgram(name, 'main.js')],
+    args: ['--enable-source-maps', builtProgram(...PROGRAMS[name])],
     env,
     cwd: projectRoot,
     runDir,
@@ -31,6 +42,7 @@ export async function startService({ name, env, runDir }: ServiceOptions): Promi
     onMessage: (message) => {
       if (typeof message !== 'object' || message === null) return;
       if ('ready' in message) tell('ready');
+      else if ('notice' in message) say(String(message.notice));
       else if ('problem' in message) tell({ problem: String(message.problem) });
     },
   });

@@ -43,6 +43,7 @@ export function readSettings(env: Environment) {
   const standIns = {
     DATABASE_URL: 'postgres://localhost',
     ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+    INSTALLATION_ID: '0'.repeat(16),
     INTERNAL_API_KEY: 'made by the start',
   };
   const missing = Object.entries(standIns).filter(([name]) => !isSet(env, name));

@@ -1,16 +1,27 @@
 import path from 'node:path';
+import { secretsFile } from './secrets.js';
 import { isSet, type LauncherSettings } from './settings.js';
 import { tour } from './tour.js';
 
 /**
  * What the person at the terminal reads once everything runs.
  *
- * @param ownDocker the `DOCKER_HOST` of an engine of our own, which no `docker` would look for.
+ * @param found.isFirst the key of the backend is shown once, and then where it is.
+ * @param found.ownDocker the `DOCKER_HOST` of an engine of our own, which no `docker` would look for.
+ * @param found.firstIsAdmin whether who registers next becomes the admin.
  */
 export function summary(
-  { http, runDir }: LauncherSettings,
+  { dataDir, http, runDir }: LauncherSettings,
   env: NodeJS.ProcessEnv,
-  ownDocker: string | undefined,
+  {
+    isFirst,
+    ownDocker,
+    firstIsAdmin,
+  }: {
+    readonly isFirst: boolean;
+    readonly ownDocker: string | undefined;
+    readonly firstIsAdmin: boolean;
+  },
 ): string {
   const { webUrl, backendUrl } = http;
   const ownKey = isSet(process.env, 'INTERNAL_API_KEY');
@@ -20,11 +31,16 @@ export function summary(
     `  web API       ${webUrl}  (reference: ${webUrl}/docs)`,
     `  backend API   ${backendUrl}  (reference: ${backendUrl}/docs)`,
     ...(env.TEMPORAL_UI_URL ? [`  Temporal UI   ${env.TEMPORAL_UI_URL}`] : []),
-    `  logs          ${runDir}${path.sep}: api.log, worker.log and those of the engines (LOG_LEVEL=debug says more)`,
+    `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, worker.log and those of the engines (LOG_LEVEL=debug says more)`,
+    ...(firstIsAdmin
+      ? ['  first admin   who registers first: nobody has yet (ADMIN_EMAILS names others)']
+      : []),
     '',
     'A tour, to paste into another terminal:',
     '',
-    ...(ownKey ? [] : [`export INTERNAL_API_KEY=${env.INTERNAL_API_KEY}`]),
+    ...(ownKey
+      ? []
+      : [`export INTERNAL_API_KEY=${isFirst ? env.INTERNAL_API_KEY : keyIn(dataDir)}`]),
     ...(ownDocker === undefined ? [] : [`export DOCKER_HOST=${ownDocker}`]),
     tour({ webUrl, backendUrl }),
     '',
@@ -32,3 +48,7 @@ export function summary(
   ];
   return lines.join('\n');
 }
+
+/** What a shell reads the key by. */
+const keyIn = (dataDir: string): string =>
+  `$(node -p "require('${secretsFile(dataDir)}').internalApiKey")`;

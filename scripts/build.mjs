@@ -26,7 +26,9 @@ const PRODUCT = [
   'activities',
   'temporal',
   'worker',
+  'scripts/admin-links.ts',
   'scripts/migrate.ts',
+  'scripts/rotate-keys.ts',
 ];
 // Benchmarks run the tests' small agent image, and histories are recorded with their fakes.
 const DEV = [

@@ -1,4 +1,6 @@
 import { createInterface } from 'node:readline/promises';
+import { DockerClient } from '../src/containers/docker-client.js';
+import { releaseEgress } from '../src/egress/agent-egress.js';
 import { LABEL } from '../src/containers/container-spec.js';
 import { findDocker } from '../dev/docker/find-docker.js';
 import { findLabelled, removeLabelled } from '../dev/docker/labelled.js';
@@ -46,6 +48,7 @@ async function clean(docker: string): Promise<number> {
   }
   for (const { name, things } of found) {
     await removeLabelled(docker, things);
+    await releaseEgress(new DockerClient({ dockerHost: docker, installation: name }));
     forgetInstallation(name);
   }
   say('Removed.');

@@ -1,18 +1,25 @@
-// Run as a program of its own, so that the launcher does not keep the database library in memory.
-import { loadSettings } from '../src/settings.js';
+// Run as a program of its own, so that nothing that serves has the owner's address in its memory.
 import { migrate, MigrationRefusedError } from '../src/database/migrate.js';
 import { roleOf } from '../src/database/roles.js';
+import { databaseSettings, migrationSettings } from '../src/database/settings.js';
+import { readAreas } from '../src/environment/read.js';
+import { SettingsError } from '../src/environment/settings-error.js';
 
-const settings = loadSettings();
-if (settings.database.ownerUrl === undefined) {
-  console.log('DATABASE_OWNER_URL is not set: the schema is taken as it is.');
-} else {
-  try {
-    const done = await migrate(settings.database.ownerUrl, roleOf(settings.database.url));
-    if (done.length > 0) console.log(`Migrated the database: ${done.join(', ')}`);
-  } catch (error) {
-    if (!(error instanceof MigrationRefusedError)) throw error;
-    console.error(error.message);
-    process.exitCode = 1;
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof MigrationRefusedError || error instanceof SettingsError)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}
+
+async function main(): Promise<void> {
+  const areas = { database: databaseSettings, migrations: migrationSettings };
+  const { database, migrations } = readAreas(areas, process.env);
+  if (migrations.ownerUrl === undefined) {
+    console.log('DATABASE_OWNER_URL is not set: the schema is taken as it is.');
+    return;
   }
+  const done = await migrate(migrations.ownerUrl, roleOf(database.url));
+  if (done.length > 0) console.log(`Migrated the database: ${done.join(', ')}`);
 }

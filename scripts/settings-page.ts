@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { launcherSettings } from '../dev/settings.js';
 import { projectRoot } from '../dev/root.js';
 import { Variable, type Area, type Mode, type Variables } from '../src/environment/area.js';
+import { migrationSettings } from '../src/database/settings.js';
 import { AREAS } from '../src/settings.js';
 
 export const SETTINGS_PAGE = path.join(projectRoot, 'docs', 'settings.md');
@@ -19,7 +20,7 @@ required and not set.
 
 /** The page that tells operators every variable. */
 export function settingsPage(): string {
-  const sections = [...Object.values(AREAS), launcherSettings].map(
+  const sections = [...Object.values(AREAS), migrationSettings, launcherSettings].map(
     (area) => `## ${area.title}\n\n${table(area)}\n`,
   );
   return [INTRODUCTION, ...sections].join('\n');

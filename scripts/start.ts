@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { onNpmEnd } from '../dev/processes/npm-end.js';
 import { endLeftovers, killAll } from '../dev/processes/process.js';
 import { describeFailure } from '../dev/failure.js';
@@ -5,7 +6,7 @@ import { lockDataDir } from '../dev/lock.js';
 import { Platform } from '../dev/platform.js';
 import { requirePort } from '../dev/ports.js';
 import { say } from '../dev/report.js';
-import { loadSecrets } from '../dev/secrets.js';
+import { loadSecrets, secretsFile } from '../dev/secrets.js';
 import { makeDataDir, readSettings } from '../dev/settings.js';
 import { stopping } from '../dev/processes/stopping.js';
 import { summary } from '../dev/summary.js';
@@ -49,6 +50,7 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   await requirePort('BACKEND_PORT', http.backendPort, http.host);
   await requirePort('METRICS_PORT', http.metricsPort, http.host);
 
+  const isFirst = !existsSync(secretsFile(dataDir));
   const platform = new Platform(settings, loadSecrets(dataDir), process.env);
   cleanups.push(() => platform.stop());
   const docker = await platform.startEngines();
@@ -57,7 +59,10 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   if (docker.host !== undefined) await platform.obtainImage();
   await platform.startServices();
   const ownDocker = docker.host !== undefined && docker.own ? docker.host : undefined;
-  say(summary(settings, platform.env, ownDocker));
+  const links = await platform.adminLinks();
+  if (links !== '') say(links.trim());
+  const firstIsAdmin = await platform.awaitsFirstAdmin();
+  say(summary(settings, platform.env, { isFirst, ownDocker, firstIsAdmin }));
 }
 
 /** Resolves with the first signal to end; a later one ends everything at once. */

@@ -13,6 +13,7 @@ import { say } from '../dev/report.js';
 import { readSettings } from '../dev/settings.js';
 import { stopping } from '../dev/processes/stopping.js';
 import { startTestEngines } from './test-engines.js';
+import { attackFiles } from './attack-files.js';
 import { countTests, type TestCounts } from './test-results.js';
 
 /** Projects of vitest.config.ts that need no containers, kill nothing and skip what time they wait. */
@@ -25,12 +26,14 @@ onNpmEnd(() => stopping.abort());
 process.exit(await main(process.argv.slice(2)));
 
 /**
- * @param args `--fast` for what needs no containers and kills nothing, and files to run, as vitest
- *   takes them; all, and the checks, when there are none.
+ * @param args `--fast` for what needs no containers and kills nothing, `--attacks` for what plays an
+ *   attacker, and files to run, as vitest takes them; all, and the checks, when there are none.
  */
 async function main(args: string[]): Promise<number> {
   const isFast = args.includes('--fast');
-  const filters = args.filter((arg) => arg !== '--fast');
+  const isAttack = args.includes('--attacks');
+  const files = args.filter((arg) => !['--fast', '--attacks'].includes(arg));
+  const filters = isAttack ? ['--tags-filter=attack', ...(await attackFiles())] : files;
   const checking = filters.length === 0 ? runChecks() : Promise.resolve({ passed: [], failed: [] });
   const folder = await mkdtemp(path.join(tmpdir(), 'aps-test-'));
   chmodSync(folder, 0o711); // root's PostgreSQL runs as another user, who must pass
@@ -58,6 +61,8 @@ async function main(args: string[]): Promise<number> {
     const projects = isFast ? FAST.map((name) => `--project=${name}`) : [];
     vitest = await runVitest([...projects, ...filters], report, { ...engines, TEST_SUITE: suite });
     if (existsSync(report)) tests = countTests(report);
+    // What was not asked for was not skipped.
+    if (isAttack) tests = { ...tests, skipped: [] };
   } catch (error) {
     if (!stopping.signal.aborted) say(describeFailure(error));
   }

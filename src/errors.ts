@@ -59,6 +59,13 @@ export class ConflictError extends ServiceError {
   }
 }
 
+/** 421: a request that means somebody else by its `Host`. */
+export class MisdirectedRequestError extends ServiceError {
+  constructor() {
+    super(421, 'No service has this host name here: if it is to have one, ALLOWED_HOSTS names it');
+  }
+}
+
 /** 422: an `Idempotency-Key` came again with another request. */
 export class UnprocessableError extends ServiceError {
   constructor(message: string) {
@@ -84,5 +91,12 @@ export class BadGatewayError extends ServiceError {
 export class UnavailableError extends ServiceError {
   constructor(message: string, options?: ErrorOptions) {
     super(503, message, undefined, undefined, options);
+  }
+}
+
+/** 500 (spec 4.11): what needs containers is not done while Docker does not answer. */
+export class DockerAwayError extends ServiceError {
+  constructor() {
+    super(500, 'Docker is not available');
   }
 }

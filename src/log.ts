@@ -1,12 +1,17 @@
 import { destination, pino, type Logger } from 'pino';
+import { describeError } from './describe-error.js';
 import type { ProcessSettings } from './process/settings.js';
 
 /** A write costs as much as the rest of a line: they go out together, this late at most. */
 const WRITE_BYTES = 4_096;
 const WRITE_EVERY_MS = 250;
 
+/** How errors are told. */
+export const LOG_SERIALIZERS = { err: (error: unknown) => describeError(error) };
+
 /**
- * The process's log: a JSON object a line on stdout. Secrets are never given to it. Lines wait for
+ * The process's log: a JSON object a line on stdout. Secrets are never given to it, and of errors (`err`)
+ * it takes what holds none. Lines wait for
  * each other a moment; those at the process's end are kept, unless it is killed.
  */
 export function createLogger(
@@ -14,7 +19,7 @@ export function createLogger(
   { logLevel }: Pick<ProcessSettings, 'logLevel'>,
 ): Logger {
   return pino(
-    { name, level: logLevel },
+    { name, level: logLevel, serializers: LOG_SERIALIZERS },
     destination({
       dest: 1,
       sync: false,

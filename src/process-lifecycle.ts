@@ -1,3 +1,5 @@
+import { describeError } from './describe-error.js';
+
 /**
  * Resolves when this process is told to end: by a signal, or because the launcher that started it
  * is gone, which shows as the end of the channel to it.
@@ -15,9 +17,14 @@ export function reportReady(): void {
   process.send?.({ ready: true });
 }
 
+/** Tells the launcher's terminal a sentence of interest. */
+export function reportNotice(notice: string): void {
+  process.send?.({ notice });
+}
+
 /** Tells launcher and log, in one sentence, why this process cannot serve. */
 export function reportFailure(error: unknown): void {
   const problem = error instanceof Error ? error.message : String(error);
-  console.error(error);
+  console.error(describeError(error));
   process.send?.({ problem });
 }

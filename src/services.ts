@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { AgentOperations } from './agents/agent-operations.js';
 import { AgentVolumeStore } from './agents/agent-volume-store.js';
 import { Deployments } from './agents/deployments.js';
+import { MemorySizes } from './agents/memory-sizes.js';
 import { Reconciliation } from './agents/reconcile.js';
 import { ReleaseStore } from './agents/release-store.js';
 import { RuntimeStore } from './agents/runtime-store.js';
@@ -9,14 +10,17 @@ import { SupervisorStore } from './agents/supervisor-store.js';
 import type { AgentSupervisors } from './agents/supervisors.js';
 import { createAi, type Ai } from './ai/ai.js';
 import type { AttemptResult } from './ai/no-answer-error.js';
+import { PLATFORM_NAME } from './containers/container-spec.js';
 import type { DockerHost } from './containers/docker-host.js';
-import { runtimeImage } from './containers/image-name.js';
+import { runtimeImages } from './containers/image-name.js';
+import { Refusals } from './audit/refusals.js';
 import { Chats } from './chat/chats.js';
 import type { Database } from './database/database.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
 import { HostDirectory } from './hosts/host-directory.js';
+import { HostEngines } from './hosts/host-engines.js';
 import { HostOperations } from './hosts/host-operations.js';
 import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
@@ -46,12 +50,17 @@ export interface ApiServices {
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
   readonly operations: AgentOperations;
+  readonly refusals: Refusals;
   readonly secrets: SecretBox;
 }
+
+/** What agents' AI calls need, in a process of their own. */
+export type AgentAiServices = Pick<ApiServices, 'ai' | 'refusals'>;
 
 /** What the worker's activities do, by area. */
 export interface WorkerServices {
   readonly heartbeats: HeartbeatSender;
+  readonly memorySizes: MemorySizes;
   readonly notifier: Notifier;
   readonly reconciliation: Reconciliation;
   readonly releases: ReleaseStore;
@@ -62,23 +71,25 @@ export interface WorkerServices {
 }
 
 /*
- * The one place where the product is put together. API and worker get what each of them does, because
- * making some of it has effects: the API's part opens the journal of usage.
+ * The one place where the product is put together. Each process gets what it does, because making some
+ * of it has effects: whoever answers AI calls opens a journal of usage.
  */
 
-/** To be closed by way of `ai.meter`. */
+/** To be closed by way of `ai`. */
 export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { docker, database, log, settings, supervisors } = foundation;
   const secrets = secretBox(settings);
   const { provider: aiProvider } = settings.ai;
   const { host: here } = settings.agents;
   const directory = new HostDirectory({ database, docker, secrets, here, log });
+  const engines = new HostEngines({ docker, here });
   const operations = new AgentOperations({
     supervisors,
-    docker,
+    engines,
     secrets,
-    runtimeImage: runtimeImage(settings.agents),
+    images: runtimeImages(settings.agents),
     aiProvider,
+    accounts: settings.accounts,
     log,
   });
   return {
@@ -90,7 +101,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       database,
       secrets,
       supervisors,
-      docker,
+      engines,
       enabled: settings.agents.provisioningEnabled,
       aiProvider,
       accounts: settings.accounts,
@@ -98,8 +109,17 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     hosts: new HostOperations(database, operations),
     operations,
+    refusals: new Refusals(database, log),
     secrets,
   };
+}
+
+/** To be closed by way of `ai`. */
+export function createAgentAiServices(
+  foundation: Pick<ApiFoundation, 'settings' | 'database' | 'log' | 'onAttempt'>,
+): AgentAiServices {
+  const { database, log } = foundation;
+  return { ai: createAi(foundation), refusals: new Refusals(database, log) };
 }
 
 export function createWorkerServices({ database, docker, settings }: Foundation): WorkerServices {
@@ -107,6 +127,7 @@ export function createWorkerServices({ database, docker, settings }: Foundation)
   const { aiPort, portRange: ports, subnetPool } = settings.agents;
   return {
     heartbeats: new HeartbeatSender(database, secrets),
+    memorySizes: new MemorySizes(database, docker, runtimeImages(settings.agents).usual),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     reconciliation: new Reconciliation(database, docker),
     releases: new ReleaseStore(database),
@@ -114,14 +135,14 @@ export function createWorkerServices({ database, docker, settings }: Foundation)
     runtimes: new RuntimeStore({
       database,
       secrets,
-      image: runtimeImage(settings.agents),
+      image: runtimeImages(settings.agents).usual,
       ports,
       subnetPool,
-      aiBaseUrl: `http://host.docker.internal:${aiPort}/v1`,
+      aiBaseUrl: `http://${PLATFORM_NAME}:${aiPort}/v1`,
     }),
-    supervisorStore: new SupervisorStore(database),
+    supervisorStore: new SupervisorStore(database, secrets),
     volumes: new AgentVolumeStore(database),
   };
 }
 
-const secretBox = ({ secrets }: Settings) => new SecretBox(secrets.encryptionKey);
+const secretBox = ({ secrets }: Settings) => new SecretBox(secrets.keys);

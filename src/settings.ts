@@ -3,7 +3,9 @@ import { agentSettings } from './agents/settings.js';
 import { aiSettings } from './ai/settings.js';
 import { containerSettings } from './containers/settings.js';
 import { databaseSettings } from './database/settings.js';
+import { area, variable } from './environment/area.js';
 import { readAreas, type Environment } from './environment/read.js';
+import { textAs } from './environment/types.js';
 import { hostSettings } from './hosts/settings.js';
 import { httpSettings } from './http/settings.js';
 import { notificationSettings } from './notifications/settings.js';
@@ -37,5 +39,14 @@ export type Settings = ReturnType<typeof loadSettings>;
  * @throws SettingsError with every problem found.
  */
 export function loadSettings(env: Environment = process.env) {
-  return readAreas(AREAS, env);
+  return readAreas({ ...AREAS, foreign: foreignSettings }, env);
 }
+
+/** What a process that serves must not even have: whoever breaks into it would have it too. */
+const foreignSettings = area('', () => ({
+  ownerUrl: variable(
+    'DATABASE_OWNER_URL',
+    textAs('left to scripts/migrate.js: no API or worker has it', () => undefined).optional(),
+    '',
+  ),
+}));

@@ -81,21 +81,25 @@ export class Supervisors implements AgentSupervisors {
       ...startOptions(agent),
       workflowIdConflictPolicy: 'USE_EXISTING',
     });
-    const run = this.#runUrl(agent.agentId);
-    try {
-      const admitted = await this.#call(() =>
-        this.#client.workflow.executeUpdateWithStart(supervision.operationUpdate(kind), {
+    return this.#call(async () => {
+      const update = await this.#client.workflow.startUpdateWithStart(
+        supervision.operationUpdate(kind),
+        {
           args: [{ operationId }],
           updateId: updateIdOf(operationId, requestedAt),
           startWorkflowOperation: start,
-        }),
+          waitForStage: 'ACCEPTED',
+        },
       );
-      return { ...admitted, run };
-    } catch (error) {
-      const underWay = operationUnderWay(error);
-      if (underWay === undefined) throw error;
-      return { operationId: underWay, run };
-    }
+      const run = this.#runUrl(agent.agentId, update.workflowRunId);
+      try {
+        return { ...(await update.result()), run };
+      } catch (error) {
+        const underWay = operationUnderWay(error);
+        if (underWay === undefined) throw error;
+        return { operationId: underWay, run };
+      }
+    });
   }
 
   async knows({ agentId }: AgentRef, operationId: string, requestedAt: Date): Promise<boolean> {
@@ -225,10 +229,10 @@ export class Supervisors implements AgentSupervisors {
     );
   }
 
-  #runUrl(agentId: string, runId?: string): string | undefined {
-    if (this.#uiUrl === undefined) return undefined;
-    const workflow = `${this.#uiUrl}/namespaces/${this.#client.options.namespace}/workflows/${superviseAgentId(agentId)}`;
-    return runId === undefined ? workflow : `${workflow}/${runId}/history`;
+  #runUrl(agentId: string, runId: string | undefined): string | undefined {
+    if (this.#uiUrl === undefined || runId === undefined) return undefined;
+    const workflows = `${this.#uiUrl}/namespaces/${this.#client.options.namespace}/workflows`;
+    return `${workflows}/${superviseAgentId(agentId)}/${runId}/history`;
   }
 
   async #call<T>(work: () => Promise<T>): Promise<T> {

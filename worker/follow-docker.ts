@@ -13,6 +13,8 @@ const RESTART_PAUSE_MS = 5_000;
 
 export interface FollowDependencies extends NewsDependencies {
   readonly docker: NewsDependencies['docker'] & Pick<DockerHost, 'events'>;
+  /** Is told of every connection to Docker. */
+  readonly onConnected?: () => void;
 }
 
 /**
@@ -37,7 +39,7 @@ export async function followDocker(
 }
 
 async function follow(
-  { docker, log }: FollowDependencies,
+  { docker, log, onConnected }: FollowDependencies,
   news: HostNews,
   signal: AbortSignal,
 ): Promise<void> {
@@ -49,6 +51,7 @@ async function follow(
         break;
       case 'connected':
         log.info('Docker is heard');
+        onConnected?.();
         news.dockerReturned(
           event.lostAt === undefined ? SINCE_EVER : event.lostAt - ENGINE_SHUTDOWN_MS,
         );

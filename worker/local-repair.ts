@@ -40,12 +40,14 @@ export interface LocalRepairParts {
   readonly docker: DockerHost;
   readonly log: Logger;
   readonly atHand: TemporalAtHand;
+  /** Whether the agents that the journal names are this engine's, as far as can be known. */
+  readonly mayAct?: () => boolean;
   readonly times?: LocalRepairTimes;
 }
 
 /** What keeps this host's agents up while Temporal or PostgreSQL cannot be reached. */
 export async function openLocalRepair(parts: LocalRepairParts) {
-  const { atHand, database, docker, log, settings, times = TIMES } = parts;
+  const { atHand, database, docker, log, mayAct = () => true, settings, times = TIMES } = parts;
   const { host, watchdog } = settings.agents;
   const folder = path.join(settings.process.dataDir, 'host-journal', host);
   const journal = await HostJournal.open(folder, log);
@@ -65,6 +67,7 @@ export async function openLocalRepair(parts: LocalRepairParts) {
     journal,
     guard,
     reach,
+    mayAct,
     settings: watchdog,
     times,
     turns,

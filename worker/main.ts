@@ -1,10 +1,11 @@
 import { Client } from '@temporalio/client';
-import type { NativeConnection } from '@temporalio/worker';
+import { Runtime, type NativeConnection } from '@temporalio/worker';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { removeSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
 import { configuredDocker } from '../src/containers/docker-host.js';
+import { runtimeImages } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
@@ -14,16 +15,20 @@ import { connect, connectPatiently } from './connect.js';
 import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { DatabaseGate } from './database-gate.js';
+import { openHostEgress } from './host-egress.js';
 import { followDocker } from './follow-docker.js';
 import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
+import { measureMemories } from './measure-memories.js';
 import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js';
 import { recoverPeriodically } from './recover.js';
+import { removeImagesPeriodically } from './remove-images.js';
 import { HostLease } from './report-host.js';
 import { runTogether, runWorkers } from './run-together.js';
 import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
 import { sendNotifications } from './send-notifications.js';
 import { serveHost } from './serve-host.js';
+import { tellTurns } from './tell-turns.js';
 import { installRuntime } from './temporal-runtime.js';
 import { builtWorkflows } from './workflow-code.js';
 
@@ -50,7 +55,8 @@ async function main(): Promise<void> {
   installRuntime(log, settings.temporal.workerMetrics);
 
   const database = new Database(settings.database.url);
-  const docker = configuredDocker(settings);
+  const hostEgress = openHostEgress(settings, log);
+  const docker = configuredDocker(settings, () => hostEgress.mayStart());
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   const host = {
@@ -62,18 +68,33 @@ async function main(): Promise<void> {
   const gate = new DatabaseGate();
   const services = createWorkerServices({ settings, database, docker });
   const takeoverFrom = settings.agents.hostTakeover;
-  const lease = new HostLease({ database, docker, host, takeoverFrom, log });
+  const { runtime } = settings.containers;
+  const lease = new HostLease({
+    database,
+    docker,
+    host,
+    runtime,
+    egress: () => hostEgress.state,
+    takeoverFrom,
+    log,
+  });
   const atHand: TemporalAtHand = { connected: undefined };
-  // First of all: Temporal may be away, and agents down, since the machine has started.
-  const local = await openLocalRepair({ settings, database, docker, log, atHand });
+  // First of all: whose name it is, for what the host does by itself.
+  await lease.report();
+  const leasing = lease.keep(stop.signal);
+  leasing.catch(() => stop.abort()); // thrown to whoever waits for it
+  // And then: Temporal may be away, and agents down, since the machine has started.
+  const mayAct = () => !lease.isDoubtful;
+  const local = await openLocalRepair({ settings, database, docker, log, atHand, mayAct });
   const repairing = local.run(stop.signal);
+  const guarding = hostEgress.keep(stop.signal);
   const { connectionOptions, namespace } = temporalConnection(settings.temporal);
   let connection: NativeConnection | undefined;
   try {
     connection = local.knowsAgents
       ? await connectPatiently(connectionOptions, log, stop.signal)
       : await connect(connectionOptions);
-    if (!connection) return;
+    if (!connection) return await leasing;
     const client = new Client({ connection, namespace });
     const supervisors = new Supervisors(client, settings.temporal.uiUrl);
     const schedules = new HeartbeatSchedules(client);
@@ -91,10 +112,16 @@ async function main(): Promise<void> {
       code: builtWorkflows(),
       gate,
     };
-    const following = { database, supervisors, docker, log, host: host.id };
+    const following = {
+      database,
+      supervisors,
+      docker,
+      log,
+      host: host.id,
+      onConnected: () => hostEgress.dockerIsBack(),
+    };
     const news = new HostNews(following);
     await prepareSearchAttributes(temporal);
-    await lease.report();
     const running = runTogether(
       [
         {
@@ -117,10 +144,30 @@ async function main(): Promise<void> {
           },
         },
         {
+          name: 'memory sizes',
+          async run(signal) {
+            await lease.held(signal);
+            const { memorySizes } = services;
+            const measuring = { database, supervisors, memorySizes, docker, host: host.id, log };
+            await measureMemories(measuring, signal);
+          },
+        },
+        {
+          name: 'figures of turns',
+          run: (signal) => tellTurns(local.shared.turns, Runtime.instance().metricMeter, signal),
+        },
+        {
           name: 'local repair',
           run(signal) {
             signal.addEventListener('abort', () => stop.abort(), { once: true });
             return repairing;
+          },
+        },
+        {
+          name: "agents' networks",
+          run(signal) {
+            signal.addEventListener('abort', () => stop.abort(), { once: true });
+            return guarding;
           },
         },
         {
@@ -149,7 +196,21 @@ async function main(): Promise<void> {
           name: 'host listener',
           run: (signal) => serveHost({ settings, database, docker, lease, log }, signal),
         },
-        { name: 'host report', run: (signal) => lease.keep(signal) },
+        {
+          name: 'host report',
+          run(signal) {
+            signal.addEventListener('abort', () => stop.abort(), { once: true });
+            return leasing;
+          },
+        },
+        {
+          name: 'removal of images',
+          async run(signal) {
+            await lease.held(signal);
+            const { usual } = runtimeImages(settings.agents);
+            await removeImagesPeriodically({ database, docker, usual, log }, signal);
+          },
+        },
         {
           name: 'notifications',
           run: (signal) =>
@@ -164,7 +225,7 @@ async function main(): Promise<void> {
     await running;
   } finally {
     stop.abort();
-    await repairing;
+    await Promise.all([repairing, guarding]);
     await database.close();
     await connection?.close();
   }

@@ -61,8 +61,8 @@ const MAX_STEPS = 20_000;
  */
 const MAX_STARTS = 200;
 
-/** Agents of one host that are asked at a time for their heartbeats. */
-const MAX_HEARTBEATS = 10;
+/** Heartbeats that wait in the worker for their turn; the rest waits in Temporal. */
+const MAX_HEARTBEATS = 1_000;
 
 export interface WorkerDependencies {
   readonly connection: NativeConnection;
@@ -120,10 +120,10 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
  */
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { docker, guard, progress, services, settings, supervisors, turns } = dependencies;
-  const { heartbeats, reconciliation, releases, runtimes, volumes } = services;
+  const { heartbeats, memorySizes, reconciliation, releases, runtimes, volumes } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
-  const onDocker = { docker, specs: runtimes, volumes, turns, progress };
+  const onDocker = { docker, specs: runtimes, volumes, memorySizes, turns, progress };
   return Promise.all([
     Worker.create({
       ...common,
@@ -165,7 +165,7 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
     Worker.create({
       ...common,
       taskQueue: heartbeatsTaskQueue(host),
-      activities: createHeartbeatActivities(heartbeats),
+      activities: createHeartbeatActivities(heartbeats, turns),
       maxConcurrentActivityTaskExecutions: MAX_HEARTBEATS,
     }),
   ]);

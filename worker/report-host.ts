@@ -1,8 +1,12 @@
 import type { Logger } from 'pino';
 import type { DockerHost } from '../src/containers/docker-host.js';
+import type { Engine } from '../src/containers/engine.js';
 import type { EngineDisk } from '../src/containers/engine-disk.js';
 import type { Database } from '../src/database/database.js';
+import type { EgressState } from '../src/egress/host-egress.js';
+import { capacityOf } from '../src/hosts/host-capacity.js';
 import { HostTakenError, reportHost, type HostReport } from '../src/hosts/hosts.js';
+import { jittered } from '../src/jitter.js';
 import { pause } from '../src/pause.js';
 import { untilAborted } from './run-together.js';
 
@@ -12,21 +16,37 @@ const DOCKER_AWAY_INTERVAL_MS = 2_000;
 
 export interface HostReporting {
   readonly database: Database;
-  readonly docker: Pick<DockerHost, 'available' | 'engineId'> & {
+  readonly docker: Pick<DockerHost, 'available' | 'engine'> & {
     readonly disk: Pick<EngineDisk, 'space'>;
   };
-  readonly host: Omit<HostReport, 'engineAvailable' | 'engineId' | 'disk'>;
+  readonly host: Omit<HostReport, 'engineAvailable' | 'engineId' | 'disk' | 'egress'>;
+  /** What its agents' containers are to be run by; Docker's default when left out. */
+  readonly runtime?: string | undefined;
+  /** How the host keeps its agents' networks. */
+  readonly egress?: (() => EgressState) | undefined;
   /** The engine whose name this one takes over. */
   readonly takeoverFrom?: string | undefined;
   readonly log: Logger;
+}
+
+/** Docker does not have what agents are to be run by, and by anything less they are not. */
+export class RuntimeMissingError extends Error {
+  constructor(runtime: string, has: readonly string[]) {
+    super(
+      `Docker has no runtime "${runtime}", by which AGENT_CONTAINER_RUNTIME has agents run, but ` +
+        `${has.join(', ')}: install it and name it in Docker's daemon.json`,
+    );
+    this.name = 'RuntimeMissingError';
+  }
 }
 
 /** The worker's word for its host, and with it the lease of the host's name. */
 export class HostLease {
   readonly #reporting: HostReporting;
   readonly #waiting = new Set<() => void>();
-  #engineId: string | undefined;
+  #engine: Engine | undefined;
   #isHeld = false;
+  #isDoubtful = false;
   #intervalMs = INTERVAL_MS;
 
   constructor(reporting: HostReporting) {
@@ -37,19 +57,26 @@ export class HostLease {
    * Writes the host down. A report that does not come through is made up for by the next.
    *
    * @throws HostTakenError when its name is another engine's.
+   * @throws RuntimeMissingError when its agents cannot be run as they are to be.
    */
   async report(): Promise<void> {
     const { database, docker, host, log, takeoverFrom } = this.#reporting;
     this.#intervalMs = INTERVAL_MS;
     try {
       const engineAvailable = await docker.available();
-      if (engineAvailable) this.#engineId = (await docker.engineId()) ?? this.#engineId;
+      if (engineAvailable) this.#engine = (await docker.engine()) ?? this.#engine;
       else this.#intervalMs = DOCKER_AWAY_INTERVAL_MS;
       const disk = engineAvailable ? await docker.disk.space() : undefined;
-      const report = { ...host, engineAvailable, engineId: this.#engineId, disk };
+      this.#requireRuntime();
+      const capacity = host.capacity ?? this.#capacity();
+      const engineId = this.#engine?.id;
+      const egress = this.#reporting.egress?.();
+      const report = { ...host, capacity, engineAvailable, engineId, disk, egress };
       this.#isHeld = await reportHost(database, report, takeoverFrom);
+      this.#isDoubtful = !this.#isHeld;
     } catch (error) {
-      if (error instanceof HostTakenError) throw error;
+      this.#isDoubtful = error instanceof HostTakenError;
+      if (error instanceof HostTakenError || error instanceof RuntimeMissingError) throw error;
       log.warn({ err: error }, 'the host could not be written down');
     }
     if (!this.#isHeld) return;
@@ -57,12 +84,28 @@ export class HostLease {
     this.#waiting.clear();
   }
 
-  /** Writes the host down again and again, until the signal aborts. @throws HostTakenError */
+  /** The database answers, and does not say that the name is this engine's. */
+  get isDoubtful(): boolean {
+    return this.#isDoubtful;
+  }
+
+  /** Writes the host down again and again, until the signal aborts. @throws as `report` */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await pause(this.#intervalMs, signal);
+      await pause(jittered(this.#intervalMs), signal);
       if (!signal.aborted) await this.report();
     }
+  }
+
+  #capacity(): number | undefined {
+    const { first, last } = this.#reporting.host.ports;
+    return this.#engine && Math.min(last - first + 1, capacityOf(this.#engine.memoryBytes));
+  }
+
+  #requireRuntime(): void {
+    const { runtime } = this.#reporting;
+    if (runtime === undefined || !this.#engine || this.#engine.runtimes.includes(runtime)) return;
+    throw new RuntimeMissingError(runtime, this.#engine.runtimes);
   }
 
   /** Resolves when the name is this engine's, or the signal has aborted. */

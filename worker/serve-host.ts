@@ -30,10 +30,11 @@ export async function serveHost(
   await lease.held(signal);
   if (!wanted || signal.aborted) return untilAborted(signal);
   const id = settings.agents.host;
-  const secrets = new SecretBox(settings.secrets.encryptionKey);
+  const secrets = new SecretBox(settings.secrets.keys);
   const host = new LocalHost({ id, database, docker, secrets });
   const agentsNetwork = settings.agents.subnetPool;
-  const listener = new HostListener({ id, host, secrets, agentsNetwork, log });
+  const names = new Set([...settings.http.ownNames, new URL(wanted.url).hostname]);
+  const listener = new HostListener({ id, host, secrets, names, agentsNetwork, log });
   await listener.listen(wanted.address, wanted.port);
   log.info({ at: wanted.url }, 'this host is served to API processes elsewhere');
   try {

@@ -28,7 +28,7 @@ export interface OperationScene {
   /** The watchdog's state before the operation. */
   readonly before: WatchdogState;
   /** Repairs agents by itself, and for an operation. */
-  readonly watchdog: Pick<Watchdog, 'runRepair'>;
+  readonly watchdog: Pick<Watchdog, 'memory' | 'runRepair'>;
 }
 
 type Steps = (scene: OperationScene) => Promise<void>;
@@ -40,8 +40,8 @@ export const OPERATION_STEPS: Readonly<Record<OperationKind, Steps>> = {
   stop: async ({ agent, provisioned }) => {
     if (provisioned) await docker(agent).stopContainer(agent);
   },
-  restart: async ({ agent, provisioned }) => {
-    if (!provisioned) return provision(agent);
+  restart: async ({ agent, provisioned, watchdog }) => {
+    if (!provisioned) return provision(agent, watchdog);
     await docker(agent).stopContainer(agent);
     await bringUp(agent);
   },
@@ -63,14 +63,14 @@ export const OPERATION_STEPS: Readonly<Record<OperationKind, Steps>> = {
 /** What runs and is not well would be taken for what was asked for. */
 const UNWELL: readonly WatchdogState[] = ['degraded', 'repairing', 'crash_loop'];
 
-async function start({ agent, provisioned, before }: OperationScene): Promise<void> {
-  if (!provisioned) return provision(agent);
+async function start({ agent, provisioned, before, watchdog }: OperationScene): Promise<void> {
+  if (!provisioned) return provision(agent, watchdog);
   if (UNWELL.includes(before)) await docker(agent).stopContainer(agent);
   await bringUp(agent);
 }
 
 async function repair({ agent, provisioned, watchdog }: OperationScene): Promise<void> {
-  if (!provisioned) return provision(agent);
+  if (!provisioned) return provision(agent, watchdog);
   const record = proxyRecords();
   const outcome = await watchdog.runRepair(await record.watchdogSettings(), retries.ASKED_FOR);
   // What the host has done by itself, the next look tells.
@@ -83,10 +83,10 @@ async function repair({ agent, provisioned, watchdog }: OperationScene): Promise
 }
 
 /** Runs the provisioning as a child of its own: it undoes what it did when it fails. */
-async function provision(agent: AgentRef): Promise<void> {
+async function provision(agent: AgentRef, { memory }: Pick<Watchdog, 'memory'>): Promise<void> {
   await executeChild(provisionAgent, {
     workflowId: provisionAgentId(agent.agentId),
-    args: [agent],
+    args: [{ ...agent, version: memory.version }],
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
     typedSearchAttributes: [

@@ -22,12 +22,17 @@ interface Compensation {
   readonly run: () => Promise<unknown>;
 }
 
+export interface ProvisionAgentInput extends AgentRef {
+  /** Of what the watchdog remembers since the operation has begun. */
+  readonly version: number;
+}
+
 /**
  * From a reserved name to a container that answers: a saga. Each compensation stands before its
  * step, because a step that failed may still have happened. They run last-in-first-out, cannot be
  * cancelled, and go on past one that fails.
  */
-export async function provisionAgent(agent: AgentRef): Promise<void> {
+export async function provisionAgent({ version, ...agent }: ProvisionAgentInput): Promise<void> {
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyRecords();
   const undo = proxyActivities<ContainerActivities>({ ...retries.compensation, taskQueue });
@@ -37,7 +42,7 @@ export async function provisionAgent(agent: AgentRef): Promise<void> {
     compensations.push({ name, run });
 
   try {
-    compensateBy('releasePort', () => record.releasePort(agent));
+    compensateBy('releasePort', () => record.releasePort(agent, version));
     await bringUp(agent, {
       provisions: () => {
         compensateBy('undoVolume', () => undo.undoVolume(agent));

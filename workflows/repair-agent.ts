@@ -27,6 +27,8 @@ const STARTUP_GRACE_MS = 30_000;
 
 export interface RepairAgentInput extends AgentRef {
   readonly memory: WatchdogMemory;
+  /** By an operation, which fails where Docker is away for long; the watchdog waits for it. */
+  readonly isAskedFor?: boolean;
   readonly settings: Pick<
     WatchdogSettings,
     | 'maxRepairAttempts'
@@ -58,11 +60,14 @@ export interface RepairOutcome {
  * the supervisor takes up.
  */
 export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcome> {
-  const { memory, settings, ...agent } = input;
+  const { memory, settings, isAskedFor = false, ...agent } = input;
   const taskQueue = containersTaskQueue(agent.host);
   const record = proxyRecords();
-  const docker = proxyActivities<GuardedWatchdog>({ ...retries.endlessDockerCall, taskQueue });
-  const eyes = proxyActivities<GuardedWatchdog>({ ...retries.look, taskQueue });
+  const endless = !isAskedFor;
+  const dockerCall = endless ? retries.endlessDockerCall : retries.dockerCall;
+  const docker = proxyActivities<GuardedWatchdog>({ ...dockerCall, taskQueue });
+  const look = endless ? retries.look : retries.boundedLook;
+  const eyes = proxyActivities<GuardedWatchdog>({ ...look, taskQueue });
 
   const failedStarts: number[] = [];
   let reason: string | null = null;
@@ -91,7 +96,7 @@ export async function repairAgent(input: RepairAgentInput): Promise<RepairOutcom
       const now = { ...memory, crashes, repairAttempts: attempt, lastRepair: began };
       await docker.killGateway.executeWithOptions({ summary }, [agent, now]);
       await sleep(PAUSE, { summary: `${summary}: pause` });
-      const runningMs = await startUp(agent, { endless: true });
+      const runningMs = await startUp(agent, { endless });
       await sleep(Math.max(0, STARTUP_GRACE_MS - runningMs), {
         summary: `${summary}: startup grace`,
       });

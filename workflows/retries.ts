@@ -31,7 +31,8 @@ export const recordsAnywhere: ActivityOptions = {
 
 /**
  * Short calls to Docker: retried past a restart of it, for 5 minutes, and then told as a failure. The
- * attempts are the bound, so that the time in a queue does not count. The
+ * attempts are the bound, so that the time in a queue does not count; where Docker hangs the activity
+ * ends after 5 minutes of them (`activities/docker-activity.ts`). The
  * heartbeat finds a worker that was killed; a cancellation waits for the call, since what is to be
  * undone must not be under way.
  */
@@ -132,6 +133,9 @@ export const look: ActivityOptions = {
   retry: { initialInterval: '1 second', backoffCoefficient: 1, maximumInterval: '1 minute' },
 };
 
+/** The same for an operation, whose end has to be told at some point. */
+export const boundedLook: ActivityOptions = { ...look, scheduleToCloseTimeout: '6 minutes' };
+
 /**
  * Looks every few seconds until something changes, a day at a time. There may be a thousand of them
  * for days: a killed worker's are missed for as long as between two checks of a healthy agent.
@@ -150,10 +154,13 @@ export const crashReport: ActivityOptions = {
   retry: { initialInterval: '250 milliseconds' },
 };
 
-/** A question to an agent may have cost tokens, whatever became of it: it is never asked again. */
+/**
+ * A question to an agent may have cost tokens, whatever became of it: it is never asked again. Its wait
+ * for a turn in the worker, 5 minutes, is part of it.
+ */
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '5 minutes',
-  startToCloseTimeout: '75 seconds',
+  startToCloseTimeout: '375 seconds',
   retry: { maximumAttempts: 1 },
 };
 

@@ -50,6 +50,7 @@ async function ask(agent: AgentRef): Promise<keyof HeartbeatCount> {
   const { sendHeartbeat } = proxyActivities<HeartbeatActivities>({
     ...retries.heartbeat,
     taskQueue,
+    priority: { fairnessKey: agent.userId },
   });
   try {
     return await sendHeartbeat.executeWithOptions({ summary: `Agent ${agent.agentId}` }, [agent]);

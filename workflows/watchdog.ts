@@ -203,7 +203,7 @@ export class Watchdog {
   async #undoProvisioning(): Promise<void> {
     await this.#docker.removeContainer(this.#agent);
     await this.#docker.removeNetwork(this.#agent);
-    await this.#record.releasePort(this.#agent);
+    await this.#record.releasePort(this.#agent, this.#memory.version);
   }
 
   /** Takes the next step with an agent that should run; returns when an operation waits. */
@@ -374,7 +374,7 @@ export class Watchdog {
     try {
       const outcome = await executeChild(repairAgent, {
         workflowId: repairAgentId(agent.agentId),
-        args: [{ ...agent, memory: this.#memory, settings }],
+        args: [{ ...agent, memory: this.#memory, settings, isAskedFor: priority !== undefined }],
         ...(priority && { priority }),
         cancellationType: 'WAIT_CANCELLATION_COMPLETED',
         parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,

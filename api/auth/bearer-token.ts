@@ -11,11 +11,14 @@ export function bearerOf(request: IncomingMessage): string | undefined {
 /** Hashing both sides makes them equally long, so that not even the length shows in the time. */
 const digest = (text: string) => createHash('sha256').update(text).digest();
 
-/** Compares what callers present with one key, in constant time. Without a key nothing matches. */
-export function keyMatcher(key: string | undefined): (presented: string) => boolean {
-  if (key === undefined) return () => false;
-  const expected = digest(key);
-  return (presented) => timingSafeEqual(digest(presented), expected);
+/** Compares what callers present with these keys, in constant time. Without a key nothing matches. */
+export function keyMatcher(keys: readonly string[]): (presented: string) => boolean {
+  const expected = keys.map(digest);
+  return (presented) => {
+    const shown = digest(presented);
+    // Each is compared, whichever matches.
+    return expected.map((each) => timingSafeEqual(shown, each)).includes(true);
+  };
 }
 
 export function sameSecret(a: string, b: string): boolean {

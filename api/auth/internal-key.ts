@@ -12,15 +12,15 @@ export interface InternalCaller extends ClaimedIdentity {
 /** Header by which the web API says who keeps the answer to an `Idempotency-Key`. */
 export const ANSWER_KEPT_BY = 'x-answer-kept-by';
 
-/** The operator's key. Whoever holds it sees everything, or what the user sees that they name. */
-export const internalKey = configurableAuthentication<string | undefined, InternalCaller>({
+/** The operator's key; while it is changed, two. Whoever holds one sees everything, or what the user sees that they name. */
+export const internalKey = configurableAuthentication<readonly string[], InternalCaller>({
   name: 'internal',
   schemes: [{ internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' } }],
   errors: [401, 403],
-  prepare(key) {
-    const matches = keyMatcher(key);
+  prepare(keys) {
+    const matches = keyMatcher(keys);
     return ({ request }) => {
-      if (key === undefined) throw new ServiceError(500, 'Server misconfigured');
+      if (keys.length === 0) throw new ServiceError(500, 'Server misconfigured');
       const presented = bearerOf(request);
       if (presented === undefined) return undefined;
       if (!matches(presented)) throw new ForbiddenError();

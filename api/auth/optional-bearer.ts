@@ -25,7 +25,7 @@ LOOPBACK.addAddress('::1', 'ipv6');
 export const optionalBearer = configurableAuthentication<
   {
     /** Whether a caller without a key, on this machine, is who its headers say. */
-    readonly believesLoopback: boolean;
+    readonly believesLoopback: () => Promise<boolean>;
   },
   InternalCaller | ApiKeyCaller | ClaimedCaller | AnonymousCaller
 >({
@@ -35,10 +35,12 @@ export const optionalBearer = configurableAuthentication<
   errors: [401],
   prepare({ believesLoopback }, configs) {
     const byKey = bearer.prepare(configs);
-    return (presented) => {
+    return async (presented) => {
       const { request } = presented;
       if (bearerOf(request) !== undefined) return byKey(presented);
-      if (!believesLoopback || !isDirectLoopback(request)) return anonymousIdentity(presented);
+      if (!isDirectLoopback(request) || !(await believesLoopback())) {
+        return anonymousIdentity(presented);
+      }
       const claimed = readIdentityHeaders(request);
       return {
         caller: { kind: 'claimed', ...claimed },

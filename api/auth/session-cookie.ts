@@ -14,18 +14,23 @@ export function clearSessionCookie(secure: boolean): string {
 }
 
 function cookie(value: string, maxAge: number, secure: boolean): string {
+  // Without a domain: agents are on names below ours, or beside it.
   const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax`;
   return `${SESSION_COOKIE}=${value}; ${attributes}${secure ? '; Secure' : ''}`;
 }
 
-/** The session token in a `Cookie` header. */
+/**
+ * The session token in a `Cookie` header. Two of them are none: somebody else, such as a neighbouring
+ * host, has set one of them.
+ */
 export function readSessionCookie(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
+  let found: string | undefined;
   for (const pair of header.split(';')) {
     const separator = pair.indexOf('=');
     if (separator < 0 || pair.slice(0, separator).trim() !== SESSION_COOKIE) continue;
-    const token = pair.slice(separator + 1).trim();
-    return token !== '' && token.length <= MAX_TOKEN_LENGTH ? token : undefined;
+    if (found !== undefined) return undefined;
+    found = pair.slice(separator + 1).trim();
   }
-  return undefined;
+  return found !== '' && (found?.length ?? 0) <= MAX_TOKEN_LENGTH ? found : undefined;
 }

@@ -7,12 +7,18 @@ import { readSessionCookie, SESSION_COOKIE } from './session-cookie.js';
 /** A signed-in person. */
 export interface SessionCaller {
   readonly kind: 'session';
+  /** The session's, which opens nothing. */
+  readonly sessionId: string;
   readonly user: SignedInUser;
   /** The plan that the user is on, if any. */
   readonly plan: Plan | undefined;
   /** What `x-csrf-token` must say on a state-changing request from another site. */
   readonly csrfToken: string;
 }
+
+/** Whose limits count for somebody: administrators have the highest plan's. */
+export const planOfSession = ({ plan, user }: SessionCaller): Plan | undefined =>
+  user.isAdmin ? 'network' : plan;
 
 export interface Sessions {
   /** Finds an unexpired session by its token. */
@@ -33,11 +39,11 @@ export const session = configurableAuthentication<Sessions, SessionCaller>({
       const token = readSessionCookie(request.headers.cookie);
       const found = token === undefined ? undefined : await sessions.find(token);
       if (found === undefined) return undefined;
-      const { user, plan, csrfToken } = found;
+      const { user, plan, csrfToken, sessionId } = found;
       checkCsrf(request, csrfToken);
       const { id } = user;
       return {
-        caller: { kind: 'session', user, plan, csrfToken },
+        caller: { kind: 'session', sessionId, user, plan, csrfToken },
         tenant: { userId: id },
         scope: id,
       };

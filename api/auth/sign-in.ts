@@ -1,15 +1,17 @@
 import passport, { type Strategy } from 'passport';
-import type { SignedInUser } from '../../src/accounts/sign-in.js';
+import type { SignInProof } from '../../src/accounts/sign-in.js';
+import type { ClientNetworks } from '../../src/http/client-networks.js';
 
 /** What a strategy reads; passport's own types want all of Express. */
-interface SignInRequest {
+export interface SignInRequest {
   readonly body?: unknown;
+  readonly from: ClientNetworks;
   readonly query: Readonly<Record<string, unknown>>;
 }
 
 type Middleware = (request: SignInRequest, response: object, next: (error: Error) => void) => void;
 
-type Outcome = (error: Error | null, user?: SignedInUser | false) => void;
+type Outcome = (error: Error | null, proof?: SignInProof | false) => void;
 
 /** The ways to sign in: passport's strategies, by their names. */
 export class SignIn {
@@ -20,9 +22,9 @@ export class SignIn {
   }
 
   /** @returns undefined when the strategy refuses. */
-  by(strategy: string, request: SignInRequest): Promise<SignedInUser | undefined> {
+  by(strategy: string, request: SignInRequest): Promise<SignInProof | undefined> {
     return new Promise((resolve, reject) => {
-      const told: Outcome = (error, user) => (error ? reject(error) : resolve(user || undefined));
+      const told: Outcome = (error, proof) => (error ? reject(error) : resolve(proof || undefined));
       // Passport types its middleware as `any`, since that depends on the framework.
       const run = this.#passport.authenticate(strategy, { session: false }, told) as Middleware;
       // Of its own object it makes what Express has: one for each request.

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { readGatewayToken } from '../../src/agents/agent-secrets.js';
+import { discloseGatewayToken } from '../../src/agents/agent-secrets.js';
 import { addressOf } from '../../src/agents/agent-address.js';
 import { getAgent } from '../../src/agents/agents.js';
-import { recordAudit } from '../../src/audit/audit.js';
 import { listMessages } from '../../src/chat/messages.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
@@ -57,16 +56,8 @@ export function agentViewEndpoints({ settings, directory, secrets }: BackendDepe
         200: z.strictObject({ id: z.string(), token: z.string(), websocketUrl: z.string() }),
       },
       async handler(request) {
-        const { actor, requestId, tenant } = requestedBy(request);
-        const agent = await getAgent(tenant, request.params.id);
-        const token = await readGatewayToken(tenant, secrets, agent.id);
-        await recordAudit(tenant, {
-          actor,
-          userId: agent.userId,
-          action: 'agent.token.read',
-          subject: agent.id,
-          requestId,
-        });
+        const agent = await getAgent(request.tenant, request.params.id);
+        const token = await discloseGatewayToken(requestedBy(request), secrets, agent);
         const { websocketUrl } = addressOf(agent, settings.agents.domain);
         return reply(200, { id: agent.id, token, websocketUrl }, { 'Cache-Control': 'no-store' });
       },

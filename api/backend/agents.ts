@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { findEntitlement } from '../../src/accounts/entitlement.js';
+import { choiceOf, shownModel } from '../../src/agents/agent-model.js';
 import { agentConfig, agentName } from '../../src/agents/agent-config.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { internalKey } from '../auth/internal-key.js';
@@ -32,7 +34,7 @@ const newAgentConfig = agentConfig.pipe(
 );
 
 /** `/api/agents` of the backend (spec 4.7). */
-export function agentEndpoints({ settings, deployments, operations }: BackendDependencies) {
+export function agentEndpoints({ ai, settings, deployments, operations }: BackendDependencies) {
   return [
     agents({
       method: 'GET',
@@ -56,7 +58,7 @@ export function agentEndpoints({ settings, deployments, operations }: BackendDep
       idempotent: true,
       body: z.object({ name: agentName, config: newAgentConfig.optional() }),
       responses: { 201: agentCreated },
-      errors: [402, 404, 409, 503],
+      errors: [402, 403, 404, 409, 503],
       async handler(request) {
         const { plan, aiProvider, model, ...config } = request.body.config ?? {};
         const { agent, run } = await deployments.deploy(requestedBy(request), {
@@ -75,7 +77,10 @@ export function agentEndpoints({ settings, deployments, operations }: BackendDep
       summary: 'One agent in full',
       responses: { 200: agentDetail },
       async handler({ params, tenant }) {
-        return reply(200, presentDetail(await getAgent(tenant, params.id), settings.agents));
+        const agent = await getAgent(tenant, params.id);
+        const entitlement = await findEntitlement(tenant, agent.userId, settings.accounts);
+        const model = shownModel(ai.router, choiceOf(agent), entitlement?.plan);
+        return reply(200, presentDetail(agent, model, settings.agents));
       },
     }),
     updateAgent.handledBy(async (request) => {

@@ -9,6 +9,7 @@ import { optionalBearer } from '../auth/optional-bearer.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
+import { AI_CALLS_AT_ONCE, aiCallLimit } from '../openai/limits.js';
 import { callOf } from '../openai/complete.js';
 import { presentUsage } from '../views/token-usage.js';
 import { aiEntitlement } from './ai-entitlement.js';
@@ -28,6 +29,8 @@ export function aiChatEndpoints({ ai, settings }: BackendDependencies) {
       auth: optionalBearer,
       headers: z.object({ accept: z.string().optional() }),
       body: chatBody,
+      limitOfCaller: aiCallLimit(settings.http),
+      atOnce: AI_CALLS_AT_ONCE,
       responses: { 200: [chatAnswer, 'stream'] },
       errors: [402, 403, 404, 503],
       async handler({ body, caller, headers, signal }) {

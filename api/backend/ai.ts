@@ -10,7 +10,7 @@ import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
 import { modelItem, presentModelItem } from '../views/models.js';
 import { reply } from '../http/reply.js';
-import { aiEntitlement } from './ai-entitlement.js';
+import { planEntitlement } from './ai-entitlement.js';
 import { taskType, timestamp, tokenCount } from './ai-schemas.js';
 import type { BackendDependencies } from './dependencies.js';
 
@@ -134,7 +134,7 @@ export function aiEndpoints({ ai, settings }: BackendDependencies) {
       },
       errors: [402, 404],
       handler({ body, caller }) {
-        aiEntitlement(caller, settings.accounts.adminEmails);
+        planEntitlement(caller, settings.accounts.adminEmails);
         const entry = findModel(body.model);
         if (!entry) throw new NotFoundError('Model not found');
         const estimatedCost = Number(costOf(entry, body));

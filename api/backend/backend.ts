@@ -1,4 +1,4 @@
-import { ApiKeyUses } from '../../src/accounts/api-key-uses.js';
+import { LastUses } from '../../src/accounts/last-uses.js';
 import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
 import { apiKey } from '../auth/api-key.js';
 import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
@@ -8,6 +8,7 @@ import { createListener, type Listener } from '../http/listener.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
+import { GuardedHost } from '../../src/hosts/guarded-host.js';
 import { aiEndpoints } from './ai.js';
 import type { BackendDependencies } from './dependencies.js';
 import { deploymentEndpoints } from './deployments.js';
@@ -44,26 +45,32 @@ export function backendEndpoints(dependencies: BackendDependencies) {
 
 /** The backend API: the internal key, or a user's API key where an endpoint takes one. */
 export function createBackend(dependencies: BackendDependencies): Listener {
-  const { settings, database, log, secrets } = dependencies;
+  const { settings, database, log, refusals, secrets } = dependencies;
   const keys = new ApiKeyLookup(database, settings.accounts);
-  const isInternal = keyMatcher(settings.http.internalApiKey);
-  const uses = new ApiKeyUses(database, log);
+  const isInternal = keyMatcher(settings.http.internalApiKeys);
+  const uses = new LastUses('API key', database, log);
+  const here = new GuardedHost(database, settings.agents.host);
   return createListener({
     name: 'backend',
     title: 'Agent Platform Service: backend API',
     endpoints: backendEndpoints(dependencies),
     limits: [GENERAL_LIMIT, AI_LIMIT],
     authenticate: [
-      internalKey.with(settings.http.internalApiKey),
+      internalKey.with(settings.http.internalApiKeys),
       apiKey.with(async (shown) => {
         const holder = await keys.find(shown.apiKey);
-        if (holder) uses.note(holder);
+        if (holder) uses.note(holder.keyId, holder.userId, holder.lastUsed);
         return holder;
       }),
-      optionalBearer.with({ believesLoopback: settings.ai.trustHeaders === 'loopback' }),
+      optionalBearer.with({
+        // Where agents reach what listens on loopback, nobody is believed for being there.
+        believesLoopback: async () =>
+          settings.ai.trustHeaders === 'loopback' && (await here.isGuarded()),
+      }),
     ],
     believesForwarded: (request) => isInternal(bearerOf(request) ?? ''),
     database,
+    refusals,
     secrets,
     log,
     settings: settings.http,

@@ -4,6 +4,7 @@ import { agentConfig, agentName } from '../../src/agents/agent-config.js';
 import { OPERATIONS, PLAIN_KINDS } from '../../src/agents/operation-kinds.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
+import { DEFAULT_PAGE, MAX_PAGE, pageQuery } from '../http/pagination.js';
 import {
   changesSkill,
   credentialName,
@@ -17,11 +18,13 @@ import { containerStats } from '../views/container-stats.js';
 import { heartbeatChange, heartbeatSet } from '../views/heartbeat.js';
 import {
   archiveList,
+  historyQuery,
   operationAnswer,
   operationList,
   restoreBody,
   updateBody,
   waitQuery,
+  WAITS_AT_ONCE,
 } from '../views/operations.js';
 import { DEPLOYMENT_LIMIT } from './limits.js';
 
@@ -45,7 +48,7 @@ export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).decla
     agentLimit: z.number().int().min(0).optional(),
   }),
   responses: { 201: agentCreated },
-  errors: [402, 404, 409, 503],
+  errors: [402, 403, 404, 409, 503],
 });
 
 const ofAgent = area({ tag: 'Agents', auth: internalKey, params: agentIdParams, errors: [404] });
@@ -70,7 +73,7 @@ export const updateAgent = ofAgent.declare({
       message: z.string(),
     }),
   },
-  errors: [409, 503],
+  errors: [402, 403, 409, 503],
 });
 
 export const deleteAgent = area({
@@ -88,8 +91,9 @@ export const deleteAgent = area({
 const operation = {
   idempotent: true,
   query: waitQuery,
+  atOnce: WAITS_AT_ONCE,
   responses: { 202: operationAnswer },
-  errors: [409, 503],
+  errors: [402, 409, 503],
 };
 
 /** Those that take no more than their name: one for each such line of the table of operations. */
@@ -133,7 +137,6 @@ export const setCredential = ofAgent.declare({
   method: 'PUT',
   path: '/api/agents/:id/credentials/:name',
   summary: "Set or remove an environment variable of an agent's tools; goes back when it fails",
-  idempotent: 'sealed',
   params: agentIdParams.extend({ name: credentialName }),
   body: z.object({ value: credentialValue }),
 });
@@ -149,7 +152,7 @@ export const agentOperations = ofAgent.declare({
   method: 'GET',
   path: '/api/agents/:id/operations',
   summary: 'What was done to an agent, newest first',
-  query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
+  query: historyQuery,
   responses: { 200: operationList },
 });
 
@@ -158,7 +161,6 @@ export const FOR_OWNERS = [
   ...PLAIN_OPERATIONS.map(({ declared }) => declared),
   updateRuntime,
   restoreMemory,
-  agentOperations,
 ];
 
 export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
@@ -170,16 +172,20 @@ export const setHeartbeat = area({ tag: 'Health', auth: internalKey }).declare({
   errors: [404],
 });
 
+/** The agent with whose container a page ends. */
+const AGENT_ID = z.tuple([z.string()]);
+
 export const runtimeInstances = area({ tag: 'Runtime', auth: internalKey }).declare({
   method: 'GET',
   path: '/api/runtime/instances',
   summary: 'The containers of agents on all Docker hosts that can be reached',
   query: z.object({
     stats: z.enum(['true', 'false']).default('false').describe('With what each uses now'),
+    ...pageQuery(AGENT_ID, MAX_PAGE, DEFAULT_PAGE),
   }),
   responses: {
     200: z.strictObject({
-      count: z.number(),
+      count: z.number().describe('On this page'),
       instances: z.array(
         z.strictObject({
           id: z.string().describe("The agent's id"),

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { PLANS, isPlan } from '../../src/accounts/plans.js';
+import { PLANS, isPlan, noPlan } from '../../src/accounts/plans.js';
 import { grantPlan } from '../../src/accounts/subscriptions.js';
-import { recordAudit } from '../../src/audit/audit.js';
-import { BadRequestError, NotFoundError } from '../../src/errors.js';
+import { NotFoundError } from '../../src/errors.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
@@ -35,25 +34,15 @@ export function deploymentEndpoints({ settings, database, deployments }: Backend
           status: z.literal('active'),
         }),
       },
-      errors: [404],
+      errors: [402, 404],
       async handler(request) {
         const { body, caller } = request;
-        const { actor, requestId } = requestedBy(request);
-        if (!isPlan(body.plan))
-          throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+        if (!isPlan(body.plan)) throw noPlan(body.plan);
         // Who speaks for one user reaches nobody else's plan.
         if (caller.user && caller.user.id !== body.userId) {
           throw new NotFoundError('User not found');
         }
-        await grantPlan(database, body.userId, body.plan, 'operator');
-        await recordAudit(database.asUser(body.userId), {
-          actor,
-          userId: body.userId,
-          action: 'subscription.grant',
-          subject: body.userId,
-          detail: { plan: body.plan },
-          requestId,
-        });
+        await grantPlan(database, body.userId, body.plan, requestedBy(request));
         return reply(200, {
           success: true,
           userId: body.userId,

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { EGRESS_STATUSES } from '../../src/egress/host-egress.js';
 import { ForbiddenError } from '../../src/errors.js';
-import { freePlaces, HOST_STATUSES, statusOf, type HostLoad } from '../../src/hosts/host-status.js';
-import { hostLoads } from '../../src/hosts/hosts.js';
+import { freePlaces, HOST_STATUSES, statusOf } from '../../src/hosts/host-status.js';
+import { hostDetails, type HostDetail } from '../../src/hosts/hosts.js';
 import { internalKey, type InternalCaller } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
@@ -20,6 +21,16 @@ const hostItem = z.strictObject({
   free: z.number(),
   cordoned: z.boolean().describe('Whether an operator keeps new agents away'),
   seenAt: z.iso.datetime().describe('When its worker was last heard of'),
+  engineId: z.string().nullable().describe("Docker's own id of the engine that has the name"),
+  url: z.string().nullable().describe('Where API processes reach its worker; null: not at all'),
+  diskFree: z
+    .number()
+    .nullable()
+    .describe('Bytes free where its engine keeps volumes; null when not known'),
+  network: z
+    .enum(EGRESS_STATUSES)
+    .describe('guarded: its agents reach the public internet and the AI listener alone'),
+  networkReason: z.string().nullable().describe('Why it is not, or what else there is to say'),
 });
 
 const hosts = area({ tag: 'Hosts', auth: internalKey });
@@ -41,7 +52,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
       responses: { 200: z.array(hostItem) },
       async handler({ caller }) {
         requireOperator(caller);
-        return reply(200, (await hostLoads(database.asPlatform())).map(presentHost));
+        return reply(200, (await hostDetails(database)).map(presentHost));
       },
     }),
     ofHost({
@@ -110,7 +121,7 @@ function requireOperator({ user }: InternalCaller): void {
   if (user) throw new ForbiddenError('Hosts are for the operator alone');
 }
 
-const presentHost = (host: HostLoad): z.infer<typeof hostItem> => ({
+const presentHost = (host: HostDetail): z.infer<typeof hostItem> => ({
   id: host.id,
   status: statusOf(host),
   capacity: host.capacity,
@@ -118,4 +129,9 @@ const presentHost = (host: HostLoad): z.infer<typeof hostItem> => ({
   free: freePlaces(host),
   cordoned: host.cordoned,
   seenAt: host.seenAt.toISOString(),
+  engineId: host.engineId,
+  url: host.url,
+  diskFree: host.diskFree,
+  network: host.egress,
+  networkReason: host.egressReason,
 });

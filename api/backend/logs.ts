@@ -45,7 +45,7 @@ export function logEndpoints(dependencies: BackendDependencies) {
         const redact = await secretsToRedact(tenant, secrets, agent.id);
         const since = headers['last-event-id'] ?? query.cursor;
         await checkCursor(host, agent.id, since);
-        const { stream, events } = live.follow(host, agent.id, { since, redact, signal });
+        const { stream, events } = live.follow(host, agent, { since, redact, signal });
         const answer = eventStream(serverEvents(events));
         return { ...answer, headers: { ...answer.headers, 'X-Stream-Id': stream.streamId } };
       },

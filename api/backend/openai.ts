@@ -3,7 +3,13 @@ import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
-import { completionBody, modelList, presentModel } from '../openai/completion-schemas.js';
+import { AI_CALLS_AT_ONCE, aiCallLimit } from '../openai/limits.js';
+import {
+  completionAnswer,
+  completionBody,
+  modelList,
+  presentModel,
+} from '../openai/completion-schemas.js';
 import { OPENAI_ERRORS } from '../openai/error-form.js';
 import { aiEntitlement } from './ai-entitlement.js';
 import type { BackendDependencies } from './dependencies.js';
@@ -22,8 +28,10 @@ export function openAiEndpoints({ ai, settings }: BackendDependencies) {
       method: 'POST',
       path: PATH,
       summary: "Chat completion in OpenAI's format, streaming or whole",
+      limitOfCaller: aiCallLimit(settings.http),
+      atOnce: AI_CALLS_AT_ONCE,
       body: completionBody,
-      responses: { 200: 'stream' },
+      responses: { 200: [completionAnswer, 'stream'] },
       errors: [403, 404, 429, 502, 503],
       handler({ body, caller, signal }) {
         const entitlement = aiEntitlement(caller, settings.accounts.adminEmails);

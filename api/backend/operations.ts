@@ -1,10 +1,7 @@
 import { getAgent } from '../../src/agents/agents.js';
 import { listArchives } from '../../src/agents/archives.js';
-import { listOperations } from '../../src/agents/operations.js';
-import { listTransitions } from '../../src/agents/watchdog-transitions.js';
 import { reply } from '../http/reply.js';
-import { presentArchive, presentOperation } from '../views/operations.js';
-import { presentTransition } from '../views/watchdog.js';
+import { answerHistory, presentArchive } from '../views/operations.js';
 import { answerOperation } from './answer-operation.js';
 import {
   agentArchives,
@@ -58,12 +55,7 @@ export function operationEndpoints({ operations }: Pick<BackendDependencies, 'op
     }),
     agentOperations.handledBy(async ({ params, query, tenant }) => {
       const agent = await getAgent(tenant, params.id);
-      const listed = await listOperations(tenant, agent.id, query.limit);
-      const transitions = await listTransitions(tenant, agent.id, query.limit);
-      return reply(200, {
-        operations: listed.map(presentOperation),
-        transitions: transitions.map(presentTransition),
-      });
+      return answerHistory(tenant, agent.id, query);
     }),
   ];
 }

@@ -3,6 +3,7 @@ import { getAgent } from '../../src/agents/agents.js';
 import { internalKey } from '../auth/internal-key.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
+import { nextPageLink } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import { agentIdParams } from '../views/backend-agents.js';
 import { containerStats } from '../views/container-stats.js';
@@ -26,13 +27,19 @@ export function runtimeEndpoints({ directory, settings }: BackendDependencies) {
       const found = await directory.instances({
         userId: caller.user?.id,
         stats: query.stats === 'true',
+        limit: query.limit,
+        after: query.cursor?.[0],
       });
-      const instances = found.instances.map(({ id, agentId, ...instance }) => ({
+      const instances = found.items.map(({ id, agentId, ...instance }) => ({
         ...instance,
         id: agentId,
         containerId: id,
       }));
-      return reply(200, { count: instances.length, instances, unreachable: found.unreachable });
+      return reply(
+        200,
+        { count: instances.length, instances, unreachable: found.unreachable },
+        nextPageLink('/api/runtime/instances', query, found.next),
+      );
     }),
     runtime({
       method: 'GET',

@@ -1,11 +1,19 @@
 import { entitled } from '../../src/accounts/entitlement.js';
+import { wantedModel } from '../../src/agents/agent-model.js';
 import { AGENT_MODEL } from '../../src/agents/runtime-store.js';
 import type { Ai } from '../../src/ai/ai.js';
+import type { Settings } from '../../src/settings.js';
 import { agentToken } from '../auth/agent-token.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { complete, requestOf } from '../openai/complete.js';
-import { completionBody, modelList, presentModel } from '../openai/completion-schemas.js';
+import { AI_CALLS_AT_ONCE, aiCallLimit } from '../openai/limits.js';
+import {
+  completionAnswer,
+  completionBody,
+  modelList,
+  presentModel,
+} from '../openai/completion-schemas.js';
 import { OPENAI_ERRORS } from '../openai/error-form.js';
 
 const PATH = '/v1/chat/completions';
@@ -16,22 +24,30 @@ const agentAi = area({ tag: 'AI', auth: agentToken, errorForm: OPENAI_ERRORS });
  * The OpenAI-compatible endpoints for agents (decision 22): they hold no provider key. What they
  * use is their owner's.
  */
-export function agentAiEndpoints(ai: Ai) {
+export function agentAiEndpoints({
+  ai,
+  settings,
+}: {
+  readonly ai: Ai;
+  readonly settings: Pick<Settings, 'http'>;
+}) {
   return [
     agentAi({
       method: 'POST',
       path: PATH,
       summary: "Chat completion by the agent's model",
       body: completionBody,
-      responses: { 200: 'stream' },
-      errors: [402, 404, 429, 502, 503],
+      limitOfCaller: aiCallLimit(settings.http),
+      atOnce: AI_CALLS_AT_ONCE,
+      responses: { 200: [completionAnswer, 'stream'] },
+      errors: [402, 403, 404, 429, 502, 503],
       handler({ body, caller, signal }) {
         const entitlement = entitled(caller.userId, caller.isAdmin, caller.plan);
         return complete(ai.completions, {
           entitlement,
           agentId: caller.agentId,
           endpoint: PATH,
-          route: ai.router.forAgent(caller, entitlement.plan),
+          route: ai.router.forAgent(wantedModel(caller, entitlement.plan), entitlement.plan),
           request: requestOf(body),
           signal,
         });

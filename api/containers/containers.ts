@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
 import { AgentCallerLookup } from '../../src/agents/agent-caller-lookup.js';
+import type { Refusals } from '../../src/audit/refusals.js';
+import { PLATFORM_NAME } from '../../src/containers/container-spec.js';
 import type { Ai } from '../../src/ai/ai.js';
 import type { Settings } from '../../src/settings.js';
 import type { Database } from '../../src/database/database.js';
@@ -13,20 +15,24 @@ export interface ContainersDependencies {
   readonly database: Database;
   readonly ai: Ai;
   readonly log: Logger;
+  readonly refusals?: Pick<Refusals, 'note'>;
 }
 
 /** The one listener that agents' containers can reach. Nothing else of ours is on it. */
 export function createContainersListener(dependencies: ContainersDependencies): Listener {
-  const { ai, settings, database, log } = dependencies;
+  const { settings, database, log, refusals } = dependencies;
   const agents = new AgentCallerLookup(database, settings.accounts);
   return createListener({
     name: 'containers',
     title: "Agent Platform Service: agents' AI",
-    endpoints: agentAiEndpoints(ai),
+    endpoints: agentAiEndpoints(dependencies),
+    undocumented: true,
     limits: [],
     authenticate: [agentToken.with((shown) => agents.find(shown.agentToken))],
     database,
+    ...(refusals && { refusals }),
     log,
     settings: settings.http,
+    alsoNamed: [PLATFORM_NAME],
   });
 }

@@ -2,27 +2,36 @@ import type { RouterContext } from '@koa/router';
 import type { Logger } from 'pino';
 
 /**
- * Logs one line when the answer is out or the client is gone. It names the declared path, never
- * the requested one, because ids, queries, headers and bodies are nobody's business in a log.
+ * Logs one line when the answer is out or the client is gone: who asked, from where, for what. It names
+ * the declared path, never the requested one, because ids, queries, headers and bodies are nobody's
+ * business in a log.
  */
 export function watchAccess(
   ctx: RouterContext,
   about: {
     readonly log: Logger;
-    readonly requestId: string;
+    readonly arrival: {
+      readonly requestId: string;
+      readonly clientAddress: string;
+      /** A user's, a key's or an agent's id, once it is known. */
+      readonly caller?: string;
+    };
   },
 ): void {
   const { req, res } = ctx;
+  const { arrival, log } = about;
   const started = performance.now();
   res.once('close', () => {
     const line = {
-      requestId: about.requestId,
+      requestId: arrival.requestId,
+      address: arrival.clientAddress,
+      caller: arrival.caller,
       method: req.method,
       path: ctx._matchedRoute?.toString() ?? '(unknown)',
       status: res.statusCode,
       ms: Math.round((performance.now() - started) * 10) / 10,
     };
-    if (res.writableFinished) about.log.info(line, 'request');
-    else about.log.info({ ...line, aborted: true }, 'request');
+    if (res.writableFinished) log.info(line, 'request');
+    else log.info({ ...line, aborted: true }, 'request');
   });
 }

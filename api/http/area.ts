@@ -13,7 +13,7 @@ import type {
 /** What endpoints of one area have in common. */
 interface Shared<C extends Caller, P extends z.ZodType> extends Pick<
   Declaration,
-  'tag' | 'errors' | 'limit' | 'errorForm'
+  'tag' | 'errors' | 'limit' | 'limitOfCaller' | 'atOnce' | 'errorForm'
 > {
   readonly auth: Authentication<C>;
   readonly params?: P;
@@ -29,7 +29,15 @@ interface Own<
   B extends BodySchema,
 > extends Pick<
   Declaration,
-  'method' | 'path' | 'summary' | 'idempotent' | 'errors' | 'limit' | 'errorForm'
+  | 'method'
+  | 'path'
+  | 'summary'
+  | 'idempotent'
+  | 'errors'
+  | 'limit'
+  | 'limitOfCaller'
+  | 'atOnce'
+  | 'errorForm'
 > {
   readonly auth?: Authentication<C>;
   readonly params?: P;

@@ -3,15 +3,26 @@ import { z } from 'zod';
 import { BadRequestError, ServiceError } from '../../src/errors.js';
 import { refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';
+import { hasMoreValues } from './value-count.js';
 
 /** Spec section 8: every larger body is refused, unless its endpoint takes more. */
 export const MAX_BODY_BYTES = 1024 * 1024;
+
+/** Of somebody who has not shown who they are, and has no use for more. */
+export const MAX_ANONYMOUS_BYTES = 16 * 1024;
+
+/** Values in JSON: a megabyte of as many costs 10 ms of this process, of more than that 100. */
+const MAX_VALUES = 50_000;
+/** Less JSON than that cannot have so many that it matters. */
+const FEW_BYTES = 64 * 1024;
 
 /** How the body of a request comes, and what a handler gets of it. */
 export interface BodyFormat<Output = unknown> {
   /** Content types that it takes; any, when none are named. */
   readonly types: readonly string[];
   readonly maxBytes: number;
+  /** The same for those who have not shown who they are, where it is another. */
+  readonly maxAnonymousBytes?: number;
   /** For the OpenAPI document. */
   readonly schema: z.ZodType;
   /**
@@ -32,15 +43,20 @@ export function formatOf(body: z.ZodType | BodyFormat): BodyFormat {
   return 'safeParse' in body ? jsonBody(body) : body;
 }
 
-function jsonBody(schema: z.ZodType): BodyFormat {
+/** @param maxAnonymousBytes for an endpoint that anybody may send more. */
+export function jsonBody<S extends z.ZodType>(
+  schema: S,
+  maxAnonymousBytes = MAX_ANONYMOUS_BYTES,
+): BodyFormat<z.output<S>> {
   const check = validator(schema, 'body');
   // So that a missing body is told as the field that is missing, where one is.
   const noBody = schema.safeParse(undefined).success ? undefined : {};
   return {
     types: ['application/json'],
     maxBytes: MAX_BODY_BYTES,
+    maxAnonymousBytes,
     schema,
-    read: (bytes) => check(bytes === undefined ? noBody : parseJson(textOf(bytes))),
+    read: (bytes) => check(bytes === undefined ? noBody : parseJson(bytes)),
   };
 }
 
@@ -77,7 +93,11 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('utf8');
 }
 
-function parseJson(text: string): unknown {
+function parseJson(bytes: Buffer): unknown {
+  const text = textOf(bytes);
+  if (bytes.length > FEW_BYTES && hasMoreValues(bytes, MAX_VALUES)) {
+    throw new ServiceError(413, `Request body has too many values (at most ${MAX_VALUES})`);
+  }
   let body: unknown;
   try {
     body = JSON.parse(text);

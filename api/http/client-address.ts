@@ -41,20 +41,3 @@ export function inNetworks(networks: BlockList, address: string): boolean {
   if (isIPv4(address)) return networks.check(address, 'ipv4');
   return isIPv6(address) && networks.check(address, 'ipv6');
 }
-
-/**
- * Who a rate limit counts: one IPv4 address, or the /64 of an IPv6 address, because whoever has
- * one address of a /64 has all of them.
- */
-export function limitedClient(address: string): string {
-  if (!isIPv6(address)) return address;
-  const [head = '', tail] = address.toLowerCase().split('::');
-  const groups = head === '' ? [] : head.split(':');
-  const rest = tail ? tail.split(':') : [];
-  // A dotted tail (64:ff9b::192.0.2.1) is two groups long.
-  const restLength = rest.length + (tail?.includes('.') ? 1 : 0);
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - restLength);
-  const full = [...groups, ...Array<string>(zeros).fill('0'), ...rest];
-  const network = full.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ''));
-  return `${network.join(':')}::/64`;
-}

@@ -14,6 +14,8 @@ import { validator } from './validation.js';
 export interface Plan {
   readonly endpoint: Endpoint;
   readonly limits: readonly RateLimit[];
+  /** Those that count who was found to call. */
+  readonly limitsOfCaller: readonly RateLimit[];
   readonly presenter: Presenter;
   readonly authenticate: Authenticate<Caller>;
   readParams(params: Readonly<Record<string, string>>): unknown;
@@ -44,8 +46,9 @@ export function planOf(
   return {
     endpoint,
     limits,
+    limitsOfCaller: [endpoint.limitOfCaller ?? []].flat(),
     authenticate: endpoint.auth.prepare(options.configs),
-    presenter: presenter(endpoint, errorStatuses(endpoint, limits.length > 0), options),
+    presenter: presenter(endpoint, errorStatuses(endpoint), options),
     readParams: checkParams ? (params) => checkParams(storable(params)) : nothing,
     readQuery: checkQuery ? (search) => checkQuery(parseQuery(search)) : nothing,
     readHeaders: checkHeaders ?? nothing,

@@ -51,12 +51,17 @@ export class HandlerRequest implements EndpointRequest {
     return (this.#signal ??= goneSignal(this.#parts.response));
   }
 
+  /** As it came. */
+  get idempotencyKey(): string | string[] | undefined {
+    return this.#parts.incoming.headers['idempotency-key'];
+  }
+
   get idempotencyId(): string {
     return (this.#idempotencyId ??= this.#makeIdempotencyId());
   }
 
   #makeIdempotencyId(): string {
-    const key = this.#parts.incoming.headers['idempotency-key'];
+    const key = this.idempotencyKey;
     if (typeof key !== 'string') return randomUUID();
     const { endpoint, identity } = this.#parts;
     return idempotencyIdOf(identity.scope, routeOf(endpoint), key);

@@ -2,7 +2,8 @@ import type { z } from 'zod';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
-import type { RateLimit } from './rate-limit.js';
+import type { Limits, RateLimit } from './rate-limit.js';
+import type { ConcurrencyLimit } from './under-way.js';
 import type { FileReply, HtmlReply, RedirectReply, Reply, StreamReply } from './reply.js';
 import type { BodyFormat, BodyOf } from './body-format.js';
 
@@ -85,8 +86,8 @@ export interface Declaration {
   /** The area it belongs to: groups endpoints in the reference page. */
   readonly tag: string;
   readonly auth: Authentication;
-  /** Takes `Idempotency-Key`. `sealed`: what it is asked or answers holds a secret, and is kept encrypted. */
-  readonly idempotent?: boolean | 'sealed' | undefined;
+  /** Takes `Idempotency-Key`. */
+  readonly idempotent?: boolean | undefined;
   readonly params?: z.ZodType | undefined;
   readonly query?: z.ZodType | undefined;
   /** Lower-case names; not strict, because every request carries other headers too. */
@@ -97,7 +98,11 @@ export interface Declaration {
   /** Statuses that the handler may fail with, beside those that follow from the declaration. */
   readonly errors?: readonly number[] | undefined;
   /** How often a client may call it, and what shares the limit with it. */
-  readonly limit?: RateLimit | undefined;
+  readonly limit?: Limits | undefined;
+  /** The same of whoever was found to call, from wherever; the operator's own programs are not counted. */
+  readonly limitOfCaller?: RateLimit | undefined;
+  /** How many of a user's requests may be under way at a time; the operator's own are not counted. */
+  readonly atOnce?: ConcurrencyLimit | undefined;
   /** Where a foreign contract has another form than `{error: <text>}`. */
   readonly errorForm?: ErrorForm | undefined;
 }

@@ -18,19 +18,3 @@ export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
   const retryAfter = error instanceof StillRunningError ? error.retryAfter : error.facts.retryAfter;
   return { status: error.status, body, ...(typeof retryAfter === 'number' && { retryAfter }) };
 }
-
-const MAX_CAUSES = 5;
-
-/**
- * What the log is told about an error. Only these fields: libraries hang queries with their values
- * and whole requests on their errors, and those can hold secrets.
- */
-export function describeError(error: unknown, depth = 0): Readonly<Record<string, unknown>> {
-  if (!(error instanceof Error)) return { thrown: typeof error };
-  const code = 'code' in error && typeof error.code === 'string' ? { code: error.code } : {};
-  const cause =
-    error.cause === undefined || depth >= MAX_CAUSES
-      ? {}
-      : { cause: describeError(error.cause, depth + 1) };
-  return { type: error.name, message: error.message, ...code, stack: error.stack, ...cause };
-}

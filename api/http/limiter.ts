@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
-import { limitedClient } from './client-address.js';
+import { networksOf } from '../../src/http/client-networks.js';
+import { AddressGuard } from './address-guard.js';
 import { MemoryCounters } from './memory-counters.js';
 import { RedisCounters } from './redis-counters.js';
 import type { Counters, RateLimit, Taken } from './rate-limit.js';
@@ -11,10 +12,13 @@ export interface Verdict {
 }
 
 export interface Limiter {
+  /** What one address may ask in all. @returns undefined when the request may go on. */
+  guard(address: string): Verdict | undefined;
+  /** @param client an address, or whoever was found to call. */
   /** @returns undefined when there are no limits. */
   check(
     limits: readonly RateLimit[],
-    address: string,
+    client: string,
   ): Verdict | undefined | Promise<Verdict | undefined>;
   close(): Promise<void>;
 }
@@ -23,6 +27,8 @@ export interface Limiter {
 export function createLimiter(options: {
   readonly name: string;
   readonly redisUrl: string | undefined;
+  /** Requests of one address a minute. */
+  readonly perAddress: number;
   readonly log: Logger;
 }): Limiter {
   const { redisUrl } = options;
@@ -32,10 +38,16 @@ export function createLimiter(options: {
       ? memory
       : new RedisCounters({ url: redisUrl, namespace: options.name, memory, log: options.log });
 
+  const guard = new AddressGuard(options.perAddress);
+
   return {
-    check(limits, address) {
+    guard(address) {
+      const refused = guard.refuse(address);
+      return refused && toVerdict(refused);
+    },
+    check(limits, client) {
       if (limits.length === 0) return undefined;
-      const taken = counters.take(limitedClient(address), limits);
+      const taken = counters.take(networksOf(client), limits);
       return taken instanceof Promise ? taken.then(toVerdict) : toVerdict(taken);
     },
     close: () => counters.close(),
@@ -46,7 +58,7 @@ export function createLimiter(options: {
 function toVerdict({ refused, counts }: Taken): Verdict | undefined {
   const [tightest] = counts.toSorted((a, b) => a.remaining - b.remaining || b.resetMs - a.resetMs);
   if (tightest === undefined) return undefined;
-  const seconds = String(Math.max(1, Math.ceil(tightest.resetMs / 1000)));
+  const seconds = String(Math.max(1, Math.ceil(Math.floor(tightest.resetMs) / 1000)));
   const headers = {
     'RateLimit-Limit': String(tightest.limit.max),
     'RateLimit-Remaining': String(tightest.remaining),

@@ -1,21 +1,22 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
+import { describeError } from '../../src/describe-error.js';
 import type { HttpSettings } from '../../src/http/settings.js';
 import type { Database } from '../../src/database/database.js';
 import { KeptAnswers } from '../../src/idempotency/kept-answers.js';
+import type { Refusals } from '../../src/audit/refusals.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
 import { AuthenticationConfigs, type AuthenticationConfig } from '../auth/authentication.js';
 import { addressReader } from './client-address.js';
 import type { Endpoint } from './endpoint.js';
-import { describeError } from './error-answer.js';
 import { idempotency } from './idempotency.js';
 import { openApiDocument } from './openapi.js';
 import { pipeline } from './pipeline.js';
 import { createLimiter } from './limiter.js';
 import type { WideLimit } from './rate-limit.js';
 import { referencePages } from './reference-page.js';
-import { Server, type Listening } from './server.js';
+import { Server, type Bounds, type Listening } from './server.js';
 
 export interface ListenerOptions {
   /** Names it in logs and in the keys of its limits: `web`, `backend`. */
@@ -23,6 +24,8 @@ export interface ListenerOptions {
   /** Heads its OpenAPI document. */
   readonly title: string;
   readonly endpoints: readonly Endpoint[];
+  /** Without the pages that document them: where strangers' programs call. */
+  readonly undocumented?: boolean;
   /** Beside those that its endpoints name. */
   readonly limits: readonly WideLimit[];
   /** The ways to authenticate that its endpoints name, configured. */
@@ -30,12 +33,21 @@ export interface ListenerOptions {
   /** Whose `X-Forwarded-For` counts, beside that of trusted proxies. */
   readonly believesForwarded?: (request: IncomingMessage) => boolean;
   readonly database: Database;
-  /** Seals the kept answers of endpoints that ask for it. */
+  /** Tells the audit log of keys that open nothing. */
+  readonly refusals?: Pick<Refusals, 'note'>;
+  /** Seals the kept answers of endpoints that take `Idempotency-Key`. */
   readonly secrets?: SecretBox;
   readonly log: Logger;
-  readonly settings: Pick<HttpSettings, 'production' | 'trustedProxies' | 'redisUrl'>;
+  readonly settings: Pick<
+    HttpSettings,
+    'ownNames' | 'production' | 'trustedProxies' | 'redisUrl' | 'requestsPerMinute'
+  >;
+  /** What a request's `Host` may name, beside what the settings say. */
+  readonly alsoNamed?: readonly string[];
   /** Networks (CIDR) whose connections are dropped unanswered, such as those of agents. */
   readonly refuseFrom?: readonly string[];
+  /** For tests. */
+  readonly bounds?: Partial<Bounds>;
 }
 
 export interface Listener {
@@ -52,11 +64,18 @@ export interface Listener {
 export function createListener(options: ListenerOptions): Listener {
   const { database, endpoints, limits, name, settings } = options;
   const log = options.log.child({ listener: name });
-  const limiter = createLimiter({ name, redisUrl: settings.redisUrl, log });
+  const limiter = createLimiter({
+    name,
+    redisUrl: settings.redisUrl,
+    perAddress: settings.requestsPerMinute,
+    log,
+  });
   const document = () => openApiDocument({ title: options.title, endpoints, limits });
   const server = new Server({
     log,
     refuseFrom: options.refuseFrom ?? [],
+    trustedProxies: settings.trustedProxies,
+    bounds: options.bounds,
     onClosed: () => limiter.close(),
   });
 
@@ -67,16 +86,21 @@ export function createListener(options: ListenerOptions): Listener {
     else log.error({ error: describeError(error) }, 'a response could not be completed');
   });
   const middleware = pipeline({
-    endpoints: [...endpoints, ...referencePages(document, options.title)],
+    endpoints: options.undocumented
+      ? endpoints
+      : [...endpoints, ...referencePages(document, options.title)],
     limits,
     limiter,
+    ownNames: new Set([...settings.ownNames, ...(options.alsoNamed ?? [])]),
     addressOf: addressReader(settings.trustedProxies, options.believesForwarded),
     configs: new AuthenticationConfigs(options.authenticate),
-    idempotency: idempotency(new KeptAnswers(database, options.secrets)),
+    idempotency: options.secrets && idempotency(new KeptAnswers(database, options.secrets)),
     database,
     log,
     production: settings.production,
     server,
+    onKeyRefused: (address) =>
+      options.refusals?.note({ action: 'key.refused', subject: name, address }),
   });
   for (const each of middleware) app.use(each);
 

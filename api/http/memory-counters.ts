@@ -1,4 +1,5 @@
-import type { Counters, RateLimit, Taken } from './rate-limit.js';
+import type { ClientNetworks } from '../../src/http/client-networks.js';
+import { countedClient, type Counters, type RateLimit, type Taken } from './rate-limit.js';
 
 /** One limit's clients. Windows are equally long, so the map's order is the order of expiry. */
 type Windows = Map<string, { count: number; endsAt: number }>;
@@ -22,17 +23,18 @@ export class MemoryCounters implements Counters {
     return size;
   }
 
-  take(client: string, limits: readonly RateLimit[]): Taken {
+  take(networks: ClientNetworks, limits: readonly RateLimit[]): Taken {
     const now = this.#now();
     this.#dropExpired(now);
 
     const current = limits.map((limit) => {
       const windows = this.#windowsOf(limit);
+      const client = countedClient(networks, limit);
       const window = windows.get(client) ?? { count: 0, endsAt: now + limit.windowMs };
-      return { limit, windows, window };
+      return { limit, windows, client, window };
     });
     const refused = current.some(({ limit, window }) => window.count >= limit.max);
-    const counts = current.map(({ limit, windows, window }) => {
+    const counts = current.map(({ limit, windows, client, window }) => {
       if (!refused) {
         window.count++;
         if (window.count === 1) this.#add(windows, client, window);

@@ -70,7 +70,7 @@ export function openApiDocument(listener: {
 function operationOf(endpoint: Endpoint, limits: readonly WideLimit[]): Json {
   const { method, path, body } = endpoint;
   const applying = limitsOf(endpoint, limits);
-  const description = applying
+  const description = [...applying, ...[endpoint.limitOfCaller ?? []].flat()]
     .map(({ name, max, windowMs }) => `Limit ${name}: ${max} requests in ${windowMs / 1000} s.`)
     .join('\n\n');
   return {
@@ -97,7 +97,8 @@ function jsonSchemaOf(schema: z.ZodType): Json {
 function requestBodyOf({ schema, types }: BodyFormat): Json {
   const content = { schema: jsonSchemaOf(schema) };
   return {
-    required: !schema.safeParse(undefined).success,
+    // A body that is missing is read as one that is empty.
+    required: ![undefined, {}].some((none) => schema.safeParse(none).success),
     content: Object.fromEntries(
       (types.length > 0 ? types : ['*/*']).map((type) => [type, content]),
     ),
@@ -155,10 +156,10 @@ function responsesOf(endpoint: Endpoint, limited: boolean): Json {
   const common = limited ? RATE_LIMIT_HEADERS : {};
   const { errorForm } = endpoint;
   const error = errorForm ? jsonSchemaOf(errorForm.schema) : ERROR_REFERENCE;
-  for (const status of errorStatuses(endpoint, limited)) {
+  for (const status of errorStatuses(endpoint)) {
     responses[status] = {
       description: STATUS_CODES[status] ?? String(status),
-      headers: status === 429 ? { ...common, ...RETRY_AFTER } : common,
+      headers: status === 429 ? { ...RATE_LIMIT_HEADERS, ...RETRY_AFTER } : common,
       content: { 'application/json': { schema: error } },
     };
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { tryParseJson } from '../../src/json.js';
 
-const DEFAULT_PAGE = 50;
+export const DEFAULT_PAGE = 50;
 export const MAX_PAGE = 200;
 
 const MAX_CURSOR_LENGTH = 2_000;
@@ -23,7 +23,7 @@ export function wholeNumber(
 }
 
 /** What most lists are ordered by: a time, and of equal ones an id. */
-const TIME_AND_ID = z.tuple([z.string(), z.string()]);
+const TIME_AND_ID = z.tuple([z.iso.datetime(), z.string()]);
 
 /**
  * `limit` and `cursor`, to be spread into a list's query schema. A handler gets the cursor as the

@@ -2,41 +2,56 @@ import { Readable } from 'node:stream';
 import Router, { type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { Logger } from 'pino';
+import { describeError } from '../../src/describe-error.js';
 import type { Database } from '../../src/database/database.js';
 import {
   BadRequestError,
+  ForbiddenError,
+  MisdirectedRequestError,
   NotFoundError,
   ServiceError,
   TooManyRequestsError,
   UnauthorizedError,
 } from '../../src/errors.js';
-import type { AuthenticationConfigs } from '../auth/authentication.js';
+import { meansUs } from '../../src/http/own-names.js';
+import type {
+  AuthenticationConfigs,
+  AuthenticationRequest,
+  Identity,
+} from '../auth/authentication.js';
+import { bearerOf } from '../auth/bearer-token.js';
 import { watchAccess } from './access-log.js';
 import type { AddressReader } from './client-address.js';
+import { BodyMemory } from './body-memory.js';
 import type { Endpoint } from './endpoint.js';
 import { planOf, type Plan } from './endpoint-plan.js';
 import { HandlerRequest, routeOf } from './endpoint-request.js';
-import { describeError, errorAnswer, type ErrorAnswer } from './error-answer.js';
+import { errorAnswer, type ErrorAnswer } from './error-answer.js';
 import { hashRequest, readIdempotencyKey, type OncePerKey } from './idempotency.js';
 import { errorJson, jsonAnswer, type Answer } from './presenter.js';
-import type { Limiter } from './limiter.js';
+import type { Limiter, Verdict } from './limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from './rate-limit.js';
 import { readBody } from './read-body.js';
 import { readRequestId } from './request-id.js';
 import { SECURITY_HEADERS } from './security-headers.js';
 import type { Server } from './server.js';
+import { UnderWay } from './under-way.js';
 
 export interface PipelineOptions {
   readonly endpoints: readonly Endpoint[];
   readonly limits: readonly WideLimit[];
   readonly limiter: Limiter;
+  readonly ownNames: ReadonlySet<string>;
   readonly addressOf: AddressReader;
   readonly configs: AuthenticationConfigs;
-  readonly idempotency: OncePerKey;
+  /** Undefined where no endpoint takes `Idempotency-Key`. */
+  readonly idempotency: OncePerKey | undefined;
   readonly database: Database;
   readonly log: Logger;
   readonly production: boolean;
   readonly server: Server;
+  /** Is told of every key that opens nothing. */
+  readonly onKeyRefused: (address: string) => void;
 }
 
 /** What is known of a request before its endpoint is asked, and what becomes of it. */
@@ -46,6 +61,8 @@ interface Arrival {
   readonly requestId: string;
   readonly clientAddress: string;
   endpoint?: Endpoint;
+  /** Once it is known. */
+  caller?: string;
   answer?: Answer;
 }
 
@@ -55,17 +72,22 @@ const CLIENT_LEFT = 499;
 type Context = RouterContext<Koa.DefaultState & { arrival?: Arrival }>;
 
 /**
- * The way of every request: request id, access log, security headers, rate limit, authentication,
+ * The way of every request: request id, access log, security headers, name, rate limit, authentication,
  * body, validation, tenant, handler, presenter. What is refused costs nothing of what comes after it.
  */
 export function pipeline(options: PipelineOptions): Koa.Middleware[] {
-  const { log, limiter, server } = options;
+  const { idempotency, log, limiter, server } = options;
+  const underWay = new UnderWay();
+  const bodies = new BodyMemory(server.bounds);
   // Exactly as declared: what a limit sees is what a handler gets, so no second spelling of a path
   // escapes its limits.
   const router = new Router<Context['state']>({ strict: true, sensitive: true });
   // Literal paths first, so that they win over parameters: `/api/agents/clone` over `:id`.
   const literalFirst = options.endpoints.toSorted((a, b) => parameters(a) - parameters(b));
   for (const endpoint of literalFirst) {
+    if (endpoint.idempotent && idempotency === undefined) {
+      throw new TypeError(`${routeOf(endpoint)} takes Idempotency-Key: its listener needs secrets`);
+    }
     const plan = planOf(endpoint, options);
     router.register(endpoint.path, [endpoint.method], async (ctx: Context) => {
       const { arrival } = ctx.state;
@@ -81,7 +103,8 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
       await next();
       if (arrival.answer) return arrival.answer;
     }
-    await count(limitsOf(arrival, options.limits), ctx, arrival);
+    guard(ctx, arrival);
+    await count(limitsOf(arrival, options.limits), ctx, arrival.clientAddress);
     if (ctx.state.arrival === undefined) throw new BadRequestError('The path is not valid');
     const methods = (ctx.matched ?? []).flatMap((layer) => layer.methods);
     if (methods.length === 0) throw new NotFoundError();
@@ -89,11 +112,28 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   }
 
   /** @throws TooManyRequestsError for a request beyond one of the limits. */
-  async function count(limits: readonly RateLimit[], ctx: Context, arrival: Arrival) {
-    const verdict = await limiter.check(limits, arrival.clientAddress);
-    if (verdict === undefined) return;
-    ctx.set(verdict.headers);
-    if (verdict.refusal !== undefined) throw new TooManyRequestsError(verdict.refusal);
+  async function count(limits: readonly RateLimit[], ctx: Context, client: string) {
+    heed(await limiter.check(limits, client), ctx);
+  }
+
+  /** @throws TooManyRequestsError for a request beyond what an address may ask in all. */
+  function guard(ctx: Context, { clientAddress }: Arrival): void {
+    heed(limiter.guard(clientAddress), ctx);
+  }
+
+  /** @throws UnauthorizedError, or what the way to authenticate refuses by. */
+  async function authenticated(plan: Plan, shown: AuthenticationRequest): Promise<Identity> {
+    try {
+      const found = plan.authenticate(shown);
+      const identity = found instanceof Promise ? await found : found;
+      if (identity === undefined) throw new UnauthorizedError();
+      return identity;
+    } catch (error) {
+      const isAnswer = error instanceof UnauthorizedError || error instanceof ForbiddenError;
+      const hasKey = bearerOf(shown.request) !== undefined;
+      if (isAnswer && hasKey) options.onKeyRefused(shown.clientAddress);
+      throw error;
+    }
   }
 
   /** Leads a request to its endpoint's handler. */
@@ -101,15 +141,25 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const { clientAddress, requestId, search } = arrival;
     const { endpoint } = plan;
     arrival.endpoint = endpoint;
-    if (plan.limits.length > 0) await count(plan.limits, ctx, arrival);
+    guard(ctx, arrival);
+    if (plan.limits.length > 0) await count(plan.limits, ctx, clientAddress);
     const incoming = ctx.req;
     const { bodyFormat } = plan;
     const provedByBody = endpoint.auth.proof === 'body';
-    const proof = provedByBody ? await readBody(incoming, bodyFormat) : undefined;
-    const found = plan.authenticate({ request: incoming, clientAddress, body: proof });
-    const identity = found instanceof Promise ? await found : found;
-    if (identity === undefined) throw new UnauthorizedError();
-    const bytes = provedByBody ? proof : await readBody(incoming, bodyFormat);
+    const { paceBytes, paceMs } = server.bounds;
+    const read = (isAnonymous: boolean, client: string) => {
+      const makeRoom = bodies.roomFor(client, ctx.res);
+      return readBody(incoming, bodyFormat, { isAnonymous, paceBytes, paceMs, makeRoom });
+    };
+    const proof = provedByBody ? await read(false, clientAddress) : undefined;
+    const identity = await authenticated(plan, { request: incoming, clientAddress, body: proof });
+    arrival.caller = identity.scope;
+    if (plan.limitsOfCaller.length > 0 && identity.tenant !== 'platform') {
+      await count(plan.limitsOfCaller, ctx, identity.scope);
+    }
+    const bytes = provedByBody
+      ? proof
+      : await read(identity.caller.kind === 'anonymous', identity.scope);
 
     const params = plan.readParams(ctx.params);
     const query = plan.readQuery(search);
@@ -130,17 +180,27 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
       clientAddress,
     });
 
+    const { atOnce } = endpoint;
+    const { tenant } = identity;
+    if (atOnce === undefined || typeof tenant === 'string' || atOnce.counts?.(query) === false) {
+      return once(plan, request, identity);
+    }
+    return underWay.run(atOnce, tenant.userId, ctx.res, () => once(plan, request, identity));
+  }
+
+  /** Has a request handled, or repeats the answer that its `Idempotency-Key` has already got. */
+  function once(plan: Plan, request: HandlerRequest, identity: Identity): Promise<Answer> {
+    const { endpoint } = plan;
     const work = () => handle(plan, request);
-    if (!endpoint.idempotent) return work();
-    const key = readIdempotencyKey(incoming.headers['idempotency-key']);
+    if (idempotency === undefined || !endpoint.idempotent) return work();
+    const key = readIdempotencyKey(request.idempotencyKey);
     if (key === undefined || identity.keepsAnswer === true) return work();
-    return options.idempotency(
+    return idempotency(
       {
         caller: identity.scope,
         route: routeOf(endpoint),
         key,
-        requestHash: hashRequest(params, query, body),
-        sealed: endpoint.idempotent === 'sealed',
+        requestHash: hashRequest(request.params, request.query, request.body),
       },
       work,
     );
@@ -184,6 +244,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
 
   function send(ctx: Koa.Context, answer: Answer): void {
     const { status, headers, contentType, attachment, body } = answer;
+    server.watch(ctx.res);
     const stream = body instanceof Readable ? body : undefined;
     const isHead = ctx.method === 'HEAD';
     if (isHead) stream?.destroy();
@@ -213,11 +274,12 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
       requestId,
       clientAddress: options.addressOf(ctx.req),
     };
-    watchAccess(ctx, { log, requestId });
+    watchAccess(ctx, { log, arrival });
     ctx.res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of SECURITY_HEADERS) ctx.res.setHeader(name, value);
     let result: Answer;
     try {
+      if (!meansUs(ctx.req, options.ownNames)) throw new MisdirectedRequestError();
       result = await answer(ctx, arrival, next);
     } catch (error) {
       result = failed(error, requestId, arrival.endpoint);
@@ -228,6 +290,12 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
 }
 
 const parameters = ({ path }: Endpoint): number => path.split('/:').length - 1;
+
+function heed(verdict: Verdict | undefined, ctx: Context): void {
+  if (verdict === undefined) return;
+  ctx.set(verdict.headers);
+  if (verdict.refusal !== undefined) throw new TooManyRequestsError(verdict.refusal);
+}
 
 function isDecodable(path: string): boolean {
   try {

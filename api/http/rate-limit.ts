@@ -1,7 +1,11 @@
+import type { ClientNetworks } from '../../src/http/client-networks.js';
+
 /** At most `max` requests of one client within `windowMs`, counted from the first of them. */
 export interface RateLimit {
   /** Unique within a listener. */
   readonly name: string;
+  /** Counts a whole site (the /48 of an IPv6 address) as one client; one host unless said. */
+  readonly by?: 'site';
   readonly max: number;
   readonly windowMs: number;
   /** The error text of a refusal. */
@@ -13,13 +17,15 @@ export interface WideLimit extends RateLimit {
   readonly below: string;
 }
 
+/** One, or several that all hold. */
+export type Limits = RateLimit | readonly RateLimit[];
+
 /** The limits that an endpoint's requests count in. */
 export function limitsOf(
-  { limit, path }: { readonly limit?: RateLimit | undefined; readonly path: string },
+  { limit = [], path }: { readonly limit?: Limits | undefined; readonly path: string },
   wide: readonly WideLimit[],
 ): readonly RateLimit[] {
-  const applying = wide.filter(({ below }) => path.startsWith(below));
-  return limit ? [...applying, limit] : applying;
+  return [...wide.filter(({ below }) => path.startsWith(below)), ...[limit].flat()];
 }
 
 /** What one limit says of one request. */
@@ -39,6 +45,9 @@ export interface Taken {
 
 /** Counts requests. Implementations admit exactly `max`, however many come at once. */
 export interface Counters {
-  take(client: string, limits: readonly RateLimit[]): Taken | Promise<Taken>;
+  take(client: ClientNetworks, limits: readonly RateLimit[]): Taken | Promise<Taken>;
   close(): Promise<void>;
 }
+
+export const countedClient = (client: ClientNetworks, { by }: RateLimit): string =>
+  by === 'site' ? client.site : client.host;

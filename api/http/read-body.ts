@@ -1,6 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import { BadRequestError, ServiceError } from '../../src/errors.js';
-import { MAX_BODY_BYTES, type BodyFormat } from './body-format.js';
+import { MAX_ANONYMOUS_BYTES, MAX_BODY_BYTES, type BodyFormat } from './body-format.js';
+
+/** What is asked of whoever sends a body. */
+export interface BodyBounds {
+  /** They have not shown who they are. */
+  readonly isAnonymous: boolean;
+  /** So many bytes have to come in so many milliseconds. */
+  readonly paceBytes: number;
+  readonly paceMs: number;
+  /** Makes room for what has come. @throws ServiceError when there is none. */
+  readonly makeRoom: (bytes: number) => void;
+}
 
 /**
  * Reads the bytes of a body, or `undefined` when the request has none.
@@ -11,20 +22,31 @@ import { MAX_BODY_BYTES, type BodyFormat } from './body-format.js';
 export async function readBody(
   request: IncomingMessage,
   format: BodyFormat | undefined,
+  bounds: BodyBounds,
 ): Promise<Buffer | undefined> {
   const { headers, method } = request;
   if (method === 'GET' || method === 'HEAD') return undefined;
   const length = Number(headers['content-length'] ?? 0);
-  const maxBytes = format?.maxBytes ?? MAX_BODY_BYTES;
+  const maxBytes = mostBytes(format, bounds.isAnonymous);
   if (length > maxBytes) throw tooLarge(maxBytes);
   if (headers['transfer-encoding'] === undefined && length === 0) return undefined;
 
   if (format && !takes(format, request)) {
     throw new ServiceError(415, `Content-Type must be ${format.types.join(' or ')}`);
   }
-  const bytes = await readAll(request, maxBytes);
+  const bytes = await readAll(request, maxBytes, bounds);
   return format && bytes.length > 0 ? bytes : undefined;
 }
+
+function mostBytes(format: BodyFormat | undefined, isAnonymous: boolean): number {
+  const { maxBytes, maxAnonymousBytes } = format ?? NO_FORMAT;
+  return isAnonymous ? (maxAnonymousBytes ?? maxBytes) : maxBytes;
+}
+
+const NO_FORMAT: Pick<BodyFormat, 'maxBytes' | 'maxAnonymousBytes'> = {
+  maxBytes: MAX_BODY_BYTES,
+  maxAnonymousBytes: MAX_ANONYMOUS_BYTES,
+};
 
 function takes({ types }: BodyFormat, { headers }: IncomingMessage): boolean {
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') return false;
@@ -38,25 +60,44 @@ function tooLarge(maxBytes: number): ServiceError {
 }
 
 /** A client that leaves half way makes no sense of an answer, so its error just ends the request. */
-function readAll(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+function readAll(
+  request: IncomingMessage,
+  maxBytes: number,
+  { makeRoom, paceBytes, paceMs }: BodyBounds,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const endedEarly = () => reject(new BadRequestError('Request body ended early'));
-    if (request.destroyed) return endedEarly();
     const chunks: Buffer[] = [];
     let size = 0;
+    let sizeBefore = 0;
+    const pace = setInterval(() => {
+      if (size - sizeBefore < paceBytes)
+        refuse(new BadRequestError('Request body comes too slowly'));
+      sizeBefore = size;
+    }, paceMs);
+    const refuse = (error: unknown) => {
+      clearInterval(pace);
+      // What still comes is thrown away: the server bounds how much, and for how long.
+      request.off('data', onData);
+      request.resume();
+      reject(error instanceof Error ? error : new Error('unknown', { cause: error }));
+    };
+    const endedEarly = () => refuse(new BadRequestError('Request body ended early'));
     const onData = (chunk: Buffer) => {
       size += chunk.length;
-      if (size > maxBytes) {
-        // What still comes is thrown away as it comes; the server's request timeout bounds it.
-        request.off('data', onData);
-        request.resume();
-        reject(tooLarge(maxBytes));
-      } else {
+      if (size > maxBytes) return refuse(tooLarge(maxBytes));
+      try {
+        makeRoom(chunk.length);
         chunks.push(chunk);
+      } catch (error) {
+        refuse(error);
       }
     };
+    if (request.destroyed) return endedEarly();
     request.on('data', onData);
-    request.once('end', () => resolve(Buffer.concat(chunks)));
+    request.once('end', () => {
+      clearInterval(pace);
+      resolve(Buffer.concat(chunks));
+    });
     request.once('error', endedEarly);
     request.once('close', endedEarly);
   });

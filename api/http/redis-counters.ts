@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
-import type { Counters, RateLimit, Taken } from './rate-limit.js';
+import type { ClientNetworks } from '../../src/http/client-networks.js';
+import { countedClient, type Counters, type RateLimit, type Taken } from './rate-limit.js';
 
 /**
  * Looks at all limits of a request, then counts in all of them or in none: one round trip, and
@@ -57,7 +58,7 @@ export class RedisCounters implements Counters {
     this.#redis.on('error', (error: Error) => this.#failed(error));
   }
 
-  async take(client: string, limits: readonly RateLimit[]): Promise<Taken> {
+  async take(client: ClientNetworks, limits: readonly RateLimit[]): Promise<Taken> {
     if (Date.now() < this.#skipUntil) return this.#options.memory.take(client, limits);
     try {
       const taken = await this.#takeShared(client, limits);
@@ -74,9 +75,13 @@ export class RedisCounters implements Counters {
     await this.#options.memory.close();
   }
 
-  async #takeShared(client: string, limits: readonly RateLimit[]): Promise<Taken> {
-    // The braces keep all keys of a client on one node of a Redis cluster.
-    const keys = limits.map(({ name }) => `limit:{${client}}:${this.#options.namespace}:${name}`);
+  async #takeShared(client: ClientNetworks, limits: readonly RateLimit[]): Promise<Taken> {
+    const { namespace } = this.#options;
+    // The braces keep all keys of a request on one node of a Redis cluster.
+    const keys = limits.map(
+      (limit) =>
+        `limit:{${client.site}}:${countedClient(client, limit)}:${namespace}:${limit.name}`,
+    );
     const bounds = limits.flatMap(({ max, windowMs }) => [max, windowMs]);
     const result = await this.#redis.eval(TAKE, keys.length, ...keys, ...bounds);
     if (!isNumbers(result) || result.length !== 1 + 2 * limits.length) {

@@ -35,26 +35,71 @@ const REASONS: Readonly<Record<string, string>> = {
 const CLOSE_MS = 10_000;
 const STREAM_GRACE_MS = 2_000;
 const IDLE_SWEEP_MS = 100;
-/** How long a client may take to send its request: bounds slow and endless bodies. */
-const REQUEST_TIMEOUT_MS = 60_000;
+
+/** What a listener puts up with. */
+export interface Bounds {
+  /** Milliseconds for the head of a request, from the end of the one before. */
+  readonly headersMs: number;
+  /** Milliseconds for all of a request. */
+  readonly requestMs: number;
+  /** Milliseconds in which so many bytes of a body have to come. */
+  readonly paceMs: number;
+  readonly paceBytes: number;
+  /** Bytes of bodies in memory, of all requests under way and of those of one client. */
+  readonly bodiesBytes: number;
+  readonly bodiesBytesOfClient: number;
+  /** Milliseconds for the rest of a body that nobody wants, once its answer is out, and its bytes. */
+  readonly unwantedMs: number;
+  readonly unwantedBytes: number;
+  /** Milliseconds for a client to take anything of its answer. */
+  readonly stalledMs: number;
+  /** Connections at a time. */
+  readonly connections: number;
+  readonly connectionsOfAddress: number;
+}
+
+const BOUNDS: Bounds = {
+  headersMs: 10_000,
+  requestMs: 60_000,
+  paceMs: 5_000,
+  paceBytes: 20_000,
+  bodiesBytes: 256 * 1024 * 1024,
+  bodiesBytesOfClient: 32 * 1024 * 1024,
+  unwantedMs: 5_000,
+  unwantedBytes: 4 * 1024 * 1024,
+  stalledMs: 120_000,
+  connections: 4_096,
+  connectionsOfAddress: 512,
+};
+
+/** Milliseconds between two looks at who has taken too long. */
+const CHECK_MS = 1_000;
+const UNWANTED_CHECK_MS = 50;
 
 interface Options {
   readonly refuseFrom: readonly string[];
+  /** Behind whose addresses are many clients. */
+  readonly trustedProxies: BlockList;
+  readonly bounds?: Partial<Bounds> | undefined;
   readonly log: Logger;
   readonly onClosed: () => Promise<void>;
 }
 
 /** The socket side of a listener: starting, refusing networks, and an orderly end. */
 export class Server {
+  readonly bounds: Bounds;
   readonly #refused = new BlockList();
   readonly #streams = new Set<Readable>();
   /** Requests under way on each connection. */
   readonly #busy = new Map<Socket, number>();
+  /** Connections of each address. */
+  readonly #ofAddress = new Map<string, number>();
   #stopping = false;
   readonly #options: Options;
 
   constructor(options: Options) {
     this.#options = options;
+    this.bounds = { ...BOUNDS, ...options.bounds };
     for (const network of options.refuseFrom) {
       const [address = '', bits] = network.split('/');
       const family = isIPv6(address) ? 'ipv6' : 'ipv4';
@@ -67,6 +112,11 @@ export class Server {
     return this.#stopping;
   }
 
+  /** Cuts off a client that takes nothing of its answer for too long. */
+  watch(response: http.ServerResponse): void {
+    response.setTimeout(this.bounds.stalledMs, () => response.destroy());
+  }
+
   /** A stream that is being sent; one without an end would otherwise hold up closing. */
   track(stream: Readable): void {
     this.#streams.add(stream);
@@ -74,15 +124,18 @@ export class Server {
   }
 
   async listen(handle: http.RequestListener, host: string, port: number): Promise<Listening> {
-    const server = http.createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, handle);
-    server.on('connection', (socket: Socket) => {
-      const address = plainAddress(socket.remoteAddress ?? '');
-      if (inNetworks(this.#refused, address)) return socket.destroy();
-      this.#busy.set(socket, 0);
-      socket.once('close', () => this.#busy.delete(socket));
-    });
-    server.on('request', ({ socket }: http.IncomingMessage, response: http.ServerResponse) => {
+    const { headersMs, requestMs } = this.bounds;
+    const options = {
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headersMs),
+    };
+    const server = http.createServer(options, handle);
+    server.on('connection', (socket: Socket) => this.#admit(socket));
+    server.on('request', (request: http.IncomingMessage, response: http.ServerResponse) => {
+      const { socket } = request;
       this.#busy.set(socket, (this.#busy.get(socket) ?? 0) + 1);
+      response.once('finish', () => this.#discard(request));
       response.once('close', () => {
         const left = (this.#busy.get(socket) ?? 1) - 1;
         if (!socket.destroyed) this.#busy.set(socket, left);
@@ -103,6 +156,57 @@ export class Server {
       port: bound.port,
       close: () => this.#close(server),
     };
+  }
+
+  /**
+   * Lets a connection in, of an address as many as it may have. When there are too many in all, one
+   * on which nothing is asked makes room.
+   */
+  #admit(socket: Socket): void {
+    const address = plainAddress(socket.remoteAddress ?? '');
+    if (inNetworks(this.#refused, address)) return void socket.destroy();
+    const ofAddress = this.#ofAddress.get(address) ?? 0;
+    const isProxy = inNetworks(this.#options.trustedProxies, address);
+    if (ofAddress >= this.bounds.connectionsOfAddress && !isProxy) return void socket.destroy();
+    if (this.#busy.size >= this.bounds.connections && !this.#dropOneIdle())
+      return void socket.destroy();
+    this.#ofAddress.set(address, ofAddress + 1);
+    this.#busy.set(socket, 0);
+    socket.once('close', () => {
+      this.#busy.delete(socket);
+      const left = (this.#ofAddress.get(address) ?? 1) - 1;
+      if (left > 0) this.#ofAddress.set(address, left);
+      else this.#ofAddress.delete(address);
+    });
+  }
+
+  /** The one that has been open for longest. */
+  #dropOneIdle(): boolean {
+    for (const [socket, requests] of this.#busy) {
+      if (requests > 0) continue;
+      this.#busy.delete(socket);
+      socket.destroy();
+      return true;
+    }
+    return false;
+  }
+
+  /**
+   * What still comes of a body after its answer is thrown away, so that the sender gets to read the
+   * answer; whoever does not come to an end is cut off.
+   */
+  #discard(request: http.IncomingMessage): void {
+    if (request.complete) return;
+    const { socket } = request;
+    const { unwantedBytes, unwantedMs } = this.bounds;
+    const bytesBefore = socket.bytesRead;
+    const since = performance.now();
+    // What comes is nowhere to be seen but in the socket's figures.
+    const looking = setInterval(() => {
+      const tooMany = socket.bytesRead - bytesBefore > unwantedBytes;
+      if (tooMany || performance.now() - since > unwantedMs) socket.destroy();
+    }, UNWANTED_CHECK_MS);
+    request.once('close', () => clearInterval(looking));
   }
 
   async #close(server: http.Server): Promise<void> {

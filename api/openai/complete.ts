@@ -5,6 +5,7 @@ import type { Call, Completions } from '../../src/ai/completions.js';
 import { NoAnswerError } from '../../src/ai/no-answer-error.js';
 import { ProviderError } from '../../src/ai/provider-error.js';
 import type { Route } from '../../src/ai/route.js';
+import { supportedRequest } from '../../src/ai/supported-request.js';
 import { streamReply, type StreamReply } from '../http/reply.js';
 import { eventStream, type ServerEvent } from '../http/sse.js';
 import type { CompletionBody } from './completion-schemas.js';
@@ -24,17 +25,17 @@ export function callOf({ entitlement, ...order }: CompletionOrder): Call {
   return { ...order, callId: randomUUID(), userId, plan: isAdmin ? undefined : plan };
 }
 
-/** A body's fields that say nothing when they are null are left out. */
-export function requestOf(body: CompletionBody): ChatBody {
-  const {
-    model: _model,
-    stream,
-    max_tokens: most,
-    max_completion_tokens: mostCompletion,
-    ...rest
-  } = body;
+/**
+ * What a body asks for: all of it may be passed on.
+ *
+ * @throws UnsupportedError for what is not.
+ */
+export function requestOf({ model: _model, stream, ...rest }: CompletionBody): ChatBody {
+  // Null says nothing.
+  const { max_tokens: most, max_completion_tokens: mostCompletion, ...others } = rest;
+  const request = supportedRequest(others);
   return {
-    ...rest,
+    ...request,
     ...(stream === true && { stream }),
     ...(typeof most === 'number' && { max_tokens: most }),
     ...(typeof mostCompletion === 'number' && { max_completion_tokens: mostCompletion }),

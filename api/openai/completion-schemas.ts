@@ -10,7 +10,7 @@ const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] a
 
 export const maxTokens = z.number().int().min(1).max(MAX_OUTPUT_TOKENS);
 
-/** A message of OpenAI's chat completions; what it has beside these goes on as it came. */
+/** A message of OpenAI's chat completions; what else is in it is looked at in the domain. */
 const message = z.looseObject({
   role: z.enum(ROLES),
   content: z.union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()]).optional(),
@@ -27,6 +27,9 @@ export const completionBody = z.looseObject({
 });
 
 export type CompletionBody = z.output<typeof completionBody>;
+
+/** OpenAI's whole answer, as the provider gave it. */
+export const completionAnswer = z.looseObject({ choices: z.array(z.looseObject({})) });
 
 /** OpenAI's list of models. */
 export const modelList = z.strictObject({

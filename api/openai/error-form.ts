@@ -24,7 +24,7 @@ export const OPENAI_ERRORS: ErrorForm = {
     error: z.looseObject({
       message: z.string(),
       type: z.string(),
-      param: z.null(),
+      param: z.string().nullable(),
       code: z.string().nullable(),
     }),
   }),

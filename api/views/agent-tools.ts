@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { fitsEnvironmentFile } from '../../src/containers/environment-file.js';
 import { CREDENTIAL_NAME, isReservedName } from '../../src/agents/credential-names.js';
 
 const MAX_VALUE_BYTES = 8 * 1024;
@@ -39,5 +40,9 @@ export const credentialValue = z
   .string()
   .min(1)
   .refine((value) => Buffer.byteLength(value) <= MAX_VALUE_BYTES, 'value must be at most 8 KiB')
+  .refine(
+    fitsEnvironmentFile,
+    'value must leave one of the quotes \', " and ` unused, and have no NUL',
+  )
   .nullable()
   .describe('null removes the credential');

@@ -23,7 +23,10 @@ export const agentDetail = z.strictObject({
   id: z.string(),
   name: z.string(),
   status: agentStatus,
-  statusReason: z.string().nullable().describe('Why the status is `error`'),
+  statusReason: z
+    .string()
+    .nullable()
+    .describe('Why the status is `error`, or the platform has stopped it'),
   desired: z.enum(['running', 'stopped']),
   host: z.string().describe('The Docker host that it is on'),
   observedAt: z.iso.datetime().nullable().describe('When the status was last seen to be so'),
@@ -32,7 +35,7 @@ export const agentDetail = z.strictObject({
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
   plan: z.enum(PLANS),
-  model: z.string(),
+  model: z.string().describe('The one that is really asked'),
   aiProvider: z.string(),
   subdomain: z.string(),
   url: z.string(),
@@ -70,7 +73,8 @@ export function presentListItem(agent: ListedAgent, settings: AgentSettings) {
   };
 }
 
-export function presentDetail(agent: AgentRow, settings: AgentSettings) {
+/** @param model the one that is really asked. */
+export function presentDetail(agent: AgentRow, model: string, settings: AgentSettings) {
   return {
     id: agent.id,
     name: agent.name,
@@ -84,7 +88,7 @@ export function presentDetail(agent: AgentRow, settings: AgentSettings) {
     createdAt: agent.createdAt.toISOString(),
     updatedAt: agent.updatedAt.toISOString(),
     plan: agent.plan,
-    model: agent.model,
+    model,
     aiProvider: agent.aiProvider,
     subdomain: agent.subdomain,
     ...addressOf(agent, settings.domain),

@@ -1,9 +1,14 @@
 import { z } from 'zod';
+import { readHistory } from '../../src/agents/history.js';
 import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/agents/operation-kinds.js';
 import { IMAGE_TAG } from '../../src/containers/image-name.js';
+import type { TenantDatabase } from '../../src/database/database.js';
 import type { AgentArchiveRow, OperationRow } from '../../src/database/models.js';
-import { wholeNumber } from '../http/pagination.js';
-import { watchdogTransition } from './watchdog.js';
+import { isObject } from '../../src/json.js';
+import { nextPageLink, page, wholeNumber } from '../http/pagination.js';
+import { reply } from '../http/reply.js';
+import type { ConcurrencyLimit } from '../http/under-way.js';
+import { presentTransition, watchdogTransition } from './watchdog.js';
 
 /** Longest time that `?wait=` holds an answer (decision 2). */
 const MAX_WAIT_SECONDS = 60;
@@ -14,6 +19,13 @@ export const waitQuery = z.object({
   ),
 });
 
+/** Operations that one user waits for: each holds a connection, and asks the database now and then. */
+export const WAITS_AT_ONCE: ConcurrencyLimit = {
+  name: 'waits',
+  max: 50,
+  counts: (query) => isObject(query) && Number(query.wait) > 0,
+};
+
 /** What a lifecycle call answers, on both listeners. */
 export const operationAnswer = z.strictObject({
   id: z.string(),
@@ -22,6 +34,8 @@ export const operationAnswer = z.strictObject({
   status: z.enum(OPERATION_STATUSES),
   error: z.string().nullable(),
 });
+
+export const historyQuery = z.object(page);
 
 /** What was done to an agent, and what the watchdog did, on both listeners. */
 export const operationList = z.strictObject({
@@ -38,7 +52,27 @@ export const operationList = z.strictObject({
   transitions: z.array(watchdogTransition).describe("The watchdog's changes, newest first"),
 });
 
-export function presentOperation(operation: OperationRow) {
+/** One page of an agent's history, and the link to the next one. */
+export async function answerHistory(
+  tenant: TenantDatabase,
+  agentId: string,
+  query: z.output<typeof historyQuery>,
+) {
+  const { next, operations, transitions } = await readHistory(tenant, agentId, {
+    limit: query.limit,
+    before: query.cursor,
+  });
+  return reply(
+    200,
+    {
+      operations: operations.map(presentOperation),
+      transitions: transitions.map(presentTransition),
+    },
+    nextPageLink(`/api/agents/${encodeURIComponent(agentId)}/operations`, query, next),
+  );
+}
+
+function presentOperation(operation: OperationRow) {
   return {
     id: operation.id,
     operation: operation.kind,
@@ -55,7 +89,7 @@ export const updateBody = z.object({
     .string()
     .regex(IMAGE_TAG, 'version must be the tag of an image')
     .optional()
-    .describe("A tag of the agent's image; without one, what new agents run"),
+    .describe('One of those that the operator allows; without one, what new agents run'),
 });
 
 /** What is to be restored, on both listeners. */

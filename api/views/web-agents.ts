@@ -13,7 +13,7 @@ export const agentStatus = z.enum(['provisioning', 'running', 'stopped', 'error'
 export const agentItem = z.strictObject({
   id: z.string(),
   name: z.string(),
-  model: z.string(),
+  model: z.string().describe('The one that is really asked'),
   status: agentStatus,
   websocketUrl: z.string(),
   createdAt: z.iso.datetime(),
@@ -43,14 +43,16 @@ const STATUS: Readonly<Record<AgentStatus, z.infer<typeof agentStatus>>> = {
 /** The backend's status word in the web API's. */
 export const webStatus = (status: AgentStatus) => STATUS[status];
 
+/** @param model the one that is really asked. */
 export function presentItem(
-  agent: ListedAgent,
+  agent: Pick<ListedAgent, PresentedField>,
+  model: string,
   settings: AgentSettings,
 ): z.infer<typeof agentItem> {
   return {
     id: agent.id,
     name: agent.name,
-    model: agent.model,
+    model,
     status: webStatus(agent.status),
     websocketUrl: addressOf(agent, settings.domain).websocketUrl,
     createdAt: agent.createdAt.toISOString(),
@@ -58,12 +60,16 @@ export function presentItem(
   };
 }
 
+type PresentedField = 'id' | 'name' | 'status' | 'subdomain' | 'port' | 'createdAt' | 'updatedAt';
+
+/** @param model the one that is really asked. */
 export function presentDetail(
   agent: AgentRow,
+  model: string,
   settings: AgentSettings,
 ): z.infer<typeof agentDetail> {
   return {
-    ...presentItem(agent, settings),
+    ...presentItem(agent, model, settings),
     statusReason: agent.statusReason,
     desired: agent.desired === 'stopped' ? 'stopped' : 'running',
     observedAt: agent.observedAt?.toISOString() ?? null,

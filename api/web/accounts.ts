@@ -1,10 +1,14 @@
 import { z } from 'zod';
+import { ADMIN_LINK_PATH, useAdminLink } from '../../src/accounts/admin-links.js';
+import { normalizeEmail } from '../../src/accounts/email.js';
 import { registerAccount } from '../../src/accounts/register.js';
 import { createSession, deleteSession } from '../../src/accounts/sessions.js';
 import { verifyPassword } from '../../src/accounts/sign-in.js';
 import { ForbiddenError, UnauthorizedError } from '../../src/errors.js';
+import { networksOf } from '../../src/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { optionalSession } from '../auth/optional-session.js';
+import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import {
@@ -14,6 +18,7 @@ import {
 } from '../auth/session-cookie.js';
 import { passwordStrategy } from '../auth/password-strategy.js';
 import { SignIn } from '../auth/sign-in.js';
+import { signInHeaders, signInPlace } from './sign-in-place.js';
 import { looksAutomated } from './bot-detection.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
@@ -28,11 +33,9 @@ const signedInUser = z.strictObject({
 const accounts = area({ tag: 'Accounts', auth: anonymous });
 
 /** Registration and sign-in by password (spec 4.1). */
-export function accountEndpoints({ settings, database }: WebDependencies) {
+export function accountEndpoints({ settings, database, refusals }: WebDependencies) {
   const signIn = new SignIn([
-    passwordStrategy((email, password) =>
-      verifyPassword(database, email, password, settings.accounts),
-    ),
+    passwordStrategy((shown) => verifyPassword(database, shown, settings.accounts)),
   ]);
   const secure = settings.accounts.sessionCookieSecure;
   return [
@@ -62,11 +65,19 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
         200: z.strictObject({ id: z.string(), email: z.string(), name: z.string() }),
       },
       errors: [403, 409],
-      async handler({ body, headers }) {
+      async handler({ body, headers, clientAddress, requestId }) {
         if (settings.accounts.botDetection && looksAutomated(headers['user-agent'], body.website)) {
           throw new ForbiddenError('Automated requests are not allowed');
         }
-        const { id, email, name } = await registerAccount(database, body, settings.accounts);
+        const { id, email, name } = await registerAccount(
+          database,
+          {
+            ...body,
+            from: networksOf(clientAddress),
+            origin: { address: clientAddress, requestId },
+          },
+          settings.accounts,
+        );
         return reply(200, { id, email, name });
       },
     }),
@@ -74,7 +85,9 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
       method: 'POST',
       path: '/api/auth/login',
       summary: 'Sign in by password',
+      headers: signInHeaders,
       body: z.object({ email: z.string().min(1).max(254), password: z.string().min(1).max(1024) }),
+      limit: LIMITS.signIn,
       responses: {
         200: z.strictObject({
           ok: z.literal(true),
@@ -82,14 +95,20 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
         }),
       },
       errors: [401],
-      async handler({ body }) {
-        const user = await signIn.by('local', { body, query: {} });
-        if (!user) throw new UnauthorizedError('Invalid email or password');
-        const { token } = await createSession(database, user.id);
+      async handler(request) {
+        const { body, clientAddress: address } = request;
+        const proof = await signIn.by('local', { body, query: {}, from: networksOf(address) });
+        const made = proof && (await createSession(database, proof, signInPlace(request)));
+        if (!made) {
+          const subject = normalizeEmail(body.email);
+          refusals.note({ action: 'sign-in.failed', subject, address });
+          throw new UnauthorizedError('Invalid email or password');
+        }
+        const { id, name } = proof.user;
         return reply(
           200,
-          { ok: true, user: { id: user.id, name: user.name } },
-          { 'Set-Cookie': serializeSessionCookie(token, secure) },
+          { ok: true, user: { id, name } },
+          { 'Set-Cookie': serializeSessionCookie(made.token, secure) },
         );
       },
     }),
@@ -108,15 +127,29 @@ export function accountEndpoints({ settings, database }: WebDependencies) {
       },
     }),
     accounts({
+      method: 'GET',
+      path: ADMIN_LINK_PATH,
+      summary: 'Become an admin, by the link for your address',
+      auth: session,
+      query: z.object({ token: z.string().max(64) }),
+      limit: LIMITS.signIn,
+      responses: { 200: z.strictObject({ isAdmin: z.literal(true) }) },
+      errors: [404],
+      async handler({ caller, clientAddress: address, query, requestId }) {
+        await useAdminLink(database, caller.user, query.token, { address, requestId });
+        return reply(200, { isAdmin: true }, { 'Cache-Control': 'no-store' });
+      },
+    }),
+    accounts({
       method: 'POST',
       path: '/api/auth/signout',
       summary: 'Sign out',
       auth: optionalSession,
       headers: z.object({ cookie: z.string().optional() }),
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
-      async handler({ headers }) {
+      async handler({ clientAddress: address, headers, requestId }) {
         const token = readSessionCookie(headers.cookie);
-        if (token !== undefined) await deleteSession(database, token);
+        if (token !== undefined) await deleteSession(database, token, { address, requestId });
         return reply(200, { ok: true }, { 'Set-Cookie': clearSessionCookie(secure) });
       },
     }),

@@ -13,9 +13,10 @@ import {
 } from '../views/agent-tools.js';
 import { setCredential, setSkill } from '../backend/contract.js';
 import { area } from '../http/area.js';
+import { errorsOf } from '../http/derived-errors.js';
 import { operationAnswer, waitQuery } from '../views/operations.js';
 import { reply } from '../http/reply.js';
-import { agentStatus, presentItem } from '../views/web-agents.js';
+import { agentStatus, webStatus } from '../views/web-agents.js';
 import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
@@ -67,7 +68,7 @@ const interactions = area({ tag: 'Chat', auth: session, errors: [404], limit: LI
 
 /** `GET|POST /api/agent` (spec 4.15). */
 export function agentInteractionEndpoints(dependencies: WebDependencies) {
-  const { backend, settings } = dependencies;
+  const { backend } = dependencies;
 
   return [
     interactions({
@@ -79,7 +80,7 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
       async handler({ query, tenant }) {
         const agent = await getAgent(tenant, query.agentId);
         const credentials = await listCredentials(tenant, agent.id);
-        const { status } = presentItem(agent, settings.agents);
+        const status = webStatus(agent.status);
         return reply(200, {
           agentId: agent.id,
           status,
@@ -96,12 +97,12 @@ export function agentInteractionEndpoints(dependencies: WebDependencies) {
       method: 'POST',
       path: '/api/agent',
       summary: 'Ask an agent, begin a conversation, change a skill, or set a credential',
-      idempotent: 'sealed',
+      idempotent: true,
       headers: z.object({ accept: z.string().optional() }),
       query: waitQuery,
       body: action,
       responses: { 200: [chatAnswer, 'stream'], 201: conversationBegun, 202: operationAnswer },
-      errors: [409, 502, 503],
+      errors: [...errorsOf(setSkill, setCredential), 409, 503],
       async handler(request) {
         const { body, query, tenant } = request;
         if (body.action === 'chat') return answerChat(dependencies, request, body);

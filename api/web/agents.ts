@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { choiceOf, shownModel, shownModels } from '../../src/agents/agent-model.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { optionalSession } from '../auth/optional-session.js';
-import { session } from '../auth/session.js';
+import { planOfSession, session } from '../auth/session.js';
 import { deleteAgent, updateAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
+import { errorsOf } from '../http/derived-errors.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import {
@@ -12,6 +14,7 @@ import {
   agentItem,
   presentDetail,
   presentItem,
+  webStatus,
 } from '../views/web-agents.js';
 import type { WebDependencies } from './dependencies.js';
 import { forwarder } from './forward.js';
@@ -31,7 +34,7 @@ const ofAgent = area({
 });
 
 /** `/api/agents` of the web API (spec 4.7): the caller's own, read here, changed by the backend. */
-export function agentEndpoints({ backend, settings }: WebDependencies) {
+export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
   const forward = forwarder(backend, {
     limit,
     owned: ({ params, tenant }) => getAgent(tenant, params.id),
@@ -55,7 +58,8 @@ export function agentEndpoints({ backend, settings }: WebDependencies) {
           limit: query.limit,
           after: query.cursor,
         });
-        const agents = items.map((agent) => presentItem(agent, settings.agents));
+        const modelOf = shownModels(ai.router, planOfSession(caller));
+        const agents = items.map((agent) => presentItem(agent, modelOf(agent), settings.agents));
         const answer = { agents, count: agents.length, status: 'ok' } as const;
         return reply(200, answer, nextPageLink('/api/agents', query, next));
       },
@@ -65,9 +69,10 @@ export function agentEndpoints({ backend, settings }: WebDependencies) {
       path: '/api/agents/:id',
       summary: 'One agent in full',
       responses: { 200: z.strictObject({ agent: agentDetail, status: z.literal('ok') }) },
-      async handler({ params, tenant }) {
+      async handler({ caller, params, tenant }) {
         const agent = await getAgent(tenant, params.id);
-        return reply(200, { agent: presentDetail(agent, settings.agents), status: 'ok' });
+        const model = shownModel(ai.router, choiceOf(agent), planOfSession(caller));
+        return reply(200, { agent: presentDetail(agent, model, settings.agents), status: 'ok' });
       },
     }),
     ofAgent({
@@ -79,7 +84,7 @@ export function agentEndpoints({ backend, settings }: WebDependencies) {
       responses: {
         200: updateAgent.responses[200].extend({ status: agentItem.shape.status }),
       },
-      errors: [402, 409, 502, 503],
+      errors: [...errorsOf(updateAgent), 403],
       async handler(request) {
         const { body, caller, params, tenant } = request;
         const agent = await getAgent(tenant, params.id);
@@ -87,7 +92,7 @@ export function agentEndpoints({ backend, settings }: WebDependencies) {
           planWithin(body.plan, caller.plan);
         }
         const answer = await backend.call(request, updateAgent, { params, body });
-        return reply(200, { ...answer, status: presentItem(agent, settings.agents).status });
+        return reply(200, { ...answer, status: webStatus(agent.status) });
       },
     }),
     forward(deleteAgent),
@@ -110,7 +115,7 @@ export function agentEndpoints({ backend, settings }: WebDependencies) {
       responses: {
         200: z.strictObject({ id: z.string(), config: configuration, message: z.string() }),
       },
-      errors: [409, 502, 503],
+      errors: [...errorsOf(updateAgent), 403],
       async handler(request) {
         const { body, params, tenant } = request;
         await getAgent(tenant, params.id);

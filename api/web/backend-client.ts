@@ -185,12 +185,16 @@ function refusal({ headers, status }: Response, body: unknown): ServiceError {
   const againMs = retryAfterMs(headers);
   // A call that we gave up on is still at work there.
   if (status === 409 && againMs !== undefined) return new StillRunningError(againMs / 1_000);
-  if (status === 401 || status === 403 || !isErrorBody(body)) {
+  const isOfOurKey = status === 401 || (status === 403 && !isCoded(body));
+  if (isOfOurKey || !isErrorBody(body)) {
     return new BadGatewayError(`The backend answered with ${status}`);
   }
   const { error, code, requestId: _requestId, ...facts } = body;
   return new ServiceError(status, error, typeof code === 'string' ? code : undefined, facts);
 }
+
+/** A refusal that has a code is about what is asked for. */
+const isCoded = (body: unknown): boolean => isObject(body) && typeof body.code === 'string';
 
 function isErrorBody(body: unknown): body is { error: string } & Record<string, unknown> {
   return isObject(body) && typeof body.error === 'string';

@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { entitled } from '../../src/accounts/entitlement.js';
 import type { Question } from '../../src/chat/chats.js';
 import type { TurnEvent } from '../../src/chat/turn.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { MessageRow } from '../../src/database/models.js';
 import { ServiceError } from '../../src/errors.js';
+import type { SessionCaller } from '../auth/session.js';
 import { conversationName } from '../views/messages.js';
 import { reply } from '../http/reply.js';
 import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
@@ -30,17 +32,23 @@ export const chatAnswer = z.strictObject({
 });
 
 interface Asked {
+  readonly caller: SessionCaller;
   readonly headers: { readonly accept?: string | undefined };
   readonly signal: AbortSignal;
   readonly tenant: TenantDatabase;
 }
 
-/** Asks an agent, and answers whole or, where that is asked for, as server-sent events. */
+/**
+ * Asks an agent, and answers whole or, where that is asked for, as server-sent events.
+ *
+ * @throws PaymentRequiredError for somebody without a plan, and what else asking throws.
+ */
 export async function answerChat(
   { chats }: Pick<WebDependencies, 'chats'>,
-  { headers, signal, tenant }: Asked,
+  { caller: { plan, user }, headers, signal, tenant }: Asked,
   asked: Question,
 ) {
+  entitled(user.id, user.isAdmin, plan);
   const turn = await chats.ask(tenant, asked, signal);
   if (wantsEvents(headers)) {
     return eventStream(serverEvents(turn, asked.agentId));

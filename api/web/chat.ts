@@ -33,7 +33,7 @@ export function chatEndpoints(dependencies: WebDependencies) {
       headers: z.object({ accept: z.string().optional() }),
       body: z.object(chatQuestion),
       responses: { 200: [chatAnswer, 'stream'] },
-      errors: [409, 502, 503],
+      errors: [402, 409, 502, 503],
       handler: (request) => answerChat(dependencies, request, request.body),
     }),
   ];

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ChatMessage } from '../../src/ai/completion.js';
 import { demoModels, findDemoModel } from '../../src/ai/demo-models.js';
+import { DemoShares } from '../../src/ai/demo-shares.js';
 import { NoAnswerError } from '../../src/ai/no-answer-error.js';
 import {
   BadRequestError,
@@ -8,8 +9,10 @@ import {
   TooManyRequestsError,
   UnavailableError,
 } from '../../src/errors.js';
+import { networksOf } from '../../src/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
+import { jsonBody, MAX_BODY_BYTES } from '../http/body-format.js';
 import { reply } from '../http/reply.js';
 import { callOf } from '../openai/complete.js';
 import { presentUsage, usageItem } from '../views/token-usage.js';
@@ -21,6 +24,8 @@ const PATH = '/api/demo/chat';
 /** Spec 4.6 and 8. */
 const MAX_TOKENS = 1_024;
 const MAX_ENTRY_LENGTH = 4_000;
+/** The contract has none; what strangers have read is paid for all the same. */
+const MAX_MESSAGE_LENGTH = 32_000;
 const MAX_ENTRIES = 50;
 
 /** On whose account the demo is: it has the quota of a `label` subscriber. */
@@ -32,6 +37,7 @@ const demo = area({ tag: 'Demo', auth: anonymous, limit: LIMITS.demo });
 
 /** The keyless demo chat (spec 4.6). */
 export function demoEndpoints({ ai }: WebDependencies) {
+  const shares = new DemoShares();
   const models = demoModels((each) => ai.router.available(each));
   return [
     demo({
@@ -58,16 +64,21 @@ export function demoEndpoints({ ai }: WebDependencies) {
       method: 'POST',
       path: PATH,
       summary: 'Ask a model without an account',
-      body: z.object({
-        message: z
-          .string({ error: 'Message required' })
-          .trim()
-          .min(1, { error: 'Message required' })
-          .max(MAX_ENTRY_LENGTH),
-        model: z.string().max(200).optional(),
-        mode: z.string().max(50).optional(),
-        conversation: z.array(entry).optional(),
-      }),
+      body: jsonBody(
+        z.object({
+          message: z
+            .string({ error: 'Message required' })
+            .trim()
+            .min(1, { error: 'Message required' })
+            .max(MAX_MESSAGE_LENGTH, {
+              error: `message must be at most ${MAX_MESSAGE_LENGTH} characters`,
+            }),
+          model: z.string().max(200).optional(),
+          mode: z.string().max(50).optional(),
+          conversation: z.array(entry).optional(),
+        }),
+        MAX_BODY_BYTES,
+      ),
       responses: {
         200: z.strictObject({
           id: z.string(),
@@ -78,22 +89,25 @@ export function demoEndpoints({ ai }: WebDependencies) {
         }),
       },
       errors: [429, 503],
-      async handler({ body, signal }) {
+      async handler({ body, clientAddress, signal }) {
         const asked = body.model === undefined ? models[0] : findDemoModel(body.model);
         if (!asked) throw new BadRequestError('model must be one of those that GET lists');
+        const messages: ChatMessage[] = [
+          ...said(body.conversation ?? []),
+          { role: 'user', content: body.message },
+        ];
         const call = callOf({
           entitlement: DEMO,
           agentId: 'demo-chat',
           endpoint: PATH,
           route: routeTo(asked.id),
-          request: {
-            messages: [...said(body.conversation ?? []), { role: 'user', content: body.message }],
-            max_tokens: MAX_TOKENS,
-          },
+          request: { messages, max_tokens: MAX_TOKENS },
           signal,
         });
+        const settle = shares.hold(networksOf(clientAddress), estimate(messages));
         try {
           const { completion, model, usage } = await ai.completions.answer(call);
+          settle(usage.inputTokens + usage.outputTokens);
           return reply(200, {
             id: call.callId,
             model,
@@ -104,6 +118,7 @@ export function demoEndpoints({ ai }: WebDependencies) {
         } catch (error) {
           if (error instanceof TooManyRequestsError) throw tooMany();
           if (!(error instanceof NoAnswerError)) throw error;
+          settle(0);
           if (error.refusal instanceof TooManyRequestsError) throw tooMany();
           throw new ServiceError(500, 'Failed to get response', undefined, {}, { cause: error });
         }
@@ -121,6 +136,10 @@ export function demoEndpoints({ ai }: WebDependencies) {
     }
   }
 }
+
+/** Tokens of a call, of which the answer then tells the real number. */
+const estimate = (messages: readonly ChatMessage[]): number =>
+  Math.ceil(JSON.stringify(messages).length / 4) + MAX_TOKENS;
 
 const tooMany = () => new TooManyRequestsError('Too many requests');
 

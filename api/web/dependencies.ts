@@ -5,7 +5,10 @@ import type { Settings } from '../../src/settings.js';
 import type { BackendClient } from './backend-client.js';
 
 /** What the web API's endpoints work with. It reaches containers and workflows by the backend only. */
-export interface WebDependencies extends Pick<ApiServices, 'ai' | 'chats' | 'secrets'> {
+export interface WebDependencies extends Pick<
+  ApiServices,
+  'ai' | 'chats' | 'refusals' | 'secrets'
+> {
   readonly settings: Settings;
   readonly database: Database;
   readonly backend: BackendClient;

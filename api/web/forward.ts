@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { TenantDatabase } from '../../src/database/database.js';
 import { session } from '../auth/session.js';
+import { errorsOf } from '../http/derived-errors.js';
 import { endpoint, type Declaration, type Endpoint } from '../http/endpoint.js';
 import type { RateLimit } from '../http/rate-limit.js';
 import { reply } from '../http/reply.js';
@@ -26,13 +27,13 @@ export function forwarder(
   },
 ): (declared: Forwarded) => Endpoint {
   return (declared) => {
-    const { errors = [], method, path, summary, tag, idempotent } = declared;
+    const { method, path, summary, tag, idempotent, atOnce } = declared;
     const { params, query, body, responses } = declared;
     return endpoint({
-      ...{ method, path, summary, tag, idempotent, params, query, body, responses },
+      ...{ method, path, summary, tag, idempotent, atOnce, params, query, body, responses },
       auth: session,
       limit: options.limit,
-      errors: [...errors, 404, 502],
+      errors: [...errorsOf(declared), 404],
       async handler(request) {
         await options.owned(request);
         const answer = await backend.forward(request, declared, request);

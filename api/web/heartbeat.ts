@@ -9,6 +9,7 @@ import {
   heartbeatView,
   presentHeartbeat,
 } from '../views/heartbeat.js';
+import { errorsOf } from '../http/derived-errors.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 
@@ -34,7 +35,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
       summary: 'Set how often your running agents are asked; what is left out stays',
       body: heartbeatChange,
       responses: { 200: heartbeatSet.extend({ message: z.string() }) },
-      errors: [502],
+      errors: errorsOf(setHeartbeat),
       async handler(request) {
         const set = await backend.call(request, setHeartbeat, request);
         return reply(200, { ...set, message: inWords(set) });
@@ -45,7 +46,7 @@ export function heartbeatEndpoints({ backend }: WebDependencies) {
       path: PATH,
       summary: 'Set your heartbeat back to the default, which is off',
       responses: { 200: z.strictObject({ success: z.literal(true), message: z.string() }) },
-      errors: [502],
+      errors: errorsOf(setHeartbeat),
       async handler(request) {
         const set = await backend.call(request, setHeartbeat, {
           body: DEFAULT_HEARTBEAT,

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
+import { shownModels } from '../../src/agents/agent-model.js';
 import { listAgents } from '../../src/agents/agents.js';
 import { NotFoundError } from '../../src/errors.js';
 import type { SessionCaller } from '../auth/session.js';
-import { session } from '../auth/session.js';
+import { planOfSession, session } from '../auth/session.js';
 import { runtimeInstances } from '../backend/contract.js';
 import { area } from '../http/area.js';
+import { errorsOf } from '../http/derived-errors.js';
 import { MAX_PAGE } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import { agentItem, presentItem } from '../views/web-agents.js';
@@ -27,7 +29,7 @@ const usage = z.strictObject({
 });
 
 /** `GET /api/instance/:userId` and `/stats`: all of a user's agents together. */
-export function instanceEndpoints({ backend, settings }: WebDependencies) {
+export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
   return [
     instance({
       method: 'GET',
@@ -45,10 +47,11 @@ export function instanceEndpoints({ backend, settings }: WebDependencies) {
       async handler({ caller, params: { userId }, tenant }) {
         requireOwn(caller, userId);
         const { items } = await listAgents(tenant, { limit: MAX_PAGE });
+        const modelOf = shownModels(ai.router, planOfSession(caller));
         return reply(200, {
           userId,
           plan: caller.plan ?? null,
-          agents: items.map((agent) => presentItem(agent, settings.agents)),
+          agents: items.map((agent) => presentItem(agent, modelOf(agent), settings.agents)),
           count: items.length,
           status: 'ok',
         });
@@ -70,11 +73,11 @@ export function instanceEndpoints({ backend, settings }: WebDependencies) {
           status: z.literal('ok'),
         }),
       },
-      errors: [502],
+      errors: errorsOf(runtimeInstances),
       async handler(request) {
         const { userId } = request.params;
         requireOwn(request.caller, userId);
-        const query = { stats: 'true' } as const;
+        const query = { stats: 'true', limit: MAX_PAGE } as const;
         const { instances } = await backend.call(request, runtimeInstances, { query });
         const agents = instances.map(({ id, status, stats }) => ({
           id,

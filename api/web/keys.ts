@@ -7,6 +7,7 @@ import {
   MAX_API_KEY_NAME,
   type ApiKey,
 } from '../../src/accounts/api-keys.js';
+import { isVisible, NOT_VISIBLE } from '../../src/visible-text.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
@@ -57,10 +58,17 @@ export function keyEndpoints() {
       method: 'POST',
       path: PATH,
       summary: 'Make an API key; this answer alone shows it',
-      // The answer has the key, which is nowhere else.
-      idempotent: 'sealed',
-      body: z.object({ name: z.string().trim().min(1).max(MAX_API_KEY_NAME) }),
+      idempotent: true,
+      body: z.object({
+        name: z
+          .string()
+          .trim()
+          .min(1)
+          .max(MAX_API_KEY_NAME)
+          .refine(isVisible, { error: `name ${NOT_VISIBLE}` }),
+      }),
       limit: LIMITS.newKeys,
+      limitOfCaller: LIMITS.newKeysOfUser,
       responses: {
         201: z.strictObject({
           id: z.string(),

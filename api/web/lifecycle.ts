@@ -1,10 +1,10 @@
 import { getAgent } from '../../src/agents/agents.js';
 import { listArchives } from '../../src/agents/archives.js';
 import { session } from '../auth/session.js';
-import { agentArchives, FOR_OWNERS } from '../backend/contract.js';
+import { agentArchives, agentOperations, FOR_OWNERS } from '../backend/contract.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
-import { presentArchive } from '../views/operations.js';
+import { answerHistory, presentArchive } from '../views/operations.js';
 import type { WebDependencies } from './dependencies.js';
 import { forwarder } from './forward.js';
 import { LIMITS } from './limits.js';
@@ -25,6 +25,15 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
         const { id } = await getAgent(tenant, params.id);
         const archives = await listArchives(tenant, id);
         return reply(200, { archives: archives.map(presentArchive) });
+      },
+    }),
+    endpoint({
+      ...agentOperations,
+      auth: session,
+      limit: LIMITS.agents,
+      async handler({ params, query, tenant }) {
+        const { id } = await getAgent(tenant, params.id);
+        return answerHistory(tenant, id, query);
       },
     }),
   ];

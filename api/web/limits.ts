@@ -1,7 +1,9 @@
-import type { RateLimit } from '../http/rate-limit.js';
+import type { Limits, RateLimit } from '../http/rate-limit.js';
 
 /** Requests of one client a minute where the contract (spec 8) states no number. */
 const UNSTATED = 10;
+
+const DAY_MS = 24 * 60 * 60_000;
 
 /** The web API's rates (spec 8). */
 export const LIMITS = {
@@ -9,10 +11,22 @@ export const LIMITS = {
   /** Both ways to ask agents share it, so that neither is a way around the other's. */
   chat: perMinute('chat', 60),
   instance: perMinute('instance', 30),
-  register: perMinute('register', UNSTATED),
+  register: [
+    perMinute('register', UNSTATED),
+    { ...perMinute('register-site', 2 * UNSTATED), by: 'site' },
+    { ...perMinute('register-day', 200), windowMs: DAY_MS },
+    { ...perMinute('register-site-day', 400), windowMs: DAY_MS, by: 'site' },
+  ] satisfies Limits,
+  /** Of all that is tried, beside what `SignInLimits` says of those that fail. */
+  signIn: [
+    perMinute('sign-in', 60),
+    { ...perMinute('sign-in-site', 120), by: 'site' },
+  ] satisfies Limits,
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
   /** To hash a key by bcrypt keeps the process for some 70 ms. */
   newKeys: perMinute('keys', UNSTATED),
+  /** The same of one user, from wherever. */
+  newKeysOfUser: perMinute('keys-of-user', 60),
 };
 
 function perMinute(name: string, max: number): RateLimit {

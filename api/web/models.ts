@@ -1,15 +1,13 @@
 import { z } from 'zod';
-import { entitlementOf } from '../../src/accounts/entitlement.js';
 import { MODELS, allows } from '../../src/ai/catalogue.js';
-import { PaymentRequiredError } from '../../src/errors.js';
-import { session } from '../auth/session.js';
+import { planOfSession, session } from '../auth/session.js';
 import { endpoint } from '../http/endpoint.js';
 import { modelItem, presentModelItem } from '../views/models.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 
 /** `GET /api/models`: the models on offer, and which of them the user's plan has. */
-export function modelEndpoints({ ai, settings, database }: WebDependencies) {
+export function modelEndpoints({ ai }: Pick<WebDependencies, 'ai'>) {
   return [
     endpoint({
       method: 'GET',
@@ -23,8 +21,8 @@ export function modelEndpoints({ ai, settings, database }: WebDependencies) {
           count: z.number(),
         }),
       },
-      async handler({ caller }) {
-        const plan = await planOf(caller.user.id);
+      handler({ caller }) {
+        const plan = planOfSession(caller);
         const models = MODELS.map((entry) => ({
           ...presentModelItem(entry, ai.router.available(entry)),
           allowed: plan !== undefined && allows(plan, entry),
@@ -33,13 +31,4 @@ export function modelEndpoints({ ai, settings, database }: WebDependencies) {
       },
     }),
   ];
-
-  async function planOf(userId: string) {
-    try {
-      return (await entitlementOf(database, userId, settings.accounts)).plan;
-    } catch (error) {
-      if (error instanceof PaymentRequiredError) return undefined;
-      throw error;
-    }
-  }
 }

@@ -1,12 +1,15 @@
 import { z } from 'zod';
-import { webAgentLimit } from '../../src/accounts/plans.js';
+import { FREE_PLAN, planRequired, TIERS, webAgentLimit } from '../../src/accounts/plans.js';
+import { agentName } from '../../src/agents/agent-config.js';
+import { choiceOf, shownModel, shownModels } from '../../src/agents/agent-model.js';
 import { websocketUrlOf } from '../../src/agents/agent-address.js';
 import { listAgents } from '../../src/agents/agents.js';
-import { AGENT_MODELS, DEFAULT_MODEL } from '../../src/agents/models.js';
+import { AGENT_MODELS, requestedModel } from '../../src/agents/models.js';
 import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
-import { session } from '../auth/session.js';
+import { planOfSession, session } from '../auth/session.js';
 import { deployAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
+import { errorsOf } from '../http/derived-errors.js';
 import { nextPageLink, page } from '../http/pagination.js';
 import { reply } from '../http/reply.js';
 import { agentItem, presentItem, webStatus } from '../views/web-agents.js';
@@ -19,7 +22,7 @@ const provisioned = agentItem.omit({ updatedAt: true });
 const provisioning = area({ tag: 'Agents', auth: session, limit: LIMITS.agents });
 
 /** `GET|POST /api/agents/provision` (spec 4.7). */
-export function provisionEndpoints({ backend, settings }: WebDependencies) {
+export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
   return [
     provisioning({
       method: 'GET',
@@ -29,13 +32,14 @@ export function provisionEndpoints({ backend, settings }: WebDependencies) {
       responses: {
         200: z.strictObject({ success: z.literal(true), agents: z.array(provisioned) }),
       },
-      async handler({ query, tenant }) {
+      async handler({ caller, query, tenant }) {
         const { items, next } = await listAgents(tenant, {
           limit: query.limit,
           after: query.cursor,
         });
+        const modelOf = shownModels(ai.router, planOfSession(caller));
         const agents = items.map((agent) =>
-          provisioned.strip().parse(presentItem(agent, settings.agents)),
+          provisioned.strip().parse(presentItem(agent, modelOf(agent), settings.agents)),
         );
         const link = nextPageLink('/api/agents/provision', query, next);
         return reply(200, { success: true, agents }, link);
@@ -47,13 +51,16 @@ export function provisionEndpoints({ backend, settings }: WebDependencies) {
       summary: 'Provision an agent; it is created at once and comes up in the background',
       idempotent: true,
       body: z.object({
-        name: z.string().trim().min(1).max(64),
+        name: agentName,
         model: z.enum(AGENT_MODELS).optional(),
         config: z.record(z.string(), z.unknown()).optional(),
-        tier: z.string().max(20).optional(),
+        // Spec 5: that is no plan is told with the status of all that needs one.
+        tier: z
+          .enum([...TIERS, FREE_PLAN], { error: `tier must be one of ${TIERS.join(', ')}` })
+          .optional(),
       }),
       responses: { 201: z.strictObject({ success: z.literal(true), agent: provisioned }) },
-      errors: [402, 409, 429, 502, 503],
+      errors: [...errorsOf(deployAgent), 403, 429],
       async handler(request) {
         const { body, caller } = request;
         const subscribed = caller.plan;
@@ -61,6 +68,7 @@ export function provisionEndpoints({ backend, settings }: WebDependencies) {
         if (!subscribed && !isAdmin) {
           throw new PaymentRequiredError('Active subscription required', 'SUBSCRIPTION_REQUIRED');
         }
+        if (body.tier === FREE_PLAN) throw planRequired();
         if (body.tier !== undefined && !isAdmin) planWithin(body.tier, subscribed);
         const made = await asAgentLimit(() =>
           backend.call(request, deployAgent, {
@@ -74,10 +82,14 @@ export function provisionEndpoints({ backend, settings }: WebDependencies) {
             keepsAnswer: true,
           }),
         );
+        const choice = choiceOf({
+          ...requestedModel(body, settings.ai.provider),
+          config: body.config ?? {},
+        });
         const agent = {
           id: made.id,
           name: made.name,
-          model: body.model ?? DEFAULT_MODEL,
+          model: shownModel(ai.router, choice, planOfSession(caller)),
           status: webStatus(made.status),
           websocketUrl: websocketUrlOf(made.url),
           createdAt: made.createdAt,

@@ -1,3 +1,4 @@
+import { LastUses } from '../../src/accounts/last-uses.js';
 import { findSession } from '../../src/accounts/sessions.js';
 import { session } from '../auth/session.js';
 import { createListener, type Listener } from '../http/listener.js';
@@ -15,11 +16,13 @@ import { keyEndpoints } from './keys.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { modelEndpoints } from './models.js';
 import { provisionEndpoints } from './provision.js';
+import { sessionEndpoints } from './sessions.js';
 
 /** Every endpoint of the web API. */
 export function webEndpoints(dependencies: WebDependencies) {
   return [
     ...accountEndpoints(dependencies),
+    ...sessionEndpoints(dependencies),
     ...keyEndpoints(),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),
@@ -37,7 +40,8 @@ export function webEndpoints(dependencies: WebDependencies) {
 
 /** The web API: session cookie. */
 export function createWeb(dependencies: WebDependencies): Listener {
-  const { settings, database, log, secrets } = dependencies;
+  const { settings, database, log, refusals, secrets } = dependencies;
+  const uses = new LastUses('session', database, log);
   return createListener({
     name: 'web',
     title: 'Agent Platform Service: web API',
@@ -45,11 +49,17 @@ export function createWeb(dependencies: WebDependencies): Listener {
     limits: [],
     authenticate: [
       session.with({
-        find: (token) => findSession(database, token, settings.accounts),
+        find: async (token) => {
+          const found = await findSession(database, token, settings.accounts);
+          if (!found) return undefined;
+          uses.note(found.id, found.user.id, found.lastSeenAt);
+          return { ...found, sessionId: found.id };
+        },
         publicUrl: settings.http.webUrl,
       }),
     ],
     database,
+    refusals,
     secrets,
     log,
     settings: settings.http,

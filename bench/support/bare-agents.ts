@@ -15,6 +15,7 @@ import {
   CONFIG_FILE,
   openClawConfig,
   openClawEnvironment,
+  openClawSecrets,
 } from '../../src/containers/openclaw-config.js';
 import { stateArchive } from '../../src/containers/state-archive.js';
 import { freeSubnetPool } from './engine.js';
@@ -49,7 +50,7 @@ export class BareAgents {
   async likeOurs(): Promise<{ id: string; run: BareRun }> {
     const spec = await this.nextSpec();
     const options = containerOptions(spec, { installation: 'bench', labels: {} });
-    const archive = await stateArchive(spec.files);
+    const archive = await stateArchive(spec);
     this.made.set(spec.agentId, spec.port);
     const clock = new Clock();
     await Promise.all([
@@ -135,7 +136,8 @@ export class BareAgents {
       image: this.image,
       port: await freePort(),
       subnet: subnetOf(this.places++, 0, this.subnetPool),
-      env: openClawEnvironment({ gatewayToken: 'bench', aiToken: 'bench' }),
+      env: openClawEnvironment(),
+      secrets: openClawSecrets({ gatewayToken: 'bench', aiToken: 'bench' }),
       files: {
         [CONFIG_FILE]: openClawConfig({ aiBaseUrl: 'http://127.0.0.1:9/v1', model: 'auto' }),
       },

@@ -42,8 +42,13 @@ export class PlatformAgents {
       authorization: `Bearer ${platform.internalApiKey}`,
     });
     this.docker = configuredDocker({
-      containers: { dockerHost: engine.host, diskFloor: 0, volumeLimit: Infinity },
-      secrets: { encryptionKey: platform.encryptionKey },
+      containers: {
+        dockerHost: engine.host,
+        runtime: undefined,
+        diskFloor: 0,
+        volumeLimit: Infinity,
+      },
+      secrets: { installation: platform.installation },
     });
   }
 

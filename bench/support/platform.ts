@@ -40,6 +40,10 @@ export class BenchPlatform {
           BACKEND_PORT: String(backend),
           AGENT_AI_PORT: String(agents),
           METRICS_PORT: '0',
+          AGENT_AI_METRICS_PORT: '0',
+          // One client asks more here than everybody elsewhere.
+          RATE_LIMIT_REQUESTS: '10000000',
+          RATE_LIMIT_AI_CALLS: '10000000',
           WORKER_METRICS_LISTEN: `127.0.0.1:${await freePort()}`,
           WEB_URL: '',
           BACKEND_URL: '',
@@ -72,8 +76,8 @@ export class BenchPlatform {
     return loadSecrets(this.dataDir).internalApiKey;
   }
 
-  get encryptionKey(): Buffer {
-    return Buffer.from(loadSecrets(this.dataDir).encryptionKey, 'base64');
+  get installation(): string {
+    return loadSecrets(this.dataDir).installation;
   }
 
   /** As `DATABASE_URL` of the services. */
@@ -87,7 +91,7 @@ export class BenchPlatform {
     return `127.0.0.1:${this.port('temporal')}`;
   }
 
-  /** The process of a part: `api`, `worker`, `postgres` or `temporal`. */
+  /** The process of a part: `api`, `agents-ai`, `worker`, `postgres` or `temporal`. */
   pidOf(name: string): number {
     const file = path.join(this.dataDir, 'run', `${name}.process.json`);
     return (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid; // the launcher wrote it
@@ -103,6 +107,7 @@ export class BenchPlatform {
     return usageOf({
       launcher: this.pid,
       api: this.pidOf('api'),
+      "agents' AI": this.pidOf('agents-ai'),
       worker: this.pidOf('worker'),
       PostgreSQL: this.pidOf('postgres'),
       Temporal: this.pidOf('temporal'),

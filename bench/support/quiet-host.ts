@@ -69,7 +69,7 @@ function answerAsEngine(request: IncomingMessage, response: ServerResponse): voi
   } else if (path === '/version') {
     json({ Version: '27.0.0', ApiVersion: '1.47', Os: 'linux' });
   } else if (path === '/info') {
-    json({ ID: 'quiet', DockerRootDir: '/var/lib/quiet' });
+    json({ ID: 'quiet', DockerRootDir: '/var/lib/quiet', MemTotal: 2 ** 40 });
   } else if (path === '/events') {
     response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
   } else if (path === '/containers/json') {

@@ -4,20 +4,21 @@ import { createWriteStream } from 'node:fs';
 import path from 'node:path';
 import type Docker from 'dockerode';
 import { ImageUnavailableError } from '../../src/containers/container-errors.js';
-import { OFFICIAL_RUNTIME_IMAGE } from '../../src/containers/image-name.js';
+import { NO_REGISTRY, OFFICIAL_RUNTIME_IMAGE, withTag } from '../../src/containers/image-name.js';
 import { pullImage } from '../../src/containers/runtime-images.js';
 import { requireRoom } from '../disk.js';
 import { projectRoot } from '../root.js';
-import { hasGlibc } from './host-programs.js';
-import { hasImage, importImage } from './import-image.js';
+import { hasGlibc } from '../../src/images/host-programs.js';
+import { hasImage, importImage } from '../../src/images/import-image.js';
 import { installRuntime, type RuntimePackages } from './install-runtime.js';
+import { placeOfStrangers, Stranger } from './stranger.js';
 import { openClawRootfs } from './openclaw-rootfs.js';
 
 /** How long its registry may take to answer before the image is built here. */
 const REGISTRY_TIMEOUT_MS = 8_000;
 
 /** Name of the image that is built here. */
-const BUILT_IMAGE = 'agent-platform/openclaw';
+const BUILT_IMAGE = `${NO_REGISTRY}/openclaw`;
 
 /** The packages beside the archive that is made of them. */
 const NEEDED_BYTES = 2_000_000_000;
@@ -29,6 +30,8 @@ export interface AgentImageOptions {
   readonly docker: Docker;
   /** The OpenClaw release, such as `2026.9.6`. */
   readonly version: string;
+  /** The name of its official image, when it has a digest or is not the usual one. */
+  readonly official?: string;
   /** Where the built image is kept for other engines and clones. */
   readonly cacheDir: string;
   /** Called for each step that takes a while. */
@@ -44,7 +47,7 @@ export interface AgentImageOptions {
  */
 export async function ensureAgentImage(options: AgentImageOptions): Promise<string> {
   const { docker, version, log } = options;
-  const official = `${OFFICIAL_RUNTIME_IMAGE}:${version}`;
+  const official = options.official ?? withTag(OFFICIAL_RUNTIME_IMAGE, version);
   if (await hasImage(docker, official)) return official;
   const recipe = await readRecipe();
   const built = `${BUILT_IMAGE}:${version}-${recipe.key}`;
@@ -112,18 +115,22 @@ async function ensureArchive(options: AgentImageOptions, recipe: Recipe): Promis
   );
   if (cached) return archive;
   requireRoom('CACHE_DIR', options.cacheDir, NEEDED_BYTES);
-  const work = path.join(cache, `work-${randomUUID()}`);
-  await mkdir(work, { recursive: true });
+  await mkdir(cache, { recursive: true });
+  requireRoom('TMPDIR', placeOfStrangers(cache), NEEDED_BYTES);
+  const draft = path.join(cache, `${randomUUID()}.tar`);
+  const stranger = await Stranger.make(cache);
   try {
-    const installed = await installRuntime(recipe, work, options.log);
+    const installed = await installRuntime(recipe, stranger, options.log);
+    await stranger.end();
     options.log('putting the image together');
     const rootfs = await openClawRootfs(installed);
-    const draft = path.join(work, 'rootfs.tar');
     await rootfs.writeTo(createWriteStream(draft));
     // Renamed when complete: a crash, or two at once, never leave half an archive.
     await rename(draft, archive);
     return archive;
   } finally {
-    await rm(work, { recursive: true, force: true });
+    await stranger.end();
+    await stranger.remove();
+    await rm(draft, { force: true });
   }
 }

@@ -1,6 +1,7 @@
 // Run as a program of its own, so that what builds the image does not stay in the launcher's memory.
 import { agentSettings } from '../../src/agents/settings.js';
 import { ImageUnavailableError } from '../../src/containers/container-errors.js';
+import { runtimeImages } from '../../src/containers/image-name.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { containerSettings } from '../../src/containers/settings.js';
 import { readAreas } from '../../src/environment/read.js';
@@ -20,9 +21,9 @@ const tell = (message: object) => process.send?.(message);
 try {
   const docker = connectDocker(containers.dockerHost);
   const log = (line: string) => tell({ line });
-  tell({
-    image: await ensureAgentImage({ docker, version: agents.runtimeVersion, cacheDir, log }),
-  });
+  const { runtimeVersion: version } = agents;
+  const { usual: official } = runtimeImages(agents);
+  tell({ image: await ensureAgentImage({ docker, version, official, cacheDir, log }) });
 } catch (error) {
   if (error instanceof DiskFailure) tell({ failure: error.message });
   else if (error instanceof ImageUnavailableError) tell({ problem: error.message });

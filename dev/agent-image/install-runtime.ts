@@ -2,12 +2,14 @@ import { execFile } from 'node:child_process';
 import { copyFile, mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { findProgram } from './host-programs.js';
+import { findProgram } from '../../src/images/host-programs.js';
+import type { Stranger } from './stranger.js';
 
 const run = promisify(execFile);
 
 /** Bound for one npm installation over a slow line. */
 const INSTALL_TIMEOUT_MS = 15 * 60_000;
+const CONFIG_TIMEOUT_MS = 60_000;
 
 export interface RuntimePackages {
   /** Folder with `package.json` and `package-lock.json` of the runtime. */
@@ -26,49 +28,71 @@ export interface InstalledRuntime {
 /**
  * Installs the pinned runtime and its Node from npm into a folder, verified by the lock's hashes.
  * No package's install script runs, except the runtime's own clean-up of its package.
+ *
+ * @param stranger in whose folder, and as whom.
  */
 export async function installRuntime(
   packages: RuntimePackages,
-  work: string,
+  stranger: Stranger,
   log: (line: string) => void,
 ): Promise<InstalledRuntime> {
-  const npm = await findNpm();
+  const usualNpm = await findNpm();
+  const npm = await stranger.reachable(usualNpm);
+  const env = await registryOf(usualNpm);
   const nodePackage = `node-linux-${process.arch}`;
-  const nodeFolder = path.join(work, 'node');
-  const runtimeFolder = path.join(work, 'runtime');
+  const nodeFolder = path.join(stranger.folder, 'node');
+  const runtimeFolder = path.join(stranger.folder, 'runtime');
+  // All that we write, before anything runs that could put something else in its place.
   await mkdir(nodeFolder);
   await mkdir(runtimeFolder);
+  await writeLockOf(nodePackage, packages.folder, nodeFolder);
+  for (const file of LOCKED) {
+    await copyFile(path.join(packages.folder, file), path.join(runtimeFolder, file));
+  }
+  for (const folder of [nodeFolder, runtimeFolder]) {
+    for (const file of LOCKED) await stranger.own(path.join(folder, file));
+    await stranger.own(folder);
+  }
 
   log(`installing ${nodePackage} from npm`);
-  await writeLockOf(nodePackage, packages.folder, nodeFolder);
-  await npmInstall(process.execPath, npm, nodeFolder);
+  await stranger.runNode([npm, ...INSTALL], { cwd: nodeFolder, env, timeout: INSTALL_TIMEOUT_MS });
   const node = path.join(nodeFolder, 'node_modules', nodePackage, 'bin', 'node');
 
   log(`installing openclaw ${packages.version} from npm: about half a minute`);
-  for (const file of ['package.json', 'package-lock.json']) {
-    await copyFile(path.join(packages.folder, file), path.join(runtimeFolder, file));
-  }
   // With the runtime's Node: npm leaves out native addons that the Node it runs on is too old for.
-  await npmInstall(node, npm, runtimeFolder);
+  const options = { cwd: runtimeFolder, env, timeout: INSTALL_TIMEOUT_MS };
+  await stranger.run(node, [npm, ...INSTALL], options);
   const modules = path.join(runtimeFolder, 'node_modules');
   const openclaw = path.join(modules, 'openclaw');
   // It removes the package's mark "not yet set up", which the runtime would trip over when started
   // on a read-only root; it touches nothing outside of its package.
-  await run(node, ['scripts/postinstall-bundled-plugins.mjs'], {
+  await stranger.run(node, ['scripts/postinstall-bundled-plugins.mjs'], {
     cwd: openclaw,
     timeout: INSTALL_TIMEOUT_MS,
   });
   return { node, modules };
 }
 
-async function npmInstall(node: string, npm: string, folder: string): Promise<void> {
-  const platform = ['--os=linux', `--cpu=${process.arch}`, '--libc=glibc'];
-  const options = ['--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', ...platform];
-  await run(node, [npm, 'ci', ...options], {
-    cwd: folder,
-    timeout: INSTALL_TIMEOUT_MS,
-    maxBuffer: 64 * 1024 * 1024,
+const LOCKED = ['package.json', 'package-lock.json'];
+
+const INSTALL = [
+  'ci',
+  ...['--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund'],
+  ...['--os=linux', `--cpu=${process.arch}`, '--libc=glibc'],
+];
+
+/** How npm reaches its registry, of what is set where only its user can read it. */
+const REGISTRY = ['registry', 'proxy', 'https-proxy', 'noproxy', 'cafile', 'strict-ssl'];
+
+async function registryOf(npm: string): Promise<Record<string, string>> {
+  const { stdout } = await run(process.execPath, [npm, 'config', 'list', '--json'], {
+    timeout: CONFIG_TIMEOUT_MS,
   });
+  const config = JSON.parse(stdout) as Readonly<Record<string, unknown>>;
+  const set = REGISTRY.filter((key) => ![undefined, null, ''].includes(config[key] as null));
+  return Object.fromEntries(
+    set.map((key) => [`npm_config_${key.replaceAll('-', '_')}`, String(config[key])]),
+  );
 }
 
 /** Makes a package of one dependency with the version and hash of the runtime's lock. */

@@ -1,7 +1,12 @@
+import { minimalEnvironment } from '../processes/minimal-environment.js';
 import { lastLines, startProcess } from '../processes/process.js';
 import { DiskFailure } from '../failure.js';
 import { say } from '../report.js';
 import { builtProgram, projectRoot } from '../root.js';
+
+/** What it reads of the settings, and what npm is told. */
+const OF_THE_IMAGE =
+  /^(DOCKER_HOST|CACHE_DIR|AGENT_RUNTIME_VERSION|AGENT_VERSIONS|NODE_ENV|npm_.+)$/i;
 
 interface Told {
   readonly line?: string;
@@ -29,7 +34,7 @@ export async function obtainAgentImage(
     name: 'agent-image',
     command: process.execPath,
     args: ['--enable-source-maps', builtProgram('dev', 'agent-image', 'ensure-image.js')],
-    env,
+    env: minimalEnvironment(OF_THE_IMAGE, env),
     cwd: projectRoot,
     runDir,
     ipc: true,

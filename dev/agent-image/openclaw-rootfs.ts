@@ -1,9 +1,14 @@
 import { execFile } from 'node:child_process';
 import { access } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { addBaseLayout, addLibraries, addProgram, findProgram } from './host-programs.js';
+import {
+  addBaseLayout,
+  addLibraries,
+  addProgram,
+  findProgram,
+} from '../../src/images/host-programs.js';
 import type { InstalledRuntime } from './install-runtime.js';
-import { Rootfs } from './rootfs.js';
+import { Rootfs } from '../../src/images/rootfs.js';
 
 const run = promisify(execFile);
 

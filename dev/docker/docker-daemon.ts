@@ -1,16 +1,17 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, readlink, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { StartFailure } from '../failure.js';
 import { poll } from '../poll.js';
 import { say, step } from '../report.js';
+import { minimalEnvironment } from '../processes/minimal-environment.js';
 import { lastWords, run } from '../processes/run.js';
 import { answers } from './find-docker.js';
 import { cannotReadNetworks, forgetNetworks } from './docker-networks.js';
 import { findProgram } from '../processes/find-program.js';
 import { unmountWithin } from './mounts.js';
+import { ensureOwnFolder } from './own-folder.js';
 import {
   adoptProcess,
   endProcess,
@@ -34,6 +35,8 @@ export interface DockerDaemon {
 /** Starts `dockerd` as root on Linux, or takes over the one that a killed start left behind. */
 export async function startDockerDaemon(dataDir: string, runDir: string): Promise<DockerDaemon> {
   const { execRoot, host } = dockerDaemonPlace(dataDir);
+  // Whoever answers at a socket in there is root's engine.
+  await ensureOwnFolder(execRoot);
 
   const leftover = await readRecord(runDir, 'docker');
   if (leftover && (await answers(host))) {
@@ -65,8 +68,8 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
 
 async function launch(dataDir: string, runDir: string, dockerd: string): Promise<EngineProcess> {
   const { execRoot, host } = dockerDaemonPlace(dataDir);
+  await ensureOwnFolder(execRoot);
   await rm(path.join(execRoot, 'docker.pid'), { force: true });
-  await mkdir(execRoot, { recursive: true, mode: 0o711 });
   return startProcess({
     name: 'docker',
     command: dockerd,
@@ -78,7 +81,6 @@ async function launch(dataDir: string, runDir: string, dockerd: string): Promise
       // How long agents have to end when the engine does.
       `--shutdown-timeout=${AGENT_STOP_SECONDS}`,
     ],
-    env: withoutDockerVariables(),
     runDir,
   });
 }
@@ -93,9 +95,10 @@ async function isReady(daemon: EngineProcess, host: string): Promise<boolean> {
 
 /** Where the engine of this data folder keeps what lives as long as it runs, and its address. */
 export function dockerDaemonPlace(dataDir: string): { execRoot: string; host: string } {
-  // A unix socket's path is limited to about 100 bytes and a clone may be anywhere, so not there.
+  // A unix socket's path is limited to about 100 bytes and a clone may be anywhere, so not there; and
+  // not in /tmp, where anybody can be first.
   const name = createHash('sha256').update(path.resolve(dataDir)).digest('hex').slice(0, 12);
-  const execRoot = path.join(tmpdir(), `aps-docker-${name}`);
+  const execRoot = `/run/aps-docker-${name}`;
   return { execRoot, host: `unix://${execRoot}/docker.sock` };
 }
 
@@ -129,7 +132,7 @@ async function installDocker(): Promise<string> {
     throw new StartFailure('No Docker engine is installed: install one, then start again.');
   }
   const options = { timeout: 600_000 };
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const env = { ...minimalEnvironment(), DEBIAN_FRONTEND: 'noninteractive' };
   await step(
     "Installing Debian's docker.io with apt-get (MANAGE_DOCKER=never forbids it)",
     async () => {
@@ -153,11 +156,4 @@ async function installDocker(): Promise<string> {
   const dockerd = await findProgram('dockerd');
   if (dockerd === undefined) throw new StartFailure('docker.io was installed, but has no dockerd.');
   return dockerd;
-}
-
-/** DOCKER_HOST and the like are meant for clients; dockerd would read some of them too. */
-function withoutDockerVariables(): NodeJS.ProcessEnv {
-  return Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !name.startsWith('DOCKER_')),
-  );
 }

@@ -19,10 +19,12 @@ export function cannotReadNetworks(logFile: string): boolean {
  */
 export async function forgetNetworks(dataDir: string): Promise<void> {
   const file = path.join(dataDir, 'network', 'files', 'local-kv.db');
-  const ids = (await readFile(file, 'latin1')).match(/(?<=\/network\/)[0-9a-f]{64}/g) ?? [];
-  for (const id of new Set(ids)) {
-    const bridge = ['link', 'delete', `br-${id.slice(0, 12)}`];
-    await run('ip', bridge, { timeout: 10_000 }).catch(() => undefined); // gone, or never made
+  const written = await readFile(file, 'latin1');
+  // What Docker wrote in between may be damaged: names are taken wherever they stand.
+  const names = written.match(/(?<="BridgeName":")(?!docker0")[^"\s/]{1,15}(?=")/g) ?? [];
+  for (const bridge of new Set(names)) {
+    // Gone, or never made.
+    await run('ip', ['link', 'delete', bridge], { timeout: 10_000 }).catch(() => undefined);
   }
   await rm(file);
 }

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { homedir } from 'node:os';
 import path from 'node:path';
+import { minimalEnvironment } from '../processes/minimal-environment.js';
 import { run } from '../processes/run.js';
 const PING_TIMEOUT_MS = 3_000;
 
@@ -58,6 +59,7 @@ async function contextHost(): Promise<string | undefined> {
     const format = '{{.Endpoints.docker.Host}}';
     const host = await run('docker', ['context', 'inspect', '--format', format], {
       timeout: 5_000,
+      env: minimalEnvironment(/^DOCKER_/),
     });
     return host.trim() || undefined;
   } catch {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { StartFailure } from '../failure.js';
 import { poll } from '../poll.js';
+import { minimalEnvironment } from '../processes/minimal-environment.js';
 import { lastWords, run } from '../processes/run.js';
 import { identify } from '../processes/process-identity.js';
 import { endProcess, lastLines, startProcess, type EngineProcess } from '../processes/process.js';
@@ -52,7 +53,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const server = await startProcess({
     name: 'postgres',
     ...user.command(binaries.postgres, ['-D', options.dataDir, ...flags]),
-    env: { ...process.env, LC_ALL: 'C' },
+    env: { ...minimalEnvironment(), LC_ALL: 'C' },
     cwd: '/',
     runDir: options.runDir,
     stopSignal: 'SIGINT', // a fast shutdown: SIGTERM would wait for every client
@@ -104,7 +105,7 @@ async function createCluster(
       ...ids,
       cwd: '/',
       timeout: 120_000,
-      env: { ...process.env, LC_ALL: 'C' },
+      env: { ...minimalEnvironment(), LC_ALL: 'C' },
     });
   } catch (cause) {
     rmSync(fresh, { recursive: true, force: true });

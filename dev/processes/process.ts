@@ -7,6 +7,7 @@ import { StartFailure } from '../failure.js';
 import { stopping } from './stopping.js';
 import { poll } from '../poll.js';
 import { keepBounded, openLog } from './log-file.js';
+import { minimalEnvironment } from './minimal-environment.js';
 import { identify, isAlive, type ProcessIdentity } from './process-identity.js';
 
 const runningProcesses = new Set<EngineProcess>();
@@ -17,6 +18,7 @@ export interface EngineCommand {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
+  /** A minimal one when left out. */
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly uid?: number;
@@ -57,7 +59,7 @@ export async function startProcess(options: EngineCommand): Promise<EngineProces
   const stdio: StdioOptions = ['ignore', log, log, ...(options.ipc ? (['ipc'] as const) : [])];
   const child = spawn(options.command, options.args, {
     cwd: options.cwd,
-    env: options.env ?? process.env,
+    env: options.env ?? minimalEnvironment(),
     uid: options.uid,
     gid: options.gid,
     detached: true,

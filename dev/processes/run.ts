@@ -1,20 +1,33 @@
 import { execFile, type ExecFileOptions } from 'node:child_process';
 import { promisify } from 'node:util';
+import { minimalEnvironment } from './minimal-environment.js';
 import { stopping } from './stopping.js';
 
 const execute = promisify(execFile);
 
-/** Runs a program to its end and returns what it wrote; it ends with us when we are to stop. */
-export async function run(
+/**
+ * Runs a program to its end and returns what it wrote; it ends with us when we are to stop. Its
+ * environment is minimal when none is given.
+ */
+export function run(
+  command: string,
+  args: readonly string[],
+  options: ExecFileOptions & { timeout: number },
+): Promise<string> {
+  return runToEnd(command, args, { ...options, signal: stopping.signal });
+}
+
+/** The same for what belongs to stopping: it goes on when we are to stop. */
+export async function runToEnd(
   command: string,
   args: readonly string[],
   options: ExecFileOptions & { timeout: number },
 ): Promise<string> {
   const { stdout } = await execute(command, args, {
     maxBuffer: 50_000_000,
+    env: minimalEnvironment(),
     ...options,
     encoding: 'utf8',
-    signal: stopping.signal,
   });
   return stdout;
 }

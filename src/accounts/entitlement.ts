@@ -1,10 +1,8 @@
-import type { Database } from '../database/database.js';
-import { PaymentRequiredError } from '../errors.js';
+import type { Statements } from '../database/database.js';
 import { isAdmin, type AdminRules } from './admin.js';
-import type { Plan } from './plans.js';
-import { findPlan } from './subscriptions.js';
+import { planRequired, type Plan } from './plans.js';
 
-/** What somebody may use of the AI API. */
+/** What somebody may use: of the AI API, and of their agents. */
 export interface Entitlement {
   readonly userId: string;
   /** Whose models are allowed. */
@@ -14,27 +12,38 @@ export interface Entitlement {
 }
 
 /**
- * What a user's own plan entitles to.
+ * What a user's own plan entitles to; nothing without a plan, also for somebody who is not there.
  *
- * @throws PaymentRequiredError for a user without a plan.
+ * @param db of whoever may see the user's rows.
  */
-export async function entitlementOf(
-  database: Database,
+export async function findEntitlement(
+  db: Statements,
   userId: string,
   rules: AdminRules,
-): Promise<Entitlement> {
-  const { user, plan } = await database.asUser(userId).transaction(async (db) => ({
-    user: await db.User.findByPk(userId),
-    plan: await findPlan(db, userId),
-  }));
-  return entitled(userId, user !== null && isAdmin(user, rules), plan);
+): Promise<Entitlement | undefined> {
+  const [found] = await db.query<{ email: string; isAdmin: boolean; plan: Plan | null }>(
+    `SELECT u.email, u.is_admin AS "isAdmin", s.plan
+       FROM users u
+       LEFT JOIN subscriptions s ON s.user_id = u.id AND s.status = 'active'
+             AND (s.period_end IS NULL OR s.period_end > now())
+      WHERE u.id = $userId`,
+    { userId },
+  );
+  return found && entitlementBy(userId, isAdmin(found, rules), found.plan ?? undefined);
 }
 
 /** @throws PaymentRequiredError for somebody who has no plan and is no administrator. */
 export function entitled(userId: string, admin: boolean, plan: Plan | undefined): Entitlement {
+  const entitlement = entitlementBy(userId, admin, plan);
+  if (entitlement === undefined) throw planRequired();
+  return entitlement;
+}
+
+function entitlementBy(
+  userId: string,
+  admin: boolean,
+  plan: Plan | undefined,
+): Entitlement | undefined {
   if (admin) return { userId, plan: 'network', isAdmin: true };
-  if (plan === undefined) {
-    throw new PaymentRequiredError('A paid plan is required', 'PLAN_REQUIRED');
-  }
-  return { userId, plan, isAdmin: false };
+  return plan && { userId, plan, isAdmin: false };
 }

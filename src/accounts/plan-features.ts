@@ -1,4 +1,4 @@
-import { PLAN_LIMITS, type Plan } from './plans.js';
+import { hasQuota, type Plan } from './plans.js';
 
 /** What a program may switch on for a user, by their plan. More may come: skip unknown ones. */
 export const FEATURES = ['agents', 'chat', 'ai', 'all-models', 'unlimited-tokens'] as const;
@@ -15,7 +15,7 @@ export function planFeatures(plan: Plan | undefined): readonly Feature[] {
   if (plan === undefined) return [];
   const features: Feature[] = ['agents', 'chat', 'ai'];
   if (plan === 'network') features.push('all-models');
-  if (PLAN_LIMITS[plan].monthlyTokens === Number.POSITIVE_INFINITY) {
+  if (!hasQuota(plan)) {
     features.push('unlimited-tokens');
   }
   return features;

@@ -1,9 +1,12 @@
-import { BadRequestError } from '../errors.js';
+import { BadRequestError, PaymentRequiredError, type ServiceError } from '../errors.js';
 
 /** The subscription plans, in rising order. */
 export const PLANS = ['label', 'solo', 'collective', 'network'] as const;
 
 export type Plan = (typeof PLANS)[number];
+
+/** The deprecated name of no plan. */
+export const FREE_PLAN = 'free';
 
 /** What a plan allows. */
 export interface PlanLimits {
@@ -52,8 +55,15 @@ export const PLAN_LIMITS: Readonly<Record<Plan, PlanLimits>> = {
   },
 };
 
-/** The tiers that the web API's provisioning speaks of. */
-export type Tier = 'starter' | 'pro' | 'enterprise';
+/** Whether a plan has a quota; without a plan it is an administrator, who has none. */
+export function hasQuota(plan: Plan | undefined): plan is Plan {
+  return plan !== undefined && Number.isFinite(PLAN_LIMITS[plan].monthlyTokens);
+}
+
+/** What the web API's provisioning calls plans, in rising order. */
+export const TIERS = ['starter', 'pro', 'enterprise'] as const;
+
+export type Tier = (typeof TIERS)[number];
 
 const TIER_OF_PLAN: Readonly<Record<Plan, Tier | undefined>> = {
   label: undefined,
@@ -90,12 +100,22 @@ export function parsePlan(name: string | null | undefined): Plan | undefined {
   return isTier(name) ? PLAN_OF_TIER[name] : undefined;
 }
 
-/** @throws BadRequestError for the name of no plan and no tier. */
+/** @throws PaymentRequiredError for `free`, BadRequestError for the name of no plan and no tier. */
 export function requirePlan(name: string): Plan {
   const plan = parsePlan(name);
-  if (!plan) throw new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+  if (!plan) throw noPlan(name);
   return plan;
 }
+
+/** What to say of a name that is no plan's: 402 where it is the one that costs nothing (spec 5). */
+export function noPlan(name: string): ServiceError {
+  if (name === FREE_PLAN) return planRequired();
+  return new BadRequestError(`plan must be one of ${PLANS.join(', ')}`);
+}
+
+/** 402 of spec 7: there is no plan, or not any more. */
+export const planRequired = (): PaymentRequiredError =>
+  new PaymentRequiredError('A paid plan is required', 'PLAN_REQUIRED');
 
 /** How many agents the web API's provisioning allows on a plan (spec 8, by tier). */
 export function webAgentLimit(plan: Plan | undefined): number {

@@ -1,16 +1,17 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { Op } from 'sequelize';
+import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
 import { violates } from '../database/constraints.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import { BadRequestError, ConflictError } from '../errors.js';
+import type { ClientNetworks } from '../http/client-networks.js';
+import { isVisible, NOT_VISIBLE } from '../visible-text.js';
 import { isAdmin } from './admin.js';
 import type { AccountSettings } from './settings.js';
 import type { SignedInUser } from './sign-in.js';
 import { requireEmail } from './email.js';
-import { hashPassword } from './password.js';
+import { checkPassword, hashPassword } from './password.js';
 
-export const MIN_PASSWORD_LENGTH = 8;
-export const MAX_PASSWORD_BYTES = 1024;
 export const MAX_NAME_LENGTH = 200;
 
 /** Credits for the new user and for who referred them, each. */
@@ -33,13 +34,15 @@ export interface Registration {
   readonly name?: string;
   /** In any case of letters. */
   readonly referralCode?: string;
+  readonly from: ClientNetworks;
+  readonly origin: RequestOrigin;
 }
 
 /**
  * Makes an account; nobody is signed in by it.
  *
  * @throws BadRequestError for an unusable email or password or an unknown referral code,
- *   ConflictError when the email has an account.
+ *   ConflictError when the email has an account, TooManyRequestsError when too many come at once.
  */
 export async function registerAccount(
   database: Database,
@@ -51,8 +54,9 @@ export async function registerAccount(
   checkPassword(registration.password);
   const name = registration.name?.trim() || email;
   if (name.length > MAX_NAME_LENGTH) throw new BadRequestError('Name is too long');
+  if (!isVisible(name)) throw new BadRequestError(`name ${NOT_VISIBLE}`);
   // Before the transaction: a connection is not held while the processor is busy.
-  const passwordHash = await hashPassword(registration.password);
+  const passwordHash = await hashPassword(registration.password, registration.from.site);
 
   try {
     return await database.asPlatform().transaction(async (db) => {
@@ -73,20 +77,12 @@ export async function registerAccount(
           { ...credit, userId: user.id, reference: referrerId },
         ]);
       }
+      await recordAudit(db, ofUser(user.id, 'account.register', registration.origin));
       return { id: user.id, email, name, isAdmin: isAdmin(user, settings) };
     });
   } catch (error) {
     if (violates(error, 'users_email_key')) throw new ConflictError('Email already registered');
     throw error;
-  }
-}
-
-function checkPassword(password: string): void {
-  if (password.length < MIN_PASSWORD_LENGTH) {
-    throw new BadRequestError(`Password must have at least ${MIN_PASSWORD_LENGTH} characters`);
-  }
-  if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) {
-    throw new BadRequestError(`Password must have at most ${MAX_PASSWORD_BYTES} bytes`);
   }
 }
 
@@ -103,12 +99,23 @@ async function findReferrer(
   return referrer.id;
 }
 
+/** Whether who registers next becomes the admin, because nobody has yet. */
+export async function isFirstAdminAwaited(
+  database: Database,
+  { firstIsAdmin }: Pick<AccountSettings, 'firstIsAdmin'>,
+): Promise<boolean> {
+  return firstIsAdmin && (await database.asPlatform().transaction(hasNoAccount));
+}
+
+async function hasNoAccount(db: TenantTransaction): Promise<boolean> {
+  return (await db.User.findOne({ where: { id: { [Op.ne]: OPERATOR_USER_ID } } })) === null;
+}
+
 /** Two first registrations at once: the second waits here, and then sees the first. */
 async function isFirstAccount(db: TenantTransaction): Promise<boolean> {
-  const othersThan = { where: { id: { [Op.ne]: OPERATOR_USER_ID } } };
-  if ((await db.User.findOne(othersThan)) !== null) return false;
+  if (!(await hasNoAccount(db))) return false;
   await db.lock('first-account');
-  return (await db.User.findOne(othersThan)) === null;
+  return hasNoAccount(db);
 }
 
 function newReferralCode(): string {

@@ -1,28 +1,53 @@
-import { randomBytes } from 'node:crypto';
-import type { Database } from '../database/database.js';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Op } from 'sequelize';
+import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
+import type { Database, TenantDatabase, TenantTransaction } from '../database/database.js';
+import type { SessionRow } from '../database/models.js';
+import { NotFoundError } from '../errors.js';
 import { tokenHash } from '../secrets/token-hash.js';
+import { wellFormed } from '../well-formed.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import type { Plan } from './plans.js';
-import type { SignedInUser } from './sign-in.js';
+import type { SignedInUser, SignInProof } from './sign-in.js';
 
 /** How long a session lasts, in milliseconds: 30 days. */
 export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
+
+/** Sessions that one user can have: with one more the oldest ends. */
+export const MAX_SESSIONS = 100;
 
 const TOKEN_BYTES = 32;
 /** A token as it is issued: anything else is not worth a query. */
 const TOKEN_FORM = /^[\w-]{43}$/;
 
-/** Expired sessions that one sign-in clears away at most. */
-const MAX_PURGED_AT_ONCE = 50;
+/** Characters of a browser's name that are kept. */
+const MAX_USER_AGENT_LENGTH = 200;
 
 /** A session of a signed-in user. */
 export interface Session {
+  /** By which its owner ends it; it opens nothing. */
+  readonly id: string;
+  /** To the minute. */
+  readonly lastSeenAt: Date;
   readonly user: SignedInUser;
   /** The plan that the user is on now, if any. */
   readonly plan: Plan | undefined;
   /** What a state-changing request from another site would have to know. */
   readonly csrfToken: string;
   readonly expiresAt: Date;
+}
+
+/** A session as its owner sees it. */
+export type ListedSession = Pick<
+  SessionRow,
+  'id' | 'method' | 'createdAt' | 'lastSeenAt' | 'expiresAt' | 'userAgent' | 'address'
+>;
+
+/** Where somebody signs in, as they see it in the list of their sessions. */
+export interface SignInPlace extends RequestOrigin {
+  readonly userAgent: string | undefined;
+  /** The token of the session that the browser comes with, which ends. */
+  readonly replaces?: string | undefined;
 }
 
 /** A session's secrets, at the one moment when they are known. */
@@ -33,35 +58,73 @@ export interface NewSession {
   readonly expiresAt: Date;
 }
 
-/** Opens a session, and clears away some that have expired. */
-export async function createSession(database: Database, userId: string): Promise<NewSession> {
+/**
+ * Opens a session in place of the one that the browser came with.
+ *
+ * @returns undefined when what was proven holds no more, as when the password was changed meanwhile.
+ */
+export async function createSession(
+  database: Database,
+  { user, method, passwordHash }: SignInProof,
+  place: SignInPlace,
+): Promise<NewSession | undefined> {
+  return database.asPlatform().transaction(async (db) => {
+    // Locked: who changes the password ends this session, or this sees that it was changed.
+    const [stillSo] = await db.query(
+      'SELECT FROM users WHERE id = $id AND password_hash = $passwordHash FOR SHARE',
+      { id: user.id, passwordHash },
+    );
+    if (!stillSo) return undefined;
+    if (place.replaces !== undefined) await endByToken(db, place.replaces, place);
+    return addSession(db, user.id, method, place);
+  });
+}
+
+/** Adds a session for who has proven who they are in the same transaction. */
+export async function addSession(
+  db: TenantTransaction,
+  userId: string,
+  method: SignInProof['method'],
+  { address, requestId, userAgent }: SignInPlace,
+): Promise<NewSession> {
   const session = {
     token: randomBytes(TOKEN_BYTES).toString('base64url'),
     csrfToken: randomBytes(TOKEN_BYTES).toString('base64url'),
     expiresAt: new Date(Date.now() + SESSION_LIFETIME_MS),
   };
   const { csrfToken, expiresAt } = session;
-  await database.asPlatform().transaction(async (db) => {
-    await db.Session.create({ tokenHash: tokenHash(session.token), userId, csrfToken, expiresAt });
-    // Skipping what another sign-in is clearing: two of them never wait for each other.
-    await db.query(
-      `DELETE FROM sessions WHERE token_hash IN (
-         SELECT token_hash FROM sessions WHERE expires_at <= now()
-         ORDER BY expires_at LIMIT ${MAX_PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)`,
-    );
+  await db.Session.create({
+    id: randomUUID(),
+    tokenHash: tokenHash(session.token),
+    userId,
+    method,
+    csrfToken,
+    expiresAt,
+    address,
+    userAgent:
+      userAgent === undefined ? null : wellFormed(userAgent.slice(0, MAX_USER_AGENT_LENGTH)),
   });
+  await recordAudit(db, ofUser(userId, 'session.create', { address, requestId }));
+  await db.query(
+    `DELETE FROM sessions WHERE id IN (
+       SELECT id FROM sessions WHERE user_id = $userId
+       ORDER BY created_at DESC, id OFFSET ${MAX_SESSIONS})`,
+    { userId },
+  );
   return session;
 }
 
-const FIND = { name: 'find_session', text: 'SELECT * FROM find_session($1)' };
+const FIND = { name: 'find_web_session', text: 'SELECT * FROM find_web_session($1)' };
 
 interface SessionFound {
+  readonly session_id: string;
+  readonly last_seen_at: Date;
+  readonly csrf_token: string;
+  readonly expires_at: Date;
   readonly id: string;
   readonly name: string;
   readonly email: string;
   readonly is_admin: boolean;
-  readonly csrf_token: string;
-  readonly expires_at: Date;
   readonly plan: Plan | null;
 }
 
@@ -79,6 +142,8 @@ export async function findSession(
   if (!found) return undefined;
   const user = { id: found.id, name: found.name, email: found.email };
   return {
+    id: found.session_id,
+    lastSeenAt: found.last_seen_at,
     user: { ...user, isAdmin: isAdmin({ ...user, isAdmin: found.is_admin }, rules) },
     plan: found.plan ?? undefined,
     csrfToken: found.csrf_token,
@@ -87,11 +152,79 @@ export async function findSession(
 }
 
 /** Ends a session. Whoever holds its token may; an unknown one is no error. */
-export async function deleteSession(database: Database, token: string): Promise<void> {
+export async function deleteSession(
+  database: Database,
+  token: string,
+  origin: RequestOrigin,
+): Promise<void> {
+  await database.asPlatform().transaction((db) => endByToken(db, token, origin));
+}
+
+async function endByToken(
+  db: TenantTransaction,
+  token: string,
+  { address, requestId }: RequestOrigin,
+): Promise<void> {
   if (!TOKEN_FORM.test(token)) return;
-  await database.asPlatform().transaction(async (db) => {
-    await db.Session.destroy({
-      where: { tokenHash: tokenHash(token) },
-    });
+  const [ended] = await db.query<{ user_id: string }>(
+    'DELETE FROM sessions WHERE token_hash = $hash RETURNING user_id',
+    { hash: tokenHash(token) },
+  );
+  if (!ended) return;
+  await recordAudit(db, ofUser(ended.user_id, 'session.delete', { address, requestId }));
+}
+
+/** A user's sessions, the one used last first. */
+export async function listSessions(
+  tenant: TenantDatabase,
+  userId: string,
+): Promise<ListedSession[]> {
+  return tenant.transaction((db) =>
+    db.Session.findAll({
+      attributes: [
+        'id',
+        'method',
+        'createdAt',
+        'lastSeenAt',
+        'expiresAt',
+        'userAgent',
+        'address',
+      ] as const,
+      where: { userId, expiresAt: { [Op.gt]: new Date() } },
+      order: [
+        ['lastSeenAt', 'DESC'],
+        ['createdAt', 'DESC'],
+        ['id', 'ASC'],
+      ],
+      limit: MAX_SESSIONS,
+    }),
+  );
+}
+
+/** @throws NotFoundError also when it is another user's. */
+export async function endSession(
+  tenant: TenantDatabase,
+  userId: string,
+  id: string,
+  origin: RequestOrigin,
+): Promise<void> {
+  await tenant.transaction(async (db) => {
+    const ended = await db.Session.destroy({ where: { id, userId } });
+    if (ended === 0) throw new NotFoundError('Session not found');
+    await recordAudit(db, { ...ofUser(userId, 'session.delete', origin), subject: id });
+  });
+}
+
+/** Ends all of a user's sessions but one. @returns how many. */
+export async function endOtherSessions(
+  tenant: TenantDatabase,
+  userId: string,
+  current: string,
+  origin: RequestOrigin,
+): Promise<number> {
+  return tenant.transaction(async (db) => {
+    const ended = await db.Session.destroy({ where: { userId, id: { [Op.ne]: current } } });
+    await recordAudit(db, ofUser(userId, 'session.delete-others', origin));
+    return ended;
   });
 }

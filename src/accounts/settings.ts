@@ -11,7 +11,7 @@ export const accountSettings = area(
     adminEmails: variable(
       'ADMIN_EMAILS',
       emails.prefault(''),
-      'who is admin. Without it, outside production, the first account is',
+      'who may be admin, by the link that `scripts/admin-links.js` prints. Without it, outside production, the first account is',
     ),
     sessionCookieSecure: variable(
       'SESSION_COOKIE_SECURE',

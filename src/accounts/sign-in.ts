@@ -1,7 +1,9 @@
 import type { Database } from '../database/database.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import { normalizeEmail } from './email.js';
+import type { ClientNetworks } from '../http/client-networks.js';
 import { NOBODYS_HASH, passwordMatches } from './password.js';
+import { SignInLimits } from './sign-in-limits.js';
 
 /** A user as answers and handlers know them. */
 export interface SignedInUser {
@@ -11,7 +13,15 @@ export interface SignedInUser {
   readonly isAdmin: boolean;
 }
 
-const FIND = { name: 'find_account', text: 'SELECT * FROM find_account($1)' };
+/** What proves who somebody is, until a session is made of it. */
+export interface SignInProof {
+  readonly user: SignedInUser;
+  readonly method: 'password';
+  /** As it was stored when the password matched. */
+  readonly passwordHash: string;
+}
+
+const FIND = { name: 'find_sign_in', text: 'SELECT * FROM find_sign_in($1, $2)' };
 
 interface Account {
   readonly id: string;
@@ -19,21 +29,64 @@ interface Account {
   readonly email: string;
   readonly is_admin: boolean;
   readonly password_hash: string | null;
+  readonly known: boolean;
+}
+
+/** What somebody shows who wants to sign in by password, and from where. */
+export interface PasswordSignIn {
+  readonly email: string;
+  readonly password: string;
+  readonly from: ClientNetworks;
 }
 
 /**
- * The user with this email and password, or none. An unknown email takes as long as a wrong
- * password, so that answers do not tell who has an account.
+ * Proof that it is the user with this email and password, or none. An unknown email takes as long as a wrong
+ * password, and counts like one, so that answers do not tell who has an account.
+ *
+ * @throws TooManyRequestsError after too many that failed, and when too many come at once.
  */
 export async function verifyPassword(
   database: Database,
-  email: string,
-  password: string,
+  { email, password, from }: PasswordSignIn,
   rules: AdminRules,
-): Promise<SignedInUser | undefined> {
-  const [account] = await database.call<Account>(FIND, [normalizeEmail(email)]);
-  const matches = await passwordMatches(password, account?.password_hash ?? NOBODYS_HASH);
-  if (!account?.password_hash || !matches) return undefined;
+): Promise<SignInProof | undefined> {
+  const address = normalizeEmail(email);
+  const [found] = await database.call<Account>(FIND, [address, from.host]);
+  const attempt = { email: address, from, known: found?.known === true };
+  const account = await new SignInLimits(database).attempt(attempt, async () => {
+    const stored = found?.password_hash ?? NOBODYS_HASH;
+    const matches = await passwordMatches(password, stored, from.site);
+    return matches && found?.password_hash ? { ...found, password_hash: stored } : undefined;
+  });
+  if (!account) return undefined;
+  await rememberHost(database, account.id, from.host);
   const user = { id: account.id, name: account.name, email: account.email };
-  return { ...user, isAdmin: isAdmin({ ...user, isAdmin: account.is_admin }, rules) };
+  return {
+    user: { ...user, isAdmin: isAdmin({ ...user, isAdmin: account.is_admin }, rules) },
+    method: 'password',
+    passwordHash: account.password_hash,
+  };
+}
+
+/** Hosts of one user that count as known. */
+const MAX_HOSTS = 20;
+
+/** To the day; clears away what is too old to count, of others too. */
+async function rememberHost(database: Database, userId: string, host: string): Promise<void> {
+  await database.asPlatform().query(
+    `WITH remembered AS (
+       INSERT INTO sign_in_hosts (user_id, host, last_at) VALUES ($userId, $host, now())
+       ON CONFLICT (user_id, host) DO UPDATE SET last_at = now()
+        WHERE sign_in_hosts.last_at < now() - interval '1 day'
+     ), old AS (
+       SELECT user_id, host FROM sign_in_hosts WHERE last_at < now() - interval '90 days'
+        ORDER BY last_at LIMIT 20
+     )
+     DELETE FROM sign_in_hosts h
+      WHERE (h.user_id, h.host) <> ($userId, $host)
+        AND ((h.user_id, h.host) IN (SELECT user_id, host FROM old)
+          OR (h.user_id, h.host) IN (SELECT user_id, host FROM sign_in_hosts WHERE user_id = $userId
+                                      ORDER BY last_at DESC OFFSET ${MAX_HOSTS - 1}))`,
+    { userId, host },
+  );
 }

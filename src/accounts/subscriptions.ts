@@ -1,24 +1,39 @@
 import { ForeignKeyConstraintError } from 'sequelize';
+import { recordAudit } from '../audit/audit.js';
+import type { Requester } from '../audit/requester.js';
 import type { Database, Statements } from '../database/database.js';
 import { NotFoundError } from '../errors.js';
 import type { Plan } from './plans.js';
 
 /**
- * Gives a user a plan from now on, in place of the one they had.
+ * Gives a user a plan from now on, in place of the one they had, and records who granted it.
  *
- * @param source who or what grants it, such as `operator`.
  * @throws NotFoundError when there is no such user.
  */
 export async function grantPlan(
   database: Database,
   userId: string,
   plan: Plan,
-  source: string,
+  by: Pick<Requester, 'actor' | 'requestId'>,
 ): Promise<void> {
-  const subscription = { userId, plan, source, status: 'active', periodEnd: null } as const;
+  const subscription = {
+    userId,
+    plan,
+    source: 'operator',
+    status: 'active',
+    periodEnd: null,
+  } as const;
   try {
     await database.asPlatform().transaction(async (db) => {
       await db.Subscription.upsert({ ...subscription, periodStart: new Date() });
+      await recordAudit(db, {
+        actor: by.actor,
+        userId,
+        action: 'subscription.grant',
+        subject: userId,
+        detail: { plan },
+        requestId: by.requestId,
+      });
     });
   } catch (error) {
     if (error instanceof ForeignKeyConstraintError) throw new NotFoundError('User not found');

@@ -8,7 +8,7 @@ export interface CallingAgent {
   readonly agentId: string;
   readonly model: string;
   readonly aiProvider: string;
-  /** What its `config.model` names. */
+  /** What its `config.model` names, which counts for `custom` alone. */
   readonly ownModel: string | undefined;
   readonly userId: string;
   /** Whether the owner is. */

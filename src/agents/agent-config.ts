@@ -1,9 +1,15 @@
 import { z } from 'zod';
 import { isObject } from '../json.js';
+import { isVisible, NOT_VISIBLE } from '../visible-text.js';
 
 const MAX_CONFIG_BYTES = 64 * 1024;
 
-export const agentName = z.string().trim().min(1).max(64);
+export const agentName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(64)
+  .refine(isVisible, { error: `name ${NOT_VISIBLE}` });
 
 /** An agent's configuration. `runtime` goes into the agent runtime's own configuration file. */
 export const agentConfig = z

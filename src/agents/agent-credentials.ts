@@ -24,7 +24,10 @@ export function sealCredential(
   agentId: string,
   { name, value }: { readonly name: string; readonly value: string | null },
 ): CredentialChange {
-  return { name, sealed: value === null ? null : box.seal(value, contextOf(agentId, name)) };
+  return {
+    name,
+    sealed: value === null ? null : box.seal(value, credentialContext(agentId, name)),
+  };
 }
 
 /**
@@ -150,7 +153,9 @@ function presentCredentials(
 }
 
 function open(box: SecretBox, { agentId, name, sealed }: AgentCredentialRow): string {
-  return box.open(sealed ?? '', contextOf(agentId, name));
+  return box.open(sealed ?? '', credentialContext(agentId, name));
 }
 
-const contextOf = (agentId: string, name: string): string => `agent/${agentId}/credential/${name}`;
+/** Binds a sealed value to its agent and name. */
+export const credentialContext = (agentId: string, name: string): string =>
+  `agent/${agentId}/credential/${name}`;

@@ -1,21 +1,26 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
-import { requirePlan } from '../accounts/plans.js';
+import type { AdminRules } from '../accounts/admin.js';
+import { findEntitlement, type Entitlement } from '../accounts/entitlement.js';
+import { planRequired, requirePlan } from '../accounts/plans.js';
+import { OPERATOR_USER_ID } from '../accounts/register.js';
 import type { ProviderName } from '../ai/provider-names.js';
 import type { Requester } from '../audit/requester.js';
-import type { DockerHost } from '../containers/docker-host.js';
-import { versionOf, withTag } from '../containers/image-name.js';
+import { type RuntimeImageNames, versionOf } from '../containers/image-name.js';
 import type { TenantDatabase } from '../database/database.js';
-import type { AgentRow, OperationInput, OperationRow } from '../database/models.js';
+import type { AgentRow, OperationRow } from '../database/models.js';
 import { BadRequestError, ConflictError, UnavailableError } from '../errors.js';
+import type { HostEngines } from '../hosts/host-engines.js';
 import { isHostGone } from '../hosts/hosts.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { agentConfig } from './agent-config.js';
 import { sealCredential, type CredentialChange } from './agent-credentials.js';
-import { withSkill, type SkillChange } from './agent-skills.js';
+import { choiceOf, requireOwnModel, wantedModel } from './agent-model.js';
+import { checkSkillLimit, withSkill, type SkillChange } from './agent-skills.js';
 import { findAgent, getAgent } from './agents.js';
 import { getArchive } from './archives.js';
 import { requestedModel } from './models.js';
+import { isSameInput, sealInput, type RequestedInput } from './operation-input.js';
 import { operationRules, type PlainKind, type RequestedKind } from './operation-kinds.js';
 import { HostGoneError, removeLostAgent } from './lost-agent.js';
 import {
@@ -24,7 +29,6 @@ import {
   waitUntilBegun,
   withdrawOperation,
 } from './operations.js';
-import { requireDocker } from './require-docker.js';
 import { supervisedOf, type AgentSupervisors, type RequestedOperation } from './supervisors.js';
 
 /** How often a request is put to a supervisor that keeps on naming others which are then taken back. */
@@ -40,24 +44,24 @@ export interface Admitted extends RequestedOperation {
 }
 
 interface Change {
-  readonly input?: OperationInput;
+  readonly input?: RequestedInput;
   readonly credential?: CredentialChange;
 }
 
 export interface AgentOperationParts {
   readonly supervisors: AgentSupervisors;
-  readonly docker: Pick<DockerHost, 'available'>;
+  readonly engines: Pick<HostEngines, 'require'>;
   readonly secrets: SecretBox;
-  /** What new agents run, and those that are updated to no version in particular. */
-  readonly runtimeImage: string;
+  readonly images: RuntimeImageNames;
   /** Serves the models that nobody serves in particular. */
   readonly aiProvider: ProviderName;
+  readonly accounts: AdminRules;
   readonly log: Logger;
 }
 
 /**
  * What can be done to an agent. Every operation finds its agent first (NotFoundError), then judges what
- * is asked (BadRequestError), then asks for Docker (ServiceError 500), and only then is written down and
+ * is asked (BadRequestError), then asks for its host's Docker (DockerAwayError), and only then is written down and
  * admitted by the agent's supervisor. ConflictError while another operation runs, or when the agent's
  * host is gone for good, UnavailableError when Temporal cannot be reached.
  */
@@ -68,12 +72,26 @@ export class AgentOperations {
     this.#parts = parts;
   }
 
-  /** Does what needs no more than its name. */
+  /**
+   * Does what needs no more than its name.
+   *
+   * @throws PaymentRequiredError where an agent is to run whose owner has no plan any more; only the
+   *   operator may have it run.
+   */
   async run(by: Requester, agentId: string, kind: PlainKind): Promise<Admitted> {
-    return this.#operate(by, await getAgent(by.tenant, agentId), kind);
+    const agent = await getAgent(by.tenant, agentId);
+    const isToRun = operationRules(kind).desired === 'running';
+    if (isToRun && by.actor !== OPERATOR_USER_ID && !(await this.#entitlement(by, agent))) {
+      throw planRequired();
+    }
+    return this.#operate(by, agent, kind);
   }
 
-  /** Changes plan, provider or configuration; what is left out stays. */
+  /**
+   * Changes plan, provider or configuration; what is left out stays.
+   *
+   * @throws ModelRestrictedError, or PaymentRequiredError, for more than the owner's plan has.
+   */
   async configure(
     by: Requester,
     agentId: string,
@@ -90,14 +108,17 @@ export class AgentOperations {
       this.#parts.aiProvider,
     );
     const { config } = change;
+    await this.#judge(by, agent, { ...agent, aiProvider, config: config ?? agent.config });
     const input = { plan, aiProvider, ...(config && { config }) };
     return { ...(await this.#operate(by, agent, 'configure', { input })), plan, aiProvider };
   }
 
   async changeSkill(by: Requester, agentId: string, skill: SkillChange): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
-    const { error } = agentConfig.safeParse(withSkill(agent.config, skill));
+    const config = withSkill(agent.config, skill);
+    const { error } = agentConfig.safeParse(config);
     if (error) throw new BadRequestError(error.issues[0]?.message ?? 'config is not valid');
+    await this.#judge(by, agent, { ...agent, config });
     return this.#operate(by, agent, 'configure', { input: { skill } });
   }
 
@@ -116,12 +137,18 @@ export class AgentOperations {
     });
   }
 
-  /** @param version a tag of the agent's image; without one it is what new agents run. */
+  /**
+   * @param version one of those that the operator allows; without one it is what new agents run.
+   * @throws BadRequestError for any other.
+   */
   async update(by: Requester, agentId: string, version: string | undefined): Promise<Admitted> {
     const agent = await getAgent(by.tenant, agentId);
-    const { runtimeImage } = this.#parts;
-    const image =
-      version === undefined ? runtimeImage : withTag(agent.image ?? runtimeImage, version);
+    const { usual, versions } = this.#parts.images;
+    const image = version === undefined ? usual : versions.get(version);
+    if (image === undefined) {
+      const allowed = [...versions.keys()].join(', ');
+      throw new BadRequestError(`version must be one of those that agents may run: ${allowed}`);
+    }
     if (version === undefined && image === agent.failedImage) {
       throw new ConflictError(
         `The update to ${versionOf(image)} has failed before; name the version to try it again`,
@@ -153,6 +180,19 @@ export class AgentOperations {
     }
   }
 
+  #entitlement(by: Requester, agent: AgentRow): Promise<Entitlement | undefined> {
+    return findEntitlement(by.tenant, agent.userId, this.#parts.accounts);
+  }
+
+  /** Whether the owner's plan has what an agent is to be. Without a plan it does not run anyway. */
+  async #judge(by: Requester, before: AgentRow, after: AgentRow): Promise<void> {
+    requireOwnModel(after.model, after.config);
+    const entitlement = await this.#entitlement(by, before);
+    if (entitlement === undefined) return;
+    if (isChanged(before, after)) wantedModel(choiceOf(after), entitlement.plan);
+    checkSkillLimit(after.config, entitlement, before.config);
+  }
+
   /** Writes an operation down, then tells the agent's supervisor. What it refuses is taken back. */
   async #operate(
     by: Requester,
@@ -161,15 +201,18 @@ export class AgentOperations {
     change: Change = {},
     attempt = 1,
   ): Promise<Admitted> {
-    const { docker, supervisors } = this.#parts;
+    const { engines, secrets, supervisors } = this.#parts;
     const { idempotencyId: id, tenant } = by;
     if (await isHostGone(tenant, agent.host)) {
       if (kind !== 'delete') throw new HostGoneError(agent.host);
       await removeLostAgent(by, agent, id);
       return { agent, kind, operationId: id, run: undefined };
     }
-    if (kind !== 'delete') await requireDocker(docker);
-    const row = await requestOperation(tenant, agent, { id, kind, by, ...change });
+    if (kind !== 'delete') await engines.require(tenant, agent.host);
+    const { credential } = change;
+    const named = { agentId: agent.id, operationId: id };
+    const input = change.input && sealInput(secrets, named, change.input);
+    const row = await requestOperation(tenant, agent, { id, kind, by, input, credential });
     const begun = { agent, kind, operationId: id, run: undefined };
     // It has begun, and may be over, since it was asked for before.
     if (row.status !== 'requested') return begun;
@@ -198,10 +241,14 @@ export class AgentOperations {
   async #join(tenant: TenantDatabase, row: OperationRow, otherId: string): Promise<boolean> {
     const other = await waitUntilBegun(tenant, otherId);
     if (!other) return false;
-    if (!isDeepStrictEqual(other.input, row.input)) {
+    if (!isSameInput(other.input, row.input)) {
       throw new ConflictError(`Another operation is running: ${other.kind}`);
     }
     await joinOperation(tenant, row, other);
     return true;
   }
 }
+
+/** Whether another model is asked for. What was there already binds at the call alone. */
+const isChanged = (before: AgentRow, after: AgentRow): boolean =>
+  !isDeepStrictEqual(choiceOf(before), choiceOf(after));

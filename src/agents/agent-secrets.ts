@@ -1,3 +1,5 @@
+import { recordAudit } from '../audit/audit.js';
+import type { Requester } from '../audit/requester.js';
 import { randomBytes } from 'node:crypto';
 import type { TenantDatabase, TenantTransaction } from '../database/database.js';
 import { NotFoundError } from '../errors.js';
@@ -48,6 +50,22 @@ export async function readGatewayToken(
   );
   if (!row) throw new NotFoundError('Agent not found');
   return box.open(row.sealed, secretContext(agentId, 'gateway-token'));
+}
+
+/**
+ * The same for somebody to see: nobody is told it without a record in the audit log.
+ *
+ * @throws NotFoundError when the agent is no more.
+ */
+export async function discloseGatewayToken(
+  { actor, requestId, tenant }: Requester,
+  box: SecretBox,
+  agent: { readonly id: string; readonly userId: string },
+): Promise<string> {
+  const token = await readGatewayToken(tenant, box, agent.id);
+  const { id: subject, userId } = agent;
+  await recordAudit(tenant, { actor, userId, action: 'agent.token.read', subject, requestId });
+  return token;
 }
 
 /** Every token of an agent. */

@@ -1,3 +1,5 @@
+import { PLAN_LIMITS, type Plan } from '../accounts/plans.js';
+import { PaymentRequiredError } from '../errors.js';
 import { isObject, type JsonObject } from '../json.js';
 
 /** What a user wants of one of the agent's skills. */
@@ -32,6 +34,25 @@ export function skillsIn(config: JsonObject): { name: string; enabled: boolean }
   return Object.entries(entries)
     .map(([name, entry]) => ({ name, enabled: settings(entry).enabled !== false }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/**
+ * Refuses more skills than a plan has; to have fewer of them is always allowed.
+ *
+ * @param before the configuration that there was.
+ * @throws PaymentRequiredError `SKILL_LIMIT_REACHED`, with `current` and `limit`
+ */
+export function checkSkillLimit(
+  config: JsonObject,
+  { plan, isAdmin }: { readonly plan: Plan; readonly isAdmin: boolean },
+  before: JsonObject = {},
+): void {
+  const { skills: limit } = PLAN_LIMITS[plan];
+  const count = (of: JsonObject) => skillsIn(of).filter(({ enabled }) => enabled).length;
+  const [wanted, current] = [count(config), count(before)];
+  if (isAdmin || wanted <= Math.max(limit, current)) return;
+  const code = 'SKILL_LIMIT_REACHED';
+  throw new PaymentRequiredError('Skill limit reached for this plan', code, { current, limit });
 }
 
 function settings(value: unknown): JsonObject {

@@ -3,7 +3,7 @@ import type { TenantDatabase, TenantTransaction } from '../database/database.js'
 import type { AgentRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { Agent } from '../database/tables/agents.js';
-import { BadRequestError, NotFoundError } from '../errors.js';
+import { NotFoundError } from '../errors.js';
 
 /** The agent, or what it needs to run, is not in the database any more. */
 export class AgentGoneError extends Error {
@@ -22,41 +22,47 @@ export interface Page<T> {
 /** What lists show of an agent. */
 export type ListedAgent = Pick<
   AgentRow,
-  'id' | 'name' | 'model' | 'status' | 'subdomain' | 'port' | 'createdAt' | 'updatedAt'
->;
+  | 'id'
+  | 'name'
+  | 'model'
+  | 'aiProvider'
+  | 'status'
+  | 'subdomain'
+  | 'port'
+  | 'createdAt'
+  | 'updatedAt'
+> & {
+  /** What its `config.model` names. */
+  readonly ownModel: string | null;
+};
 
 /**
  * The tenant's agents, oldest first. Those being removed are left out.
  *
- * @param page.after the `next` of the page before.
- * @throws BadRequestError for a position that no page has named.
+ * @param page.after the `next` of the page before: a time as ISO 8601, and an id.
  */
 export async function listAgents(
   tenant: TenantDatabase,
-  page: { readonly limit: number; readonly after?: readonly string[] | undefined },
+  page: { readonly limit: number; readonly after?: readonly [string, string] | undefined },
 ): Promise<Page<ListedAgent>> {
   const { limit, after } = page;
   const { userId } = tenant;
   const rows = await tenant.query<ListedAgent>(
-    `SELECT id, name, model, status, subdomain, port,
+    `SELECT id, name, model, ai_provider AS "aiProvider", config ->> 'model' AS "ownModel", status,
+            subdomain, port,
             created_at AS "createdAt", updated_at AS "updatedAt"
        FROM agents
       WHERE desired IN ('running', 'stopped')
         ${userId === undefined ? '' : 'AND user_id = $userId'}
-        ${after === undefined ? '' : 'AND (created_at, id) > ($createdAt, $id)'}
+        ${after === undefined ? '' : 'AND (created_at, id) > ($createdAt::timestamptz, $id)'}
       ORDER BY created_at, id
       LIMIT $most`,
     // One more than asked for tells whether there is a next page.
-    { userId, ...(after && position(after)), most: limit + 1 },
+    { userId, ...(after && { createdAt: after[0], id: after[1] }), most: limit + 1 },
   );
   const items = rows.slice(0, limit);
   const last = rows.length > limit ? items.at(-1) : undefined;
   return { items, next: last && [last.createdAt.toISOString(), last.id] };
-}
-
-function position([createdAt = '', id = '']: readonly string[]) {
-  if (Number.isNaN(Date.parse(createdAt))) throw new BadRequestError('cursor is not valid');
-  return { createdAt: new Date(createdAt), id };
 }
 
 /** @throws NotFoundError also when it is another tenant's, or being removed. */

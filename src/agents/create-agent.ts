@@ -13,8 +13,14 @@ export interface NewAgent extends Pick<
   AgentRow,
   'id' | 'userId' | 'name' | 'plan' | 'model' | 'aiProvider' | 'config'
 > {
-  /** How many agents the owner may have, read in the transaction that makes one more. */
+  /**
+   * How many agents the owner may have, read in the transaction that makes one more.
+   *
+   * @throws ServiceError for one that the owner may not have at all.
+   */
   readonly limit: (db: TenantTransaction) => Promise<number>;
+  /** A host that does not get it, whatever is known of it. */
+  readonly notOn?: string | undefined;
   /** The request that asks for it. */
   readonly requestId: string;
 }
@@ -26,7 +32,7 @@ export interface NewAgent extends Pick<
  *
  * @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`
  * @throws ConflictError when the owner has an agent of that name
- * @throws UnavailableError when no host can take it
+ * @throws UnavailableError, DockerAwayError when no host can take it
  */
 export async function createAgent(
   tenant: TenantDatabase,
@@ -47,8 +53,8 @@ export async function createAgent(
         return { agent: earlier, operation };
       }
       await checkLimit(db, agent);
-      const host = await placeAgent(db);
-      const { limit: _limit, requestId, ...values } = agent;
+      const host = await placeAgent(db, agent.notOn);
+      const { limit: _limit, notOn: _notOn, requestId, ...values } = agent;
       const row = await db.Agent.create({ ...values, host, subdomain: subdomainOf(agent) });
       await createAgentSecrets(db, box, row);
       const operation = await db.Operation.create({

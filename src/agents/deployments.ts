@@ -1,17 +1,18 @@
 import type { Logger } from 'pino';
-import { isAdmin, type AdminRules } from '../accounts/admin.js';
-import { PLAN_LIMITS, requirePlan } from '../accounts/plans.js';
-import { findPlan } from '../accounts/subscriptions.js';
+import type { AdminRules } from '../accounts/admin.js';
+import { findEntitlement } from '../accounts/entitlement.js';
+import { PLAN_LIMITS, planRequired, requirePlan } from '../accounts/plans.js';
 import type { ProviderName } from '../ai/provider-names.js';
 import type { Requester } from '../audit/requester.js';
-import type { DockerHost } from '../containers/docker-host.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
-import { BadRequestError, NotFoundError, UnavailableError } from '../errors.js';
+import { NotFoundError, UnavailableError } from '../errors.js';
+import type { HostEngines } from '../hosts/host-engines.js';
 import type { SecretBox } from '../secrets/secret-box.js';
+import { requireOwnModel, wantedModel, type AgentModelChoice } from './agent-model.js';
+import { checkSkillLimit } from './agent-skills.js';
 import { createAgent } from './create-agent.js';
 import { requestedModel } from './models.js';
-import { requireDocker } from './require-docker.js';
 import { supervisedOf, type AgentSupervisors } from './supervisors.js';
 
 export interface Deployment {
@@ -29,7 +30,7 @@ export interface DeploymentParts {
   readonly database: Database;
   readonly secrets: SecretBox;
   readonly supervisors: AgentSupervisors;
-  readonly docker: Pick<DockerHost, 'available'>;
+  readonly engines: Pick<HostEngines, 'awayHere'>;
   /** False where nobody may create agents. */
   readonly enabled: boolean;
   /** Serves the models that nobody serves in particular. */
@@ -54,17 +55,15 @@ export class Deployments {
     by: Requester,
     requested: Deployment,
   ): Promise<{ readonly agent: AgentRow; readonly run: string | undefined }> {
-    const { aiProvider: usualProvider, database, docker, enabled, secrets } = this.#parts;
+    const { aiProvider: usualProvider, database, enabled, engines, secrets } = this.#parts;
     if (!enabled) throw new UnavailableError('Provisioning is disabled');
     const plan = requirePlan(requested.plan ?? 'label');
     const { model, aiProvider } = requestedModel(requested, usualProvider);
-    if (model === 'custom' && typeof requested.config?.model !== 'string') {
-      throw new BadRequestError('config.model must name the model when model is custom');
-    }
-    await requireDocker(docker);
-
+    const config = requested.config ?? {};
+    const choice = { model, aiProvider, ownModel: requireOwnModel(model, config) };
     const userId = by.actor;
     const tenant = database.asUser(userId);
+    const notOn = await engines.awayHere(tenant);
     const { agent, operation } = await createAgent(tenant, secrets, {
       id: by.idempotencyId,
       userId,
@@ -72,8 +71,9 @@ export class Deployments {
       plan,
       model,
       aiProvider,
-      config: requested.config ?? {},
-      limit: (db) => this.#limitOf(db, userId, requested),
+      config,
+      notOn,
+      limit: (db) => this.#limitOf(db, userId, { ...requested, config, choice }),
       requestId: by.requestId,
     });
     // Asked for again, when it is under way.
@@ -92,12 +92,31 @@ export class Deployments {
     }
   }
 
-  /** Administrators and the operator have no cap; everybody else that of their plan. */
-  async #limitOf(db: TenantTransaction, userId: string, requested: Deployment): Promise<number> {
-    const user = await db.User.findByPk(userId);
-    if (!user) throw new NotFoundError('User not found');
-    if (isAdmin(user, this.#parts.accounts)) return Number.POSITIVE_INFINITY;
-    const plan = (await findPlan(db, userId)) ?? 'label';
-    return Math.min(PLAN_LIMITS[plan].agents, requested.agentLimit ?? Number.POSITIVE_INFINITY);
+  /**
+   * Administrators and the operator have no cap; everybody else that of their plan.
+   *
+   * @throws PaymentRequiredError without a plan, or for more skills than it has; ModelRestrictedError.
+   */
+  async #limitOf(
+    db: TenantTransaction,
+    userId: string,
+    { agentLimit = Number.POSITIVE_INFINITY, choice, config }: Judged,
+  ): Promise<number> {
+    const entitlement = await findEntitlement(db, userId, this.#parts.accounts);
+    if (!entitlement) {
+      if (await db.User.findByPk(userId)) throw planRequired();
+      throw new NotFoundError('User not found');
+    }
+    const { isAdmin, plan } = entitlement;
+    wantedModel(choice, plan);
+    checkSkillLimit(config, entitlement);
+    return isAdmin ? Number.POSITIVE_INFINITY : Math.min(PLAN_LIMITS[plan].agents, agentLimit);
   }
+}
+
+/** What of a new agent its owner's plan is asked about. */
+interface Judged {
+  readonly agentLimit?: number | undefined;
+  readonly choice: AgentModelChoice;
+  readonly config: Readonly<Record<string, unknown>>;
 }

@@ -13,12 +13,15 @@ export interface HostTurns {
   readonly pulls: Turns;
   /** Memories that are copied. */
   readonly copies: Turns;
+  /** Agents that are asked for their heartbeats, each for a minute at most. */
+  readonly heartbeats: Turns;
 }
 
 /** More calls at once only make each of them time out: they are mostly Docker's own work. */
 const CALLS = 40;
 const PULLS = 4;
 const COPIES = 4;
+const HEARTBEATS = 20;
 
 /** @param starts agents that start at a time. */
 export function hostTurns(starts: number): HostTurns {
@@ -27,5 +30,6 @@ export function hostTurns(starts: number): HostTurns {
     starts: new Turns(starts),
     pulls: new Turns(PULLS),
     copies: new Turns(COPIES),
+    heartbeats: new Turns(HEARTBEATS),
   };
 }

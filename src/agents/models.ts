@@ -7,6 +7,7 @@ export const AGENT_MODELS = ['claude-opus-4-6', 'gpt-4', 'custom'] as const;
 export type AgentModel = (typeof AGENT_MODELS)[number];
 
 export const DEFAULT_MODEL: AgentModel = 'claude-opus-4-6';
+export const CUSTOM_MODEL: AgentModel = 'custom';
 
 /**
  * Settles model and provider of an agent: the default model is served by its maker, every other by

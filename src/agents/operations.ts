@@ -9,24 +9,6 @@ import { BadRequestError } from '../errors.js';
 import { requestCredential, type CredentialChange } from './agent-credentials.js';
 import { operationRules, type OperationEndStatus, type OperationKind } from './operation-kinds.js';
 
-/** The page of an agent's history, newest first. */
-export async function listOperations(
-  tenant: TenantDatabase,
-  agentId: string,
-  limit: number,
-): Promise<OperationRow[]> {
-  return tenant.transaction((db) =>
-    db.Operation.findAll({
-      where: { agentId },
-      order: [
-        ['requestedAt', 'DESC'],
-        ['id', 'DESC'],
-      ],
-      limit,
-    }),
-  );
-}
-
 export interface RequestOfOperation {
   readonly id: string;
   readonly kind: OperationKind;
@@ -116,7 +98,10 @@ function changed(input: OperationInput | null): Record<string, string> {
   };
 }
 
-/** Ends those operations of the agent that are open, and of which `only` speaks; answers how many. */
+/**
+ * Ends those operations of the agent that are open, and of which `only` speaks; answers how many. What
+ * was sealed of their input is forgotten.
+ */
 export async function endOperations(
   db: Statements,
   agentId: string,
@@ -125,7 +110,7 @@ export async function endOperations(
 ): Promise<number> {
   const which = only === 'all' ? 'true' : 'id' in only ? 'id = $id' : 'id <> $id';
   const ended = await db.query(
-    `UPDATE operations SET status = $status, error = $error, finished_at = now()
+    `UPDATE operations SET status = $status, error = $error, finished_at = now(), input = input - 'sealed'
       WHERE agent_id = $agentId AND finished_at IS NULL AND ${which} RETURNING id`,
     { agentId, ...end, ...(only !== 'all' && { id: 'id' in only ? only.id : only.others }) },
   );

@@ -1,6 +1,11 @@
 import type { MemorySpec } from '../containers/agent-volumes.js';
 import type { AgentContainerSpec } from '../containers/container-spec.js';
-import { CONFIG_FILE, openClawConfig, openClawEnvironment } from '../containers/openclaw-config.js';
+import {
+  CONFIG_FILE,
+  openClawConfig,
+  openClawEnvironment,
+  openClawSecrets,
+} from '../containers/openclaw-config.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import type { AgentRow, CrashRecord } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -54,7 +59,8 @@ export class RuntimeStore {
       volume: row.volume ?? undefined,
       port: row.port,
       subnet: subnetOf(row.port, this.#options.ports.first, this.#options.subnetPool),
-      env: { ...credentials, ...openClawEnvironment({ gatewayToken, aiToken }) },
+      env: openClawEnvironment(),
+      secrets: { ...credentials, ...openClawSecrets({ gatewayToken, aiToken }) },
       files: {
         [CONFIG_FILE]: openClawConfig({
           aiBaseUrl: this.#options.aiBaseUrl,

@@ -1,10 +1,20 @@
 import { isIPv4 } from 'node:net';
 import { availableParallelism } from 'node:os';
+import {
+  IMAGE_TAG,
+  isLocalImage,
+  isPinned,
+  runtimeImages,
+  type RuntimeVersion,
+} from '../containers/image-name.js';
+import type { AllowedNetwork } from '../egress/egress-rules.js';
 import { area, variable, type SettingsOf } from '../environment/area.js';
 import {
   boolean,
+  choice,
   count,
   duration,
+  entriesOf,
   label,
   port,
   portRange,
@@ -15,19 +25,52 @@ import {
 /** The OpenClaw release that new agents run; `agent-runtime/` builds the image of just this one. */
 export const AGENT_RUNTIME_VERSION = '2026.9.6';
 
+const versionList = textAs(
+  'releases, separated by commas, each alone or with a digest like 2026.9.6@sha256:<64 hex digits>',
+  (value): readonly RuntimeVersion[] | undefined => {
+    const versions = entriesOf(value).map((entry) => {
+      const [, version = '', digest] = /^([^@]+)(?:@(sha256:[0-9a-f]{64}))?$/.exec(entry) ?? [];
+      return { version, digest };
+    });
+    return versions.every(({ version }) => IMAGE_TAG.test(version)) ? versions : undefined;
+  },
+);
+
+/** Networks and addresses in IPv4, each with a port where only that is meant. */
+const allowedNetworks = textAs(
+  'networks or addresses like 10.1.0.0/16 or 10.1.2.3:5432, separated by commas',
+  (value): AllowedNetwork[] | undefined => {
+    const read = entriesOf(value).map((entry) => {
+      const [, address = '', bits, digits] =
+        /^([\d.]+)(?:\/(\d{1,2}))?(?::(\d{1,5}))?$/.exec(entry) ?? [];
+      const port = digits === undefined ? undefined : Number(digits);
+      const isRight =
+        isIPv4(address) && Number(bits ?? 32) <= 32 && (port ?? 1) >= 1 && (port ?? 1) < 65_536;
+      return isRight ? { network: `${address}/${bits ?? 32}`, port } : undefined;
+    });
+    return read.every((each) => each !== undefined) ? read : undefined;
+  },
+);
+
 export const agentSettings = area(
   'Agents',
   () => ({
     runtimeImage: variable(
       'AGENT_RUNTIME_IMAGE',
       text.optional(),
-      'the image of new agents; a local tag is used as it is',
+      'the image of new agents, in production with its digest; without a registry it is on the engine, and never pulled',
       { otherwise: "OpenClaw's, of that version" },
     ),
     runtimeVersion: variable(
       'AGENT_RUNTIME_VERSION',
       text.prefault(AGENT_RUNTIME_VERSION),
       'the release of OpenClaw that new agents run',
+    ),
+    versions: variable(
+      'AGENT_VERSIONS',
+      versionList.prefault(''),
+      'releases that agents may be updated to beside that one, in production with their digests',
+      { otherwise: 'none' },
     ),
     host: variable(
       'AGENT_HOST',
@@ -38,7 +81,7 @@ export const agentSettings = area(
       'AGENT_HOST_CAPACITY',
       count({ least: 0, most: 65_535 }).optional(),
       'most agents on that host; `0`: no new ones',
-      { otherwise: 'ports in `AGENT_PORT_RANGE`' },
+      { otherwise: "by the memory of Docker's machine" },
     ),
     hostTakeover: variable(
       'AGENT_HOST_TAKEOVER',
@@ -63,10 +106,25 @@ export const agentSettings = area(
       ).prefault('10.231.0.0/16'),
       "out of which each agent's network takes a /28",
     ),
+    egress: variable(
+      'AGENT_EGRESS',
+      choice('guarded', 'open').prefault('guarded'),
+      '`open`: no rules keep agents from private networks and the host; you see to that',
+    ),
+    egressAllow: variable(
+      'AGENT_EGRESS_ALLOW',
+      allowedNetworks.prefault(''),
+      "what agents reach beside the public internet: networks, also `10.1.2.3:5432`; the host's own addresses with a port alone",
+    ),
     aiHost: variable('AGENT_AI_HOST', text.optional(), "where agents' AI calls are listened for", {
       otherwise: "the containers' bridge",
     }),
     aiPort: variable('AGENT_AI_PORT', port.prefault('3002'), 'and its port'),
+    aiMetricsPort: variable(
+      'AGENT_AI_METRICS_PORT',
+      port.prefault('9466'),
+      'where Prometheus finds `/metrics` of the process that answers them',
+    ),
     domain: variable('AGENT_DOMAIN', text.prefault('localhost'), '`<subdomain>.<domain>` in `url`'),
     provisioningEnabled: variable(
       'PROVISIONING_ENABLED',
@@ -111,13 +169,24 @@ export const agentSettings = area(
       ),
     },
   }),
-  (values) => {
-    const { first, last } = values.portRange;
-    return {
-      ...values,
-      hostCapacity: values.hostCapacity ?? last - first + 1,
-      startsAtOnce: values.startsAtOnce ?? Math.max(4, 2 * availableParallelism()),
-    };
+  (values) => ({
+    ...values,
+    startsAtOnce: values.startsAtOnce ?? Math.max(4, 2 * availableParallelism()),
+  }),
+  (values, { production }) => {
+    const { usual, versions } = runtimeImages(values);
+    const isUnknown = (image: string) => !isLocalImage(image) && !isPinned(image);
+    return [
+      ...(production && isUnknown(usual)
+        ? [
+            'AGENT_RUNTIME_IMAGE must end in the digest of the image in production (@sha256:…), or ' +
+              'AGENT_VERSIONS have AGENT_RUNTIME_VERSION with it',
+          ]
+        : []),
+      ...(production && [...versions.values()].some((image) => image !== usual && isUnknown(image))
+        ? ['AGENT_VERSIONS must have every release with its digest in production']
+        : []),
+    ];
   },
 );
 

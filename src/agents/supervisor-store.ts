@@ -1,14 +1,16 @@
 import { Op } from 'sequelize';
 import type { Database } from '../database/database.js';
-import type { AgentRow, AgentStatus, OperationInput } from '../database/models.js';
+import type { AgentRow, AgentStatus } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
 import type { NotifiedEvent } from '../notifications/notification.js';
 import { putInOutbox } from '../notifications/outbox.js';
+import type { SecretBox } from '../secrets/secret-box.js';
 import { beginCredential, settleCredentials } from './agent-credentials.js';
 import type { AgentRef } from './agent-ref.js';
 import type { PortRange } from './agent-subnet.js';
 import { withSkill } from './agent-skills.js';
 import { AgentGoneError, findAgent, presentAgent, updateAgent } from './agents.js';
+import { openInput, type RequestedInput } from './operation-input.js';
 import { operationRules, type OperationEndStatus, type OperationKind } from './operation-kinds.js';
 import { auditOperation, endOperations } from './operations.js';
 import { releaseOf } from './previous-release.js';
@@ -77,15 +79,19 @@ const STATUS: Partial<Record<WatchdogState, AgentStatus>> = {
   crash_loop: 'error',
 };
 
+const BRINGS_MEMORY: readonly OperationKind[] = ['reset-memory', 'restore', 'begin-anew'];
+
 /**
  * What the supervisor writes down of one agent. Every method may be called again with the same
  * arguments: the second call changes nothing.
  */
 export class SupervisorStore {
   readonly #database: Database;
+  readonly #secrets: SecretBox;
 
-  constructor(database: Database) {
+  constructor(database: Database, secrets: SecretBox) {
     this.#database = database;
+    this.#secrets = secrets;
   }
 
   /**
@@ -127,8 +133,19 @@ export class SupervisorStore {
     });
   }
 
-  async releasePort(agent: AgentRef): Promise<void> {
-    await this.#update(agent, { port: null });
+  /**
+   * Frees the port of an agent that has not come up.
+   *
+   * @param version of what its watchdog remembers: a write that comes late, when the next operation has
+   *   begun, takes no port from that.
+   */
+  async releasePort({ agentId, userId }: AgentRef, version: number): Promise<void> {
+    await this.#database.asUser(userId).query(
+      `UPDATE agents SET port = NULL, updated_at = now()
+        WHERE id = $agentId AND deleted_at IS NULL
+          AND COALESCE((watchdog ->> 'version')::int, 0) <= $version`,
+      { agentId, version },
+    );
   }
 
   /** The container answers. The status is told by what follows: a change, or an operation's end. */
@@ -178,7 +195,7 @@ export class SupervisorStore {
         );
         const { desired } = operationRules(operation.kind);
         const configured = operation.kind === 'configure' && {
-          ...configurationIn(row.input, found.config),
+          ...configurationIn(openInput(this.#secrets, row), found.config),
           previousRelease: releaseOf(found, operation.id),
         };
         await updateAgent(db, found.id, { ...(desired && { desired }), ...configured });
@@ -212,12 +229,19 @@ export class SupervisorStore {
       if (status === 'failed') {
         if (!unharmed) await updateAgent(db, agentId, { status: 'error', statusReason: error });
       } else if (status === 'succeeded' && kind === 'stop') {
-        const stopped = { status: 'stopped', statusReason: null, observedAt: finishedAt } as const;
+        const row = await db.Operation.findByPk(id, { attributes: ['input'] });
+        const statusReason = row?.input?.reason ?? null;
+        const stopped = { status: 'stopped', statusReason, observedAt: finishedAt } as const;
         await updateAgent(db, agentId, stopped);
+        if (statusReason !== null) await putInOutbox(db, { id, agent, event: 'memory_full' });
       } else if (status === 'succeeded' && kind !== 'delete') {
         // An agent that is stopped, or never came up, only takes note of a configuration.
         const runs = { desired: 'running', startedAt: { [Op.ne]: null } };
         await updateAgent(db, agentId, { status: 'active', statusReason: null }, runs);
+        // What it was stopped for is over with the memory that it had.
+        if (BRINGS_MEMORY.includes(kind)) {
+          await updateAgent(db, agentId, { statusReason: null }, { status: 'stopped' });
+        }
       } else if (status === 'succeeded') {
         await buryAgent(db, agentId, id, finishedAt);
       }
@@ -285,10 +309,10 @@ function eventOf({ cause, memory }: WatchdogTransition): NotifiedEvent | undefin
 
 /** The columns that a `configure` sets. */
 function configurationIn(
-  input: OperationInput | null,
+  input: RequestedInput,
   before: Record<string, unknown>,
 ): Partial<AgentRow> {
-  const { plan, aiProvider, model, config, skill } = input ?? {};
+  const { plan, aiProvider, model, config, skill } = input;
   return {
     ...(plan && { plan }),
     ...(aiProvider !== undefined && { aiProvider }),

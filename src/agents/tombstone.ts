@@ -6,7 +6,8 @@ import { endOperations } from './operations.js';
 export const AGENT_IS_GONE = 'The agent is removed';
 
 /**
- * Puts an agent down as removed, and forgets its secrets, messages and archives; what else was under
+ * Puts an agent down as removed, and forgets its secrets, messages and archives, and
+ * what its operations brought; what else was under
  * way or asked for is cancelled.
  *
  * @param operationId the operation that removed it, whose own end is put down elsewhere.
@@ -22,6 +23,7 @@ export async function buryAgent(
   }
   const cancelled = { status: 'cancelled', error: AGENT_IS_GONE } as const;
   await endOperations(db, agentId, cancelled, { others: operationId });
+  await db.Operation.update({ input: null }, { where: { agentId } });
   await updateAgent(db, agentId, {
     desired: 'deleted',
     port: null,

@@ -1,5 +1,5 @@
 import type { TenantDatabase, TenantTransaction } from '../database/database.js';
-import type { CrashRecord, WatchdogTransitionRow } from '../database/models.js';
+import type { CrashRecord } from '../database/models.js';
 import type { AgentRef } from './agent-ref.js';
 import { AgentGoneError, presentAgent } from './agents.js';
 import type { PastTransition, WatchdogMemory, WatchdogTransition } from './watchdog.js';
@@ -113,22 +113,4 @@ export async function recordCrash(
   await tenant.transaction(async (db) => {
     await db.WatchdogTransition.update({ crash }, { where: { id: transitionId } });
   });
-}
-
-/** The latest changes of an agent's watchdog, newest first. */
-export async function listTransitions(
-  tenant: TenantDatabase,
-  agentId: string,
-  limit: number,
-): Promise<WatchdogTransitionRow[]> {
-  return tenant.transaction((db) =>
-    db.WatchdogTransition.findAll({
-      where: { agentId },
-      order: [
-        ['at', 'DESC'],
-        ['id', 'DESC'],
-      ],
-      limit,
-    }),
-  );
 }

@@ -14,9 +14,11 @@ export interface Ai {
   readonly router: Router;
   readonly health: ProviderHealthCheck;
   readonly meter: Meter;
+  /** Records what is under way, and brings it into the database. To be called once. */
+  close(): Promise<void>;
 }
 
-/** To be closed by way of its meter. @throws what the file system refuses the journal of usage. */
+/** @throws what the file system refuses the journal of usage. */
 export function createAi(parts: {
   readonly settings: Pick<Settings, 'ai' | 'process'>;
   readonly database: Database;
@@ -30,16 +32,21 @@ export function createAi(parts: {
     folder: path.join(settings.process.dataDir, 'usage-journal'),
     log,
   });
+  const completions = new Completions({
+    providers,
+    timeoutMs,
+    meter,
+    log,
+    ...(onAttempt && { onAttempt }),
+  });
   return {
-    completions: new Completions({
-      providers,
-      timeoutMs,
-      meter,
-      log,
-      ...(onAttempt && { onAttempt }),
-    }),
+    completions,
     router: new Router(providers, provider),
     health: new ProviderHealthCheck(providers),
     meter,
+    async close() {
+      await completions.close();
+      await meter.close();
+    },
   };
 }

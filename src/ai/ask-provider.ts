@@ -24,7 +24,7 @@ export interface Ask {
   readonly request: ChatRequest;
   /** Milliseconds for a whole answer, and for a streamed one to begin. */
   readonly timeoutMs: number;
-  /** The caller's: aborted when nobody waits for the answer any more. */
+  /** Aborted when nobody wants the answer any more. */
   readonly signal: AbortSignal;
 }
 
@@ -37,12 +37,14 @@ export interface CompletionStream {
   readonly chunks: AsyncGenerator<string>;
   /** What the provider has said so far that the call uses. */
   usage(): TokenUsage | undefined;
+  /** Of all that the model has said so far, in UTF-8: text, thoughts and calls of tools. */
+  bytes(): number;
 }
 
 /**
  * Asks one provider for a whole answer.
  *
- * @throws ProviderError; what the signal was aborted with when the caller has left.
+ * @throws ProviderError; what the signal was aborted with.
  */
 export async function askForAnswer(ask: Ask): Promise<Completion> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs);
@@ -70,7 +72,11 @@ export async function askForStream(ask: Ask): Promise<CompletionStream> {
     const chunks = readChunks(ask, eventsOf(ask.name, body), reader, clock);
     // A provider that fails at once has another asked in its place.
     const first = await chunks.next();
-    return { chunks: await primed(continued(first, chunks)), usage: () => reader.usage };
+    return {
+      chunks: await primed(continued(first, chunks)),
+      usage: () => reader.usage,
+      bytes: () => reader.bytes,
+    };
   } catch (error) {
     clock.stop();
     throw error;

@@ -28,9 +28,13 @@ export function findModel(id: string): ModelEntry | undefined {
   return BY_ID.get(id);
 }
 
+const BY_FAMILY: ReadonlyMap<string, readonly ModelEntry[]> = new Map(
+  CATALOGUE.map(({ family }) => [family, MODELS.filter((entry) => entry.family === family)]),
+);
+
 /** The same model at every provider that serves it. */
 export function modelsOfFamily(family: string): readonly ModelEntry[] {
-  return MODELS.filter((entry) => entry.family === family);
+  return BY_FAMILY.get(family) ?? [];
 }
 
 /** Whether a plan's subscribers may ask for the model: a plan has all that the plans below it have. */

@@ -36,5 +36,7 @@ export interface Completion {
   readonly json: string;
   /** The assistant's text; empty where it only calls tools. */
   readonly content: string;
+  /** Of all that is said in it, in UTF-8: text, thoughts and calls of tools. */
+  readonly bytes: number;
   readonly usage: TokenUsage | undefined;
 }

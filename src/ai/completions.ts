@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
-import type { Plan } from '../accounts/plans.js';
+import { hasQuota, type Plan } from '../accounts/plans.js';
 import type { Meter } from '../usage/meter.js';
 import type { UsageRecord } from '../usage/usage-record.js';
-import { hasQuota } from '../usage/quota.js';
 import {
   askForAnswer,
   askForStream,
@@ -13,11 +12,12 @@ import {
 import { CircuitBreaker } from './circuit-breaker.js';
 import type { ChatBody, Completion, TokenUsage } from './completion.js';
 import { costOf } from './cost.js';
+import { LeftCalls, type CallLife, type LeftCallBounds } from './left-calls.js';
 import { NoAnswerError, type AttemptResult } from './no-answer-error.js';
 import { ProviderError } from './provider-error.js';
 import type { Attempt, Providers, Route } from './route.js';
 import { StreamUsage } from './stream-usage.js';
-import { tokenBound, usageEstimate, withOutputBound } from './token-bound.js';
+import { tokenBound, unseenUsage, usageEstimate, withOutputBound } from './token-bound.js';
 
 /** One call by somebody who was let in. */
 export interface Call {
@@ -54,8 +54,20 @@ export interface Streaming extends Served {
   readonly chunks: AsyncGenerator<string>;
 }
 
+/** A stream under way. */
+interface Streamed {
+  readonly call: Call;
+  readonly life: CallLife;
+  readonly attempt: Attempt;
+  readonly stream: CompletionStream;
+  readonly used: StreamUsage;
+}
+
 /** Failures of which another model is no cure. */
 const FINAL: ReadonlySet<string> = new Set(['refused', 'bad_request']);
+
+/** No model takes in more, in tokens. */
+const UNKNOWN_CONTEXT = 2_000_000;
 
 /** No call uses more, whatever a provider says: its cost still fits the column of costs. */
 const MAX_TOKENS = 50_000_000;
@@ -66,78 +78,112 @@ interface CompletionsOptions {
   readonly timeoutMs: number;
   readonly meter: Meter;
   readonly log: Logger;
+  /** How much is still taken in of calls whose clients have left. */
+  readonly left?: Partial<LeftCallBounds>;
   /** Counts attempts. */
   readonly onAttempt?: (result: AttemptResult) => void;
 }
 
-/** Answers chat completions: holds the quota, asks who is on the route, and records the usage. */
+/**
+ * Answers chat completions: holds the quota, asks who is on the route, and records the usage. A call
+ * that a client leaves is recorded too, by what the provider says of it where that can be waited for.
+ */
 export class Completions {
   readonly #circuit = new CircuitBreaker();
+  readonly #left: LeftCalls;
 
   readonly #options: CompletionsOptions;
 
   constructor(options: CompletionsOptions) {
     this.#options = options;
+    this.#left = new LeftCalls(options.left);
   }
 
-  /** @throws QuotaExceededError; NoAnswerError when nobody answers. */
+  /** Records the calls that clients have left, as far as they have come. */
+  close(): Promise<void> {
+    return this.#left.close();
+  }
+
+  /** @throws QuotaExceededError; NoAnswerError when nobody answers; what the caller's signal was aborted with. */
   async answer(call: Call): Promise<Answered> {
-    const { result, attempt, attempts } = await this.#begin(call, askForAnswer);
-    this.#circuit.succeeded(attempt);
-    const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.content.length / 4));
-    this.#record(call, attempt, usage);
-    return { completion: result, usage, ...servedBy(attempt), attempts };
+    const life = this.#left.follow(call.userId, call.signal);
+    try {
+      const { result, attempt, attempts } = await this.#begin(call, life, askForAnswer);
+      this.#circuit.succeeded(attempt);
+      const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.bytes / 4));
+      this.#record(call, attempt, usage);
+      return { completion: result, usage, ...servedBy(attempt), attempts };
+    } finally {
+      life.end();
+    }
   }
 
-  /** Comes back when the answer has begun. @throws QuotaExceededError; NoAnswerError. */
+  /** Comes back when the answer has begun. @throws as `answer` does. */
   async stream(call: Call): Promise<Streaming> {
-    const { result, attempt, attempts } = await this.#begin(call, askForStream);
-    const used = new StreamUsage(call.request, result);
-    this.#options.meter.begin(call.callId, () => this.#recordOf(call, attempt, used.soFar));
-    const metered = this.#metered(call, attempt, result, used);
-    return {
-      chunks: await primed(metered),
-      usage: () => used.soFar,
-      ...servedBy(attempt),
-      attempts,
-    };
+    const life = this.#left.follow(call.userId, call.signal);
+    try {
+      const { result, attempt, attempts } = await this.#begin(call, life, askForStream);
+      const used = new StreamUsage(call.request, result);
+      this.#options.meter.begin(call.callId, () => this.#recordOf(call, attempt, used.soFar));
+      const metered = this.#metered({ call, life, attempt, stream: result, used });
+      return {
+        chunks: await primed(metered),
+        usage: () => used.soFar,
+        ...servedBy(attempt),
+        attempts,
+      };
+    } catch (error) {
+      life.end();
+      throw error;
+    }
   }
 
   async #begin<T>(
     call: Call,
+    life: CallLife,
     ask: (ask: Ask) => Promise<T>,
   ): Promise<{ result: T; attempt: Attempt; attempts: readonly AttemptResult[] }> {
-    const { callId, userId, plan, request } = call;
+    const { callId, userId, plan, request, route } = call;
     const { meter } = this.#options;
     // To reckon it, all of the conversation is looked through.
-    const tokens = hasQuota(plan) ? tokenBound(request) : 0;
+    const tokens = hasQuota(plan) ? tokenBound(request, widestContext(route)) : 0;
     await meter.reserve({ callId, userId, plan, tokens });
     try {
-      return await this.#tryInOrder(call, ask);
+      return await this.#tryInOrder(call, life, ask);
     } catch (error) {
+      // What was recorded has nothing to release.
       meter.release(callId);
       throw error;
     }
   }
 
   /** Those who keep failing come last: better asked than nobody. */
-  async #tryInOrder<T>(call: Call, ask: (ask: Ask) => Promise<T>) {
+  async #tryInOrder<T>(call: Call, life: CallLife, ask: (ask: Ask) => Promise<T>) {
+    const { callId, request, route } = call;
     const attempts: AttemptResult[] = [];
-    const skipped = call.route.filter((attempt) => this.#circuit.isOpen(attempt));
-    const inTurn = [...call.route.filter((attempt) => !skipped.includes(attempt)), ...skipped];
+    const skipped = route.filter((attempt) => this.#circuit.isOpen(attempt));
+    const inTurn = [...route.filter((attempt) => !skipped.includes(attempt)), ...skipped];
     let last: ProviderError | undefined;
     for (const attempt of inTurn) {
+      // Nobody waits for another one's answer.
+      if (life.left) throw call.signal.reason;
       const began = performance.now();
       const done = (outcome: AttemptResult['outcome']) =>
         attempts.push(this.#attemptResult(attempt, outcome, performance.now() - began));
       this.#circuit.probing(attempt);
+      const used = () => this.#recordOf(call, attempt, unseenUsage(request, began));
+      this.#options.meter.expect(callId, used);
       try {
-        const result = await ask(this.#askOf(call, attempt));
+        const result = await ask(this.#askOf(call, life, attempt));
         done('ok');
         if (attempts.length > 1) this.#logAttempts(call, attempts);
         return { result, attempt, attempts };
       } catch (error) {
-        if (!(error instanceof ProviderError)) throw error;
+        if (!(error instanceof ProviderError)) {
+          // Left while it was being answered, and not waited for.
+          if (life.signal.aborted) this.#options.meter.record(used());
+          throw error;
+        }
         this.#circuit.failed(attempt, error);
         done(error.failure);
         last = error;
@@ -149,10 +195,10 @@ export class Completions {
     throw new NoAnswerError(last, attempts);
   }
 
-  #askOf(call: Call, { provider: name, model, entry }: Attempt): Ask {
+  #askOf(call: Call, { signal }: CallLife, { provider: name, model, entry }: Attempt): Ask {
     const provider = this.#options.providers[name];
     if (!provider) throw new TypeError(`${name} is not configured`);
-    const { plan, signal } = call;
+    const { plan } = call;
     const request = { ...call.request, model };
     return {
       name,
@@ -178,30 +224,60 @@ export class Completions {
     this.#options.log.warn({ callId, userId, agentId, tried: attempts }, 'AI providers failed');
   }
 
-  /** Records before the last piece is out, and also when nobody takes the rest. */
-  async *#metered(
-    call: Call,
-    attempt: Attempt,
-    stream: CompletionStream,
-    used: StreamUsage,
-  ): AsyncGenerator<string> {
-    let brokeOff: ProviderError | undefined;
+  /** Records before the last piece is out; and what nobody takes the rest of, when that is over. */
+  async *#metered(streamed: Streamed): AsyncGenerator<string> {
+    const { stream, used } = streamed;
+    let brokeOff: unknown;
+    let over = false;
     try {
       yield ''; // where `primed` leaves it
-      for await (const chunk of stream.chunks) {
+      for (;;) {
+        const next = await stream.chunks.next();
+        if (next.done === true) break;
         used.countPiece();
-        yield chunk;
+        yield next.value;
       }
       used.complete();
+      over = true;
     } catch (error) {
-      if (error instanceof ProviderError) brokeOff = error;
+      brokeOff = error;
+      over = true;
       throw error;
     } finally {
-      if (brokeOff) this.#circuit.failed(attempt, brokeOff);
-      else this.#circuit.succeeded(attempt);
-      this.#record(call, attempt, used.soFar);
-      await stream.chunks.return(undefined);
+      if (over) await this.#settle(streamed, brokeOff);
+      else void this.#drain(streamed);
     }
+  }
+
+  /** Takes in what the client has left, to hear what it used; as far as that may go. */
+  async #drain(streamed: Streamed): Promise<void> {
+    const { life, stream, used } = streamed;
+    life.leave();
+    let brokeOff: unknown;
+    try {
+      let bytes = 0;
+      while (!life.signal.aborted && bytes < this.#left.bounds.bytes) {
+        const next = await stream.chunks.next();
+        if (next.done === true) {
+          used.complete();
+          break;
+        }
+        used.countPiece();
+        bytes += next.value.length;
+      }
+    } catch (error) {
+      // What it is that is wrong shows in who is asked next.
+      brokeOff = error;
+    }
+    await this.#settle(streamed, brokeOff);
+  }
+
+  async #settle({ call, life, attempt, stream, used }: Streamed, brokeOff: unknown) {
+    if (brokeOff instanceof ProviderError) this.#circuit.failed(attempt, brokeOff);
+    else this.#circuit.succeeded(attempt);
+    this.#record(call, attempt, used.soFar);
+    life.end();
+    await stream.chunks.return(undefined);
   }
 
   #record(call: Call, attempt: Attempt, usage: TokenUsage): void {
@@ -228,6 +304,9 @@ export class Completions {
     };
   }
 }
+
+const widestContext = (route: Route): number =>
+  Math.max(...route.map(({ entry }) => entry?.contextWindow ?? UNKNOWN_CONTEXT));
 
 /** As long as its column, and not in the middle of a character: the database would refuse that. */
 const cutOff = (model: string) => model.slice(0, 100).replace(/[\ud800-\udbff]$/, '');

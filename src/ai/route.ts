@@ -1,6 +1,6 @@
-import type { Plan } from '../accounts/plans.js';
-import { NotFoundError, UnavailableError } from '../errors.js';
-import { allows, findModel, modelsOfFamily, type ModelEntry } from './catalogue.js';
+import { hasQuota, type Plan } from '../accounts/plans.js';
+import { BadRequestError, NotFoundError, UnavailableError } from '../errors.js';
+import { allows, findModel, MODELS, modelsOfFamily, type ModelEntry } from './catalogue.js';
 import type { Target } from './circuit-breaker.js';
 import { ModelRestrictedError } from './model-restricted-error.js';
 import type { ProviderConfig, ProviderName } from './provider-names.js';
@@ -33,6 +33,31 @@ const CHAIN: readonly ProviderName[] = ['openrouter', 'gemini', 'groq', 'anthrop
 export const TASK_TIERS = ['reasoning', 'coding', 'fast', 'creative'] as const;
 
 export type TaskTier = (typeof TASK_TIERS)[number];
+
+/**
+ * OpenRouter's names, with those of its variants that only choose among who serves the model: others
+ * search the web, or are a choice of models that somebody has put together.
+ */
+const OPENROUTER_NAME =
+  /^(?!openrouter\/)[\w.-]+\/[\w.-]+(:(free|thinking|extended|nitro|floor|exacto))?$/;
+
+/** @throws BadRequestError for a name that means more at a provider than one model. */
+export function requireOneModel(provider: string, name: string): void {
+  if (provider === 'openrouter' && !OPENROUTER_NAME.test(name)) {
+    throw new BadRequestError(`${name} does not name one model of OpenRouter`);
+  }
+}
+
+/** What an agent asks for: one model or the first that is served, or one that its provider alone knows. */
+export type WantedModel =
+  | {
+      readonly aiProvider: string;
+      /** Names in the catalogue, the best first. */
+      readonly families: readonly string[];
+      /** Whether no other model may stand in for it. */
+      readonly alone: boolean;
+    }
+  | { readonly aiProvider: string; readonly name: string };
 
 /** A primary and two fallbacks, all through openrouter (spec 4.8). */
 const TIERS: Readonly<Record<TaskTier, readonly [string, string, string]>> = {
@@ -121,46 +146,43 @@ export class Router {
    *   when none is configured.
    */
   forTask(task: string, plan: Plan): Route {
-    const tier = isTier(task) && this.#providers.openrouter ? TIERS[task].map(entryOf) : [];
+    const tier = isTier(task) && this.#providers.openrouter ? tierOf(task, plan) : [];
     const others = CHAIN.filter((provider) => provider !== this.#preferred);
     const general = [
       ...primariesOf(this.#preferred),
       ...others.flatMap((provider) => primariesOf(provider).slice(0, 1)),
     ];
-    return this.#served(tier.some((entry) => allows(plan, entry)) ? tier : general, plan);
+    return this.#served(tier.length > 0 ? tier : general, plan);
   }
 
   /**
-   * For an agent's own model: asked of the provider it was made for if that is configured, else of
-   * whoever serves it. A model that is not in the catalogue has nobody to stand in for it.
+   * For an agent's model: asked of the provider it was made for if that is configured, else of
+   * whoever serves it. On plans with a quota their other models stand in after its provider's own. A
+   * model that is not in the catalogue has nobody to stand in for it.
    *
-   * @throws UnavailableError when no provider is configured.
+   * @throws NotFoundError when nobody serves it here; UnavailableError when no provider is configured;
+   *   what `requireOneModel` throws.
    */
-  forAgent(
-    agent: {
-      readonly model: string;
-      readonly aiProvider: string;
-      /** What it was configured with in place of it. */
-      readonly ownModel: string | undefined;
-    },
-    plan: Plan,
-  ): Route {
+  forAgent(wanted: WantedModel, plan: Plan): Route {
     requireProvider(this.#providers, this.#preferred);
-    const { ownModel: own } = agent;
-    const family = modelsOfFamily(own ?? agent.model);
-    const first = [agent.aiProvider, this.#preferred];
+    if ('name' in wanted) return [this.#unknown(wanted.aiProvider, wanted.name)];
+    const { aiProvider, alone, families } = wanted;
+    const first = [aiProvider, this.#preferred];
     const rank = ({ provider }: ModelEntry) => (first.indexOf(provider) + 3) % 3;
-    const serving = family
-      .filter(({ provider }) => this.#providers[provider])
-      .toSorted((a, b) => rank(a) - rank(b));
-    const [entry] = serving;
-    if (entry && own === undefined) {
-      const standIns = primariesOf(entry.provider).filter((each) => allows(plan, each));
-      return unique([...serving, ...standIns].map(toAttempt));
+    const served = families
+      .map((family) => modelsOfFamily(family).filter((entry) => this.available(entry)))
+      .map((serving) => serving.toSorted((a, b) => rank(a) - rank(b)));
+    const [serving, ...others] = served.filter((entries) => entries.length > 0);
+    const [entry] = serving ?? [];
+    if (serving === undefined || entry === undefined) {
+      const [family = ''] = families;
+      if (hasQuota(plan)) throw new NotFoundError('No model is available for this');
+      return [this.#unknown(aiProvider, family)];
     }
-    const provider = this.#anyOf(agent.aiProvider);
-    const model = own ?? agent.model;
-    return [{ provider, model, entry: findModel(`${provider}/${model}`) }];
+    if (alone) return unique(serving.map(toAttempt));
+    const standIns = [...primariesOf(entry.provider), ...others.flat()];
+    const allowed = standIns.filter((each) => allows(plan, each));
+    return unique([...serving, ...allowed].map(toAttempt));
   }
 
   available({ provider }: ModelEntry): boolean {
@@ -174,12 +196,14 @@ export class Router {
     return unique(serving.map(toAttempt));
   }
 
-  #anyOf(wanted: string): ProviderName {
-    const found = [wanted, this.#preferred, ...Object.keys(PRIMARIES)].find(
+  /** At the provider that is wanted, or else at any: one is configured. */
+  #unknown(wanted: string, model: string): Attempt {
+    const provider = [wanted, this.#preferred, ...Object.keys(PRIMARIES)].find(
       (name): name is ProviderName => Object.hasOwn(this.#providers, name),
     );
-    if (found === undefined) throw new TypeError('one was required');
-    return found;
+    if (provider === undefined) throw new TypeError('one was required');
+    requireOneModel(provider, model);
+    return { provider, model, entry: findModel(`${provider}/${model}`) };
   }
 }
 
@@ -187,6 +211,20 @@ function entryOf(id: string): ModelEntry {
   const entry = findModel(id);
   if (!entry) throw new TypeError(`${id} is not in the catalogue`);
   return entry;
+}
+
+/**
+ * The models of a tier that the plan has; where those are fewer than three, its other models at the
+ * same provider follow, those for this kind of task first.
+ */
+function tierOf(task: TaskTier, plan: Plan): ModelEntry[] {
+  const own = TIERS[task].map(entryOf).filter((entry) => allows(plan, entry));
+  const others = MODELS.filter(
+    (entry) => entry.provider === 'openrouter' && allows(plan, entry) && !own.includes(entry),
+  ).toReversed();
+  const fit = (entry: ModelEntry) => entry.tags.includes(task);
+  const inTurn = [...own, ...others.filter(fit), ...others.filter((entry) => !fit(entry))];
+  return inTurn.slice(0, TIERS[task].length);
 }
 
 const primariesOf = (provider: ProviderName): ModelEntry[] => PRIMARIES[provider].map(entryOf);

@@ -14,15 +14,44 @@ const TOOLS_TOKENS = 1_000;
 
 /**
  * What a call may use at most. A token is at least one byte of UTF-8, so that text never has more
- * tokens than bytes; in fact it has about a fourth.
+ * tokens than bytes; in fact it has about a fourth. What is behind an address nobody can tell but
+ * whoever reads it: then it is all that the model can take in.
+ *
+ * @param contextWindow of the model that takes in most of those who may be asked.
  */
-export function tokenBound(request: ChatBody): number {
-  return inputBound(request) + outputBound(request) * answersOf(request);
+export function tokenBound(request: ChatBody, contextWindow: number): number {
+  const input = inputBound(request);
+  const most = request.messages.some(hasAddress) ? Math.max(input, contextWindow) : input;
+  return most + outputBound(request) * answersOf(request);
+}
+
+function hasAddress({ content }: ChatMessage): boolean {
+  return Array.isArray(content) && content.some((part) => isImage(part) && !isInside(part));
+}
+
+/** Whether an image is in the request itself. */
+function isInside(part: object): boolean {
+  const image: unknown = 'image_url' in part ? part.image_url : undefined;
+  const url = typeof image === 'object' && image !== null && 'url' in image ? image.url : undefined;
+  return typeof url === 'string' && /^data:/i.test(url);
 }
 
 /** What to reckon with where a provider does not say what was used. */
 export function usageEstimate(request: ChatBody, outputTokens: number): TokenUsage {
   return { inputTokens: Math.ceil(inputBound(request) / 4), outputTokens };
+}
+
+/** No model that is asked for much writes more in a second. */
+const TOKENS_PER_SECOND = 100;
+
+/**
+ * What to reckon with where nothing of an answer has come: it was being written all the same.
+ *
+ * @param since of `performance.now()`: when the provider was asked.
+ */
+export function unseenUsage(request: ChatBody, since: number): TokenUsage {
+  const written = Math.ceil(((performance.now() - since) / 1_000) * TOKENS_PER_SECOND);
+  return usageEstimate(request, Math.min(written, outputBound(request) * answersOf(request)));
 }
 
 /** The request with the bound that was held for it, where it has none of its own. */
@@ -57,6 +86,6 @@ function messageBound({ role: _role, content, ...rest }: ChatMessage): number {
   return tokens;
 }
 
-function isImage(part: unknown): boolean {
+function isImage(part: unknown): part is object {
   return typeof part === 'object' && part !== null && 'type' in part && part.type === 'image_url';
 }

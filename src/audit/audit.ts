@@ -14,6 +14,22 @@ export interface AuditRecord {
   readonly requestId?: string;
 }
 
+/** The request that something was done by, and the client's address. */
+export interface RequestOrigin {
+  readonly address: string;
+  readonly requestId: string;
+}
+
+/** What a user did to their own account. */
+export const ofUser = (
+  userId: string,
+  action: string,
+  { address, requestId }: RequestOrigin,
+): AuditRecord => ({
+  ...{ actor: userId, userId, action, subject: userId, requestId },
+  detail: { address },
+});
+
 /**
  * Adds a record to the audit log: in the transaction given, so that it holds exactly when what it
  * tells of does, or in one of its own. A user's transaction may only record about that user.

@@ -4,7 +4,12 @@ import { requireProvider } from '../ai/route.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { HostDirectory } from '../hosts/host-directory.js';
 import type { Settings } from '../settings.js';
+import { Shares, type GiveBack } from '../shares.js';
 import { chatTurn, requireRunning, type TurnEvent } from './turn.js';
+
+/** Questions that agents are at: each may take minutes, and is read as fast as it is sent. */
+const MAX_TURNS = 400;
+const MAX_TURNS_OF_OWNER = 20;
 
 export interface Question {
   readonly agentId: string;
@@ -17,6 +22,11 @@ export interface Question {
 export class Chats {
   readonly #directory: Pick<HostDirectory, 'of'>;
   readonly #settings: Pick<Settings, 'ai'>;
+  readonly #turns = new Shares({
+    most: MAX_TURNS,
+    perOwner: MAX_TURNS_OF_OWNER,
+    refusal: 'Too many questions are being answered: come again when one of them is',
+  });
 
   constructor(directory: Pick<HostDirectory, 'of'>, settings: Pick<Settings, 'ai'>) {
     this.#directory = directory;
@@ -28,6 +38,7 @@ export class Chats {
    *
    * @throws NotFoundError when there is no such agent
    * @throws ConflictError when it does not run
+   * @throws TooManyRequestsError when too many of the owner's agents are being asked
    * @throws UnavailableError when its host cannot be reached, or no provider is configured
    */
   async ask(
@@ -43,7 +54,22 @@ export class Chats {
     requireProvider(ai.providers, ai.provider);
     const asked = { message, conversation };
     const { id, userId } = agent;
+    signal.throwIfAborted();
+    const giveBack = this.#turns.take(userId);
+    // Also when its answer is never read.
+    signal.addEventListener('abort', giveBack, { once: true });
     const answer = host.ask({ agentId: id, userId, host: agent.host }, asked, signal);
-    return chatTurn(tenant, agent, asked, answer);
+    return untilEnd(chatTurn(tenant, agent, asked, answer), giveBack);
+  }
+}
+
+async function* untilEnd(
+  turn: AsyncGenerator<TurnEvent>,
+  giveBack: GiveBack,
+): AsyncGenerator<TurnEvent> {
+  try {
+    yield* turn;
+  } finally {
+    giveBack();
   }
 }

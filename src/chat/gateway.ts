@@ -1,13 +1,24 @@
-import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { createParser, type ParseError } from 'eventsource-parser';
 import { z } from 'zod';
 import { BadGatewayError } from '../errors.js';
+import { strictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 
 /** Milliseconds an agent may take for a whole answer, tools and all. */
 const ANSWER_TIMEOUT_MS = 5 * 60_000;
 
-/** An answer that is longer is cut off as a fault of the gateway. */
+/** Characters of an answer. One that is longer is cut off as a fault of the gateway. */
 const MAX_ANSWER_LENGTH = 1024 * 1024;
+
+/** Events that say nothing. A gateway sends one as a sign of life, or where a tool is called. */
+const MAX_EMPTY_EVENTS = 20_000;
+
+/**
+ * Bytes of an answer, and how many of them are read in a second. An event is some hundred bytes around
+ * a word, and models write a hundred words a second. Reading takes a core at 18 MB a second.
+ */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+const BYTES_PER_SECOND = 512 * 1024;
 
 export interface Gateway {
   readonly port: number;
@@ -34,34 +45,33 @@ export async function* askGateway(
 ): AsyncGenerator<string> {
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
   let length = 0;
+  let empty = 0;
   try {
-    const response = await fetch(`http://127.0.0.1:${gateway.port}/v1/chat/completions`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${gateway.token}`,
-        'content-type': 'application/json',
-      },
-      body: JSON.stringify({
+    const { status, body } = await strictCall({
+      url: `http://127.0.0.1:${gateway.port}/v1/chat/completions`,
+      headers: { authorization: `Bearer ${gateway.token}` },
+      body: {
         model: 'openclaw/default',
         user: question.conversation,
         messages: [{ role: 'user', content: question.message }],
         stream: true,
-      }),
+      },
+      accept: 'text/event-stream',
+      maxBytes: MAX_ANSWER_BYTES,
+      bytesPerSecond: BYTES_PER_SECOND,
       signal: bounded,
     });
-    if (!response.ok || !response.body) {
-      await response.body?.cancel();
-      throw new BadGatewayError(`The agent's gateway answered with ${response.status}`);
-    }
-    const events = response.body
-      .pipeThrough(new TextDecoderStream())
-      .pipeThrough(new EventSourceParserStream({ maxBufferSize: MAX_ANSWER_LENGTH }));
-    for await (const { data } of events) {
+    if (status !== 200) throw new BadGatewayError(`The agent's gateway answered with ${status}`);
+    if (!body) throw new BadGatewayError("The agent's gateway sent what is not an answer");
+    for await (const data of eventsOf(body)) {
       if (data === '[DONE]') return;
       const piece = readChunk(data);
       length += piece.length;
       if (length > MAX_ANSWER_LENGTH) throw new BadGatewayError("The agent's answer is too long");
       if (piece !== '') yield piece;
+      else if (++empty > MAX_EMPTY_EVENTS) {
+        throw new BadGatewayError("The agent's gateway says nothing for ever");
+      }
     }
     throw new BadGatewayError("The agent's gateway broke off its answer");
   } catch (error) {
@@ -69,6 +79,25 @@ export async function* askGateway(
     throw new BadGatewayError("The agent's gateway cannot be reached or did not answer in time", {
       cause: error,
     });
+  }
+}
+
+/** The data of each server-sent event. @throws ParseError for an event that never ends. */
+async function* eventsOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const events: string[] = [];
+  let fault: ParseError | undefined;
+  const parser = createParser({
+    maxBufferSize: MAX_ANSWER_LENGTH,
+    onEvent: ({ data }) => events.push(data),
+    onError: (error) => {
+      if (error.type === 'max-buffer-size-exceeded') fault = error;
+    },
+  });
+  const decoder = new TextDecoder();
+  for await (const piece of body) {
+    parser.feed(decoder.decode(piece, { stream: true }));
+    if (fault) throw fault;
+    yield* events.splice(0);
   }
 }
 

@@ -9,7 +9,7 @@ import {
   PortTakenError,
 } from './container-errors.js';
 import { type LogLine, type LogOptions, readContainerLog } from './container-logs.js';
-import { containerOptions } from './container-profile.js';
+import { AGENT_LIMITS, containerOptions } from './container-profile.js';
 import {
   type AgentContainerSpec,
   containerName,
@@ -29,6 +29,7 @@ import {
   containerWork,
 } from './container-view.js';
 import type { DockerClient } from './docker-client.js';
+import { readEngine } from './engine.js';
 import type { NamedContainers } from './named-containers.js';
 import { canListen, saysPortTaken } from './port-check.js';
 import { stateArchive } from './state-archive.js';
@@ -42,41 +43,45 @@ export class AgentContainers {
   readonly #named: NamedContainers;
   readonly #networks: AgentNetworks;
   readonly #volumes: AgentVolumes;
+  readonly #runtime: string | undefined;
+  #weighsDisks: boolean | undefined;
 
   constructor(
     client: DockerClient,
     named: NamedContainers,
     { networks, volumes }: { readonly networks: AgentNetworks; readonly volumes: AgentVolumes },
+    runtime: string | undefined,
   ) {
     this.#client = client;
     this.#named = named;
     this.#networks = networks;
     this.#volumes = volumes;
+    this.#runtime = runtime;
   }
 
   /**
    * Adopts or creates the agent's container, on its network and volume. One that was made from
-   * another specification is replaced. Puts `spec.files` in place unless it runs.
+   * another specification is replaced. Puts files and secrets in place unless it runs.
    *
    * @throws ImageUnavailableError when Docker does not have the image.
    * @throws MemoryMissingError when the volume is not there.
    */
   async ensure(spec: AgentContainerSpec): Promise<{ id: string; created: boolean }> {
-    const options = containerOptions(spec, this.#client);
+    const options = containerOptions(spec, this.#client, this.#runtime);
     await this.#volumes.require(spec);
     for (let attempt = 1; ; attempt++) {
       const existing = await this.#find(spec.agentId);
       // One that Docker could not remove whole is dead, and never starts again.
       const isDead = existing?.State.Dead === true;
       if (existing && !isDead && (await this.#fits(existing, options.Labels, spec.agentId))) {
-        if (!existing.State.Running) await this.#putFiles(existing.Id, spec.files);
+        if (!existing.State.Running) await this.#putFiles(existing.Id, spec);
         return { id: existing.Id, created: false };
       }
       if (existing) await this.remove(spec.agentId);
       try {
-        const id = await this.#named.create(options);
+        const id = await this.#named.create(await this.#asTheEngineCan(options));
         await this.#requireVolume(spec);
-        await this.#putFiles(id, spec.files);
+        await this.#putFiles(id, spec);
         return { id, created: true };
       } catch (error) {
         // The name is taken: by another call like this, or by one being removed.
@@ -91,6 +96,7 @@ export class AgentContainers {
   async start(agentId: string): Promise<void> {
     const found = await this.#get(agentId);
     if (found.State.Running) return;
+    await this.#client.mayStart();
     const { port } = containerState(found);
     if (port !== undefined && this.#client.isLocal && !(await canListen('127.0.0.1', port))) {
       throw new PortTakenError(port);
@@ -212,6 +218,14 @@ export class AgentContainers {
     );
   }
 
+  /** After the fingerprint is made: what an engine can do is no difference between specifications. */
+  async #asTheEngineCan(options: Docker.ContainerCreateOptions) {
+    this.#weighsDisks ??= (await readEngine(this.#client)).weighsDisks;
+    if (!this.#weighsDisks) return options;
+    const BlkioWeight = AGENT_LIMITS.blockIoWeight;
+    return { ...options, HostConfig: { ...options.HostConfig, BlkioWeight } };
+  }
+
   /** Docker makes a volume that went away just before: it is empty, and goes again. */
   async #requireVolume(spec: AgentContainerSpec): Promise<void> {
     if (await this.#volumes.find(spec)) return;
@@ -230,9 +244,9 @@ export class AgentContainers {
     return found;
   }
 
-  async #putFiles(id: string, files: Readonly<Record<string, string>>): Promise<void> {
-    if (Object.keys(files).length === 0) return;
-    const archive = await stateArchive(files);
+  async #putFiles(id: string, spec: AgentContainerSpec): Promise<void> {
+    if (Object.keys({ ...spec.files, ...spec.secrets }).length === 0) return;
+    const archive = await stateArchive(spec);
     await this.#client.call((docker, bound) =>
       docker.getContainer(id).putArchive(archive, { path: STATE_DIRECTORY, ...bound }),
     );

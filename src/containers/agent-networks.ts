@@ -1,10 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { addressRange } from './address-range.js';
+import { bridgeName } from './bridge-name.js';
 import { type AgentContainerSpec, containerName } from './container-spec.js';
 import { DockerRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
 import { isOurs, ownershipLabels } from './container-profile.js';
 import type { DockerClient } from './docker-client.js';
+
+/** Docker's option of the bridge's name. */
+export const BRIDGE_NAME = 'com.docker.network.bridge.name';
 
 /** The bridge network that belongs to one agent. */
 export class AgentNetworks {
@@ -28,11 +32,17 @@ export class AgentNetworks {
     return named[0];
   }
 
-  /** Adopts or creates the network; one with another subnet is replaced. @throws SubnetTakenError */
+  /**
+   * Adopts or creates the network; one with another subnet or bridge is replaced.
+   *
+   * @throws SubnetTakenError
+   */
   async ensure(spec: AgentContainerSpec): Promise<void> {
+    const bridge = bridgeName(this.#client.installation, spec.subnet);
     const existing = await this.find(spec.agentId);
     if (existing) {
-      if (subnetOf(existing) === spec.subnet) return;
+      const isAsWanted = existing.Options?.[BRIDGE_NAME] === bridge && !existing.EnableIPv6;
+      if (isAsWanted && subnetOf(existing) === spec.subnet) return;
       await this.remove(spec.agentId);
     }
     try {
@@ -41,6 +51,9 @@ export class AgentNetworks {
           Name: containerName(spec.agentId),
           Driver: 'bridge',
           CheckDuplicate: true,
+          // Docker may be told to give networks IPv6 where nothing is said.
+          EnableIPv6: false,
+          Options: { [BRIDGE_NAME]: bridge },
           // Explicit, because Docker's own pools end at about 30 networks.
           IPAM: { Driver: 'default', Config: [{ Subnet: spec.subnet }] },
           Labels: ownershipLabels(spec, this.#client),

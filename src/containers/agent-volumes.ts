@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import type Docker from 'dockerode';
 import {
   ForeignContainerError,
   MemoryMissingError,
   VolumeMissingError,
   VolumeTakenError,
+  VolumeTooLargeError,
 } from './container-errors.js';
 import { isOurs, ownershipLabels, volumeMount } from './container-profile.js';
 import {
@@ -18,9 +20,15 @@ import type { EngineDisk } from './engine-disk.js';
 import type { DockerClient } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
 import { COPIED, copyThrough } from './volume-copy.js';
+import { VolumeMeter, type MeterBounds, type VolumeUse } from './volume-meter.js';
 
 /** Which volume holds an agent's state. */
 export type MemorySpec = Pick<AgentContainerSpec, 'agentId' | 'volume'>;
+
+/** One that is to be measured, by its name. */
+export type MeasuredSpec = Pick<AgentContainerSpec, 'agentId' | 'userId'> & {
+  readonly volume: string;
+};
 
 /** The same for one that is to be made. */
 type VolumeSpec = Pick<AgentContainerSpec, 'agentId' | 'userId' | 'volume'>;
@@ -44,12 +52,54 @@ export interface ListedVolume extends MadeVolume {
 export class AgentVolumes {
   readonly #client: DockerClient;
   readonly #named: NamedContainers;
-  readonly #disk: Pick<EngineDisk, 'room'>;
+  readonly #disk: Pick<EngineDisk, 'limit' | 'room'>;
+  readonly #meter: VolumeMeter;
+  #hasQuota: Promise<boolean> | undefined;
 
-  constructor(client: DockerClient, named: NamedContainers, disk: Pick<EngineDisk, 'room'>) {
+  constructor(
+    client: DockerClient,
+    named: NamedContainers,
+    disk: Pick<EngineDisk, 'limit' | 'room'>,
+  ) {
     this.#client = client;
     this.#named = named;
     this.#disk = disk;
+    this.#meter = new VolumeMeter(client);
+  }
+
+  /**
+   * What each of the volumes takes of the disk, counted no further than the bounds.
+   *
+   * @param image one that has Node, such as that of the agents.
+   * @returns in their order; undefined for one that is not there, or could not be measured.
+   */
+  async measure(
+    image: string,
+    volumes: readonly MeasuredSpec[],
+    bounds: MeterBounds,
+    signal?: AbortSignal,
+  ): Promise<(VolumeUse | undefined)[]> {
+    const there: MeasuredSpec[] = [];
+    for (const each of volumes) if (await this.find(each)) there.push(each);
+    if (there.length === 0) return volumes.map(() => undefined);
+    const measured = await this.#meter.measure(image, there, bounds, signal);
+    const uses = new Map(there.map(({ volume }, at) => [volume, measured[at]]));
+    // One that went away just before has been made anew by Docker: it is empty, and goes again.
+    for (const each of there) {
+      if (await this.find(each)) continue;
+      uses.delete(each.volume);
+      await this.removeMadeIn(each, () => false);
+    }
+    return volumes.map(({ volume }) => uses.get(volume));
+  }
+
+  /** Whether the engine keeps volumes within a size by itself; asked of it once. */
+  keepsQuota(): Promise<boolean> {
+    this.#hasQuota ??= this.#tryQuota().catch((error: unknown) => {
+      this.#hasQuota = undefined;
+      throw error;
+    });
+    return this.#hasQuota;
   }
 
   /** The agent's volume; undefined when it is not there, or Docker has just made it by itself. */
@@ -114,9 +164,14 @@ export class AgentVolumes {
     maker: string,
     signal?: AbortSignal,
   ): Promise<void> {
-    const { agentId } = spec;
+    const { agentId, userId, image } = spec;
     if (!(await this.find({ agentId, volume: from }))) throw new VolumeMissingError(from);
     await this.#removeCopiers(agentId);
+    // Before anything is written. What it grows by meanwhile the copy itself finds out.
+    const room = await this.#disk.room();
+    const original = { agentId, userId, volume: from };
+    const [use] = await this.measure(image, [original], { contents: room + 1 }, signal);
+    if (use && use.contents > room) throw new VolumeTooLargeError(room);
     await this.make(spec, maker);
     const { copyFrom, copyTo } = spareNames(agentId);
     const source = await this.#createCopier(spec, copyFrom, from);
@@ -176,11 +231,32 @@ export class AgentVolumes {
   async #create(spec: VolumeSpec, maker: string): Promise<void> {
     const name = volumeName(spec);
     const labels = { ...ownershipLabels(spec, this.#client), [LABEL.madeBy]: maker };
+    const sized = (await this.keepsQuota()) && { DriverOpts: { size: String(this.#disk.limit) } };
     await this.#client.call((docker, bound) =>
-      docker.createVolume({ Name: name, Labels: labels, ...bound }),
+      docker.createVolume({ Name: name, Labels: labels, ...sized, ...bound }),
     );
     // Creating one that exists succeeds and changes nothing: so look whose it is.
     await this.#find(name, spec.agentId);
+  }
+
+  /**
+   * By making a volume of a size: Docker refuses that where it cannot keep it, on all but file systems
+   * with project quotas.
+   */
+  async #tryQuota(): Promise<boolean> {
+    if (!Number.isFinite(this.#disk.limit)) return false;
+    const { installation, labels } = this.#client;
+    const name = `agent-platform-quota-${randomUUID()}`;
+    const made = await this.#client.callUnless([400, 500], (docker, bound) =>
+      docker.createVolume({
+        Name: name,
+        Labels: { ...labels, [LABEL.installation]: installation },
+        DriverOpts: { size: String(this.#disk.limit) },
+        ...bound,
+      }),
+    );
+    if (made) await this.#remove(name);
+    return made !== undefined;
   }
 
   /** A container that never runs, on one of the volumes of a copy. */

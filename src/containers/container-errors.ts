@@ -81,14 +81,19 @@ export class VolumeMissingError extends ContainerError {
   }
 }
 
-/** Docker answered with an error that has no meaning of its own here. */
+/**
+ * Docker answered with an error that has no meaning of its own here. Failures are told to the owners of
+ * agents, and Docker names paths and addresses of its host: what it said is the cause's message alone,
+ * for operators.
+ */
 export class DockerRefusedError extends ContainerError {
   constructor(
     readonly statusCode: number,
-    message: string,
-    options?: ErrorOptions,
+    /** What Docker said. */
+    readonly said: string,
+    cause: Error = new Error(said),
   ) {
-    super(message, options);
+    super('The container engine refused this step (ENGINE_REFUSED)', { cause });
   }
 }
 

@@ -6,6 +6,7 @@ import {
   GATEWAY_PORT,
   LABEL,
   MADE_BY_DOCKER,
+  PLATFORM_NAME,
   STATE_DIRECTORY,
   volumeName,
 } from './container-spec.js';
@@ -20,6 +21,16 @@ export const AGENT_LIMITS = {
   temporaryBytes: 256 * MIB,
   logFileSize: '10m',
   logFiles: 3,
+  /** Of lines that Docker has not written yet: what comes faster is dropped, and nothing waits. */
+  logBuffer: '4m',
+  /** Per process; Docker's own default is a million, which some programs walk through at their start. */
+  openFiles: 16_384,
+  /** Docker's default, and that of every service of the host, is 1024: these count when it is busy. */
+  cpuShares: 256,
+  /** From 10 to 1000; the default is 500. */
+  blockIoWeight: 100,
+  /** From -1000 to 1000; the platform's own processes are at 0, and an agent ends before them. */
+  oomScore: 500,
 } as const;
 
 /** User and group of the runtime in every image: `node` in the official one. */
@@ -82,13 +93,18 @@ export function volumeMount(
   };
 }
 
+const limit = (name: string, value: number) => ({ Name: name, Soft: value, Hard: value });
+
 /**
  * The hardened container of one agent. The image starts its own gateway; nothing about the command
  * is set here, so that the official image, ours and an operator's all run by the same profile.
+ *
+ * @param runtime what Docker runs it by; its default when left out.
  */
 export function containerOptions(
   spec: AgentContainerSpec,
   owner: Owner,
+  runtime?: string,
 ): Docker.ContainerCreateOptions & { readonly name: string } {
   const name = containerName(spec.agentId);
   const gateway = `${GATEWAY_PORT}/tcp`;
@@ -109,10 +125,11 @@ export function containerOptions(
       Retries: 5,
     },
     HostConfig: {
+      ...(runtime !== undefined && { Runtime: runtime }),
       // A bridge of its own for each agent is what keeps agents from reaching each other.
       NetworkMode: name,
       PortBindings: { [gateway]: [{ HostIp: '127.0.0.1', HostPort: String(spec.port) }] },
-      ExtraHosts: ['host.docker.internal:host-gateway'],
+      ExtraHosts: [`${PLATFORM_NAME}:host-gateway`],
       Mounts: [
         volumeMount(spec, owner, {
           volume: volumeName(spec),
@@ -127,6 +144,10 @@ export function containerOptions(
       Privileged: false,
       Init: true,
       PidsLimit: AGENT_LIMITS.processes,
+      // Not `nproc`: the kernel counts that over all containers whose processes have this uid.
+      Ulimits: [limit('nofile', AGENT_LIMITS.openFiles), limit('core', 0)],
+      OomScoreAdj: AGENT_LIMITS.oomScore,
+      CpuShares: AGENT_LIMITS.cpuShares,
       Memory: AGENT_LIMITS.memoryBytes,
       // The same as memory: no swap on top of it.
       MemorySwap: AGENT_LIMITS.memoryBytes,
@@ -135,7 +156,13 @@ export function containerOptions(
       CpuQuota: AGENT_LIMITS.cpus * 100_000,
       LogConfig: {
         Type: 'json-file',
-        Config: { 'max-size': AGENT_LIMITS.logFileSize, 'max-file': String(AGENT_LIMITS.logFiles) },
+        Config: {
+          'max-size': AGENT_LIMITS.logFileSize,
+          'max-file': String(AGENT_LIMITS.logFiles),
+          // A disk that is slow, or an agent that writes without end, must not stop it or Docker.
+          mode: 'non-blocking',
+          'max-buffer-size': AGENT_LIMITS.logBuffer,
+        },
       },
       // The supervisor alone restarts.
       RestartPolicy: { Name: 'no' },

@@ -9,7 +9,10 @@ export interface AgentContainerSpec {
   readonly port: number;
   /** The agent's own network, such as `10.231.0.16/28`. */
   readonly subnet: string;
+  /** Variables that anybody may see who can ask Docker. */
   readonly env: Readonly<Record<string, string>>;
+  /** Variables that Docker is not told of: the runtime reads them from a file of its own. */
+  readonly secrets: Readonly<Record<string, string>>;
   /** Files put into the state volume before the container starts: relative path to content. */
   readonly files: Readonly<Record<string, string>>;
 }
@@ -26,6 +29,10 @@ export const LABEL = {
   port: `${PREFIX}.port`,
   /** Of a volume: what has made it, as the database names it. */
   madeBy: `${PREFIX}.made-by`,
+  /** Of a container that measures volumes; it is no agent's. */
+  measures: `${PREFIX}.measures`,
+  /** Of what sets and proves rules of the network; it is no agent's. */
+  helps: `${PREFIX}.helps`,
 } as const;
 
 /**
@@ -36,6 +43,9 @@ export const MADE_BY_DOCKER = 'docker';
 
 /** Label of an image that tells the version of the runtime in it. */
 export const VERSION_LABEL = 'org.opencontainers.image.version';
+
+/** As what the platform's machine is known inside every agent container. */
+export const PLATFORM_NAME = 'host.docker.internal';
 
 /** The gateway's port inside every agent container. */
 export const GATEWAY_PORT = 18789;

@@ -10,10 +10,14 @@ export interface DockerOptions {
   readonly installation?: string | undefined;
   /** More labels for all that is made. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** What runs agents' containers; Docker's own default when left out. */
+  readonly runtime?: string | undefined;
   /** What memories may take of the disk; without bound when left out. */
   readonly disk?: DiskLimits | undefined;
   /** Bound for a usual call, in milliseconds. */
   readonly timeoutMs?: number | undefined;
+  /** Is asked before an agent's container is started, and throws where that must not be. */
+  readonly mayStart?: (() => Promise<void>) | undefined;
 }
 
 /** What dockerode takes among a call's options, and ends the call by. */
@@ -45,6 +49,7 @@ export class DockerClient {
   /** Whether the containers' ports are ports of this machine. */
   readonly isLocal: boolean;
   readonly timeoutMs: number;
+  readonly mayStart: () => Promise<void>;
 
   constructor(options: DockerOptions) {
     this.docker = connectDocker(options.dockerHost);
@@ -52,6 +57,7 @@ export class DockerClient {
     this.labels = options.labels ?? {};
     this.isLocal = !/^(tcp|https?):/.test(options.dockerHost ?? '');
     this.timeoutMs = options.timeoutMs ?? 30_000;
+    this.mayStart = options.mayStart ?? (() => Promise.resolve());
   }
 
   /**
@@ -138,7 +144,7 @@ export class DockerClient {
 export function asContainerError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if ('statusCode' in error && typeof error.statusCode === 'number') {
-    return new DockerRefusedError(error.statusCode, error.message.trim(), { cause: error });
+    return new DockerRefusedError(error.statusCode, error.message.trim(), error);
   }
   // System errors of the connection (ECONNREFUSED, ENOENT, ECONNRESET ...) carry a text code.
   if ('code' in error && typeof error.code === 'string') {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type Docker from 'dockerode';
 import type { Settings } from '../settings.js';
 import { AgentContainers } from './agent-containers.js';
@@ -7,6 +6,7 @@ import { AgentVolumes } from './agent-volumes.js';
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { type ContainerEvent, followContainers } from './container-events.js';
 import { LABEL } from './container-spec.js';
+import { type Engine, readEngine } from './engine.js';
 import { EngineDisk } from './engine-disk.js';
 import { DockerClient, type DockerOptions } from './docker-client.js';
 import { NamedContainers } from './named-containers.js';
@@ -14,7 +14,7 @@ import { canListen } from './port-check.js';
 import { RuntimeImages } from './runtime-images.js';
 
 const AVAILABLE_TIMEOUT_MS = 2_000;
-const ENGINE_ID_TIMEOUT_MS = 5_000;
+const ENGINE_TIMEOUT_MS = 5_000;
 
 /**
  * What an installation has on one Docker daemon. Names follow from the agent's id, so every method
@@ -37,7 +37,7 @@ export class DockerHost {
     this.networks = new AgentNetworks(client);
     this.disk = new EngineDisk(client, options.disk ?? { floor: 0, volume: Infinity });
     this.volumes = new AgentVolumes(client, named, this.disk);
-    this.containers = new AgentContainers(client, named, this);
+    this.containers = new AgentContainers(client, named, this, options.runtime);
     this.images = new RuntimeImages(client);
   }
 
@@ -53,14 +53,10 @@ export class DockerHost {
     }
   }
 
-  /** Docker's own id, which it keeps with its data; undefined when it does not say it within 5 s. */
-  async engineId(): Promise<string | undefined> {
+  /** What Docker is here; undefined when it does not say it within 5 s. */
+  async engine(): Promise<Engine | undefined> {
     try {
-      const { ID: id } = await this.#client.call<{ readonly ID?: string }>(
-        (docker) => docker.info(),
-        ENGINE_ID_TIMEOUT_MS,
-      );
-      return id || undefined;
+      return await readEngine(this.#client, ENGINE_TIMEOUT_MS);
     } catch (error) {
       if (error instanceof DockerUnavailableError || error instanceof DockerRefusedError)
         return undefined;
@@ -121,20 +117,18 @@ function agentsOf(things: readonly { Labels?: Readonly<Record<string, string>> }
 }
 
 /**
- * Docker as the settings name it. Who holds another encryption key is another installation: several
- * can share a Docker daemon and never touch each other's containers.
+ * Docker as the settings name it. Several installations can share a Docker daemon and never touch each
+ * other's containers.
  */
-export function configuredDocker(settings: Pick<Settings, 'containers' | 'secrets'>): DockerHost {
-  const installation = installationOf(settings.secrets.encryptionKey);
-  const { dockerHost, diskFloor: floor, volumeLimit: volume } = settings.containers;
-  return new DockerHost({ dockerHost, installation, disk: { floor, volume } });
-}
-
-/** The name of the installation that holds this key: it does not tell the key. */
-export function installationOf(encryptionKey: Buffer): string {
-  return createHash('sha256')
-    .update('installation')
-    .update(encryptionKey)
-    .digest('hex')
-    .slice(0, 16);
+export function configuredDocker(
+  settings: {
+    readonly containers: Settings['containers'];
+    readonly secrets: Pick<Settings['secrets'], 'installation'>;
+  },
+  /** Is asked before an agent's container is started. */
+  mayStart?: () => Promise<void>,
+): DockerHost {
+  const { installation } = settings.secrets;
+  const { dockerHost, runtime, diskFloor: floor, volumeLimit: volume } = settings.containers;
+  return new DockerHost({ dockerHost, installation, runtime, disk: { floor, volume }, mayStart });
 }

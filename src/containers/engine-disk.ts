@@ -23,6 +23,11 @@ export class EngineDisk {
     this.#limits = limits;
   }
 
+  /** Most bytes of one agent's volume. */
+  get limit(): number {
+    return this.#limits.volume;
+  }
+
   /** Undefined where Docker's folder is not to be seen from here: in another machine, say. */
   async space(): Promise<DiskSpace | undefined> {
     if (!this.#client.isLocal) return undefined;

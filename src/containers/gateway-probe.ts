@@ -1,7 +1,7 @@
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import { z } from 'zod';
+import { strictCall, textOf } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
-import { readText } from '../read-beginning.js';
 
 /** What a gateway answered. `reachable: false` covers refused, reset, timed out and not HTTP. */
 export type ProbeResult<T> = { readonly reachable: false; readonly reason: string } | Answer<T>;
@@ -27,7 +27,9 @@ const readyBody = z.object({
 });
 
 /** An answer of a probe is some hundred bytes; a gateway that sends more than this is not believed. */
-const MAX_BODY_BYTES = 64 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+const JSON_TYPE = 'application/json';
 
 /**
  * `GET /healthz` and `GET /health`, within the time together: whether the gateway is alive. Both stay
@@ -88,23 +90,27 @@ async function within<T>(
   }
 }
 
-function probe<T>(
+async function probe<T>(
   port: number,
   path: string,
   schema: z.ZodType<T>,
   { agent, signal, token }: ProbeBounds,
 ): Promise<ProbeResult<T>> {
-  return new Promise((resolve) => {
-    const unreachable = (error: Error) => resolve({ reachable: false, reason: error.message });
-    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    const call = request({ host: '127.0.0.1', port, path, headers, signal, agent }, (response) => {
-      readText(response, MAX_BODY_BYTES).then((text) => {
-        // Without the body we know, the status alone decides.
-        const body = schema.safeParse(tryParseJson(text)).data;
-        resolve({ reachable: true, status: response.statusCode ?? 0, body });
-      }, unreachable);
+  try {
+    const { status, body } = await strictCall({
+      url: `http://127.0.0.1:${port}${path}`,
+      ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
+      accept: JSON_TYPE,
+      maxBytes: MAX_ANSWER_BYTES,
+      signal,
+      agent,
     });
-    call.on('error', unreachable);
-    call.end();
-  });
+    // Some other program says that all is well.
+    if (!body && status === 200) return { reachable: false, reason: `it answers no ${JSON_TYPE}` };
+    // Without the body we know, the status alone decides.
+    const known = body && schema.safeParse(tryParseJson(await textOf(body))).data;
+    return { reachable: true, status, body: known };
+  } catch (error) {
+    return { reachable: false, reason: error instanceof Error ? error.message : 'no answer' };
+  }
 }

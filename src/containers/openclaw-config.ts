@@ -7,6 +7,9 @@ const STATE_FOLDER = '.openclaw';
 /** The configuration file, relative to the state volume. */
 export const CONFIG_FILE = `${STATE_FOLDER}/openclaw.json`;
 
+/** The file of variables that OpenClaw adds to its environment when it starts, as above. */
+export const SECRETS_FILE = `${STATE_FOLDER}/.env`;
+
 export interface OpenClawOptions {
   /** The agents' AI listener as containers reach it, up to and with `/v1`. */
   readonly aiBaseUrl: string;
@@ -69,11 +72,14 @@ function platformConfig({ aiBaseUrl, model }: OpenClawOptions) {
   };
 }
 
-/** The environment of an OpenClaw container. Its values are secrets: pass them on, log none. */
-export function openClawEnvironment(secrets: {
+/** The variables that its configuration names. Their values are secrets: pass them on, log none. */
+export const openClawSecrets = (tokens: {
   readonly gatewayToken: string;
   readonly aiToken: string;
-}): Record<string, string> {
+}) => ({ OPENCLAW_GATEWAY_TOKEN: tokens.gatewayToken, PLATFORM_AI_TOKEN: tokens.aiToken });
+
+/** The environment of an OpenClaw container, with no secret in it. */
+export function openClawEnvironment(): Record<string, string> {
   const state = `${STATE_DIRECTORY}/${STATE_FOLDER}`;
   return {
     HOME: STATE_DIRECTORY,
@@ -82,8 +88,6 @@ export function openClawEnvironment(secrets: {
     OPENCLAW_CONFIG_PATH: `${STATE_DIRECTORY}/${CONFIG_FILE}`,
     OPENCLAW_WORKSPACE_DIR: `${state}/workspace`,
     XDG_CACHE_HOME: `${state}/cache`,
-    OPENCLAW_GATEWAY_TOKEN: secrets.gatewayToken,
-    PLATFORM_AI_TOKEN: secrets.aiToken,
     // Nobody on a bridge of one container looks for it by mDNS.
     OPENCLAW_DISABLE_BONJOUR: '1',
     OPENCLAW_NO_AUTO_UPDATE: '1',

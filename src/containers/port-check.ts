@@ -27,5 +27,5 @@ export function canListen(host: string, port: number): Promise<boolean> {
  * this is asked last, of a Docker daemon elsewhere, where no look at the port itself is possible.
  */
 export function saysPortTaken(error: DockerRefusedError): boolean {
-  return /port is already allocated|address already in use/.test(error.message);
+  return /port is already allocated|address already in use/.test(error.said);
 }

@@ -1,5 +1,5 @@
 import { area, variable } from '../environment/area.js';
-import { size, url } from '../environment/types.js';
+import { size, text, url } from '../environment/types.js';
 
 export const containerSettings = area('Docker', () => ({
   dockerHost: variable(
@@ -7,6 +7,12 @@ export const containerSettings = area('Docker', () => ({
     url('unix', 'tcp', 'http', 'https', 'npipe').optional(),
     'where Docker answers',
     { otherwise: "Docker's usual socket" },
+  ),
+  runtime: variable(
+    'AGENT_CONTAINER_RUNTIME',
+    text.optional(),
+    "what runs agents' containers: `runsc` (gVisor) or `kata`, say, when Docker has it",
+    { otherwise: "Docker's default" },
   ),
   diskFloor: variable(
     'AGENT_HOST_DISK_FLOOR',
@@ -16,6 +22,6 @@ export const containerSettings = area('Docker', () => ({
   volumeLimit: variable(
     'AGENT_DISK_LIMIT',
     size.prefault('20g'),
-    "most of an agent's memory that is copied by `update` and `restore`",
+    "most that an agent's memory may take of the disk: told at 80 %, stopped at 100 %",
   ),
 }));

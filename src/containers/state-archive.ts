@@ -2,20 +2,30 @@ import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { pack } from 'tar-stream';
 import { AGENT_UID } from './container-profile.js';
+import type { AgentContainerSpec } from './container-spec.js';
+import { environmentFile } from './environment-file.js';
+import { SECRETS_FILE } from './openclaw-config.js';
 
 /**
- * A tar archive of files for the state volume, readable by the runtime's user alone.
+ * A tar archive of what is put into the state volume, readable by the runtime's user alone.
  *
  * @throws RangeError for a path that leads out of the volume.
  */
-export async function stateArchive(files: Readonly<Record<string, string>>): Promise<Buffer> {
+export async function stateArchive({
+  files,
+  secrets,
+}: Pick<AgentContainerSpec, 'files' | 'secrets'>): Promise<Buffer> {
+  const contents = Object.entries(files).map(([name, content]) => ({ name, content, mode: 0o600 }));
+  if (Object.keys(secrets).length > 0) {
+    contents.push({ name: SECRETS_FILE, content: environmentFile(secrets), mode: 0o400 });
+  }
   const archive = pack();
   const owner = { uid: AGENT_UID, gid: AGENT_UID };
-  for (const directory of parentDirectories(Object.keys(files))) {
+  for (const directory of parentDirectories(contents.map(({ name }) => name))) {
     archive.entry({ name: `${directory}/`, type: 'directory', mode: 0o700, ...owner });
   }
-  for (const [name, content] of Object.entries(files)) {
-    archive.entry({ name, mode: 0o600, mtime: new Date(), ...owner }, content);
+  for (const { name, content, mode } of contents) {
+    archive.entry({ name, mode, mtime: new Date(), ...owner }, content);
   }
   archive.finalize();
   return buffer(archive);

@@ -1,19 +1,33 @@
 import { area, variable } from '../environment/area.js';
+import { isSilentlyPlain } from './plain-address.js';
 import { url } from '../environment/types.js';
 
-const address = url('postgres', 'postgresql');
+const anyAddress = url('postgres', 'postgresql');
 
-export const databaseSettings = area('PostgreSQL', () => ({
+const address = (production: boolean) =>
+  production
+    ? anyAddress.refine((value) => !isSilentlyPlain(value), {
+        error:
+          'must say sslmode=verify-full where it leaves this machine in production, or sslmode=disable ' +
+          'where you know that nobody reads along',
+      })
+    : anyAddress;
+
+export const databaseSettings = area('PostgreSQL', ({ production }) => ({
   url: variable(
     'DATABASE_URL',
-    address,
+    address(production),
     'the role that serves requests; `npm start` runs a database of its own',
     { secret: true },
   ),
+}));
+
+/** Of migrations alone: no process that serves has it. */
+export const migrationSettings = area('Migrations', ({ production }) => ({
   ownerUrl: variable(
     'DATABASE_OWNER_URL',
-    address.optional(),
-    'the role that owns the tables, for migrations',
+    address(production).optional(),
+    'the role that owns the tables; `scripts/migrate.js` alone may have it',
     { secret: true },
   ),
 }));

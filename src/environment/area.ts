@@ -45,6 +45,8 @@ export interface Area<V extends Variables = Variables, S = unknown> {
   variables(mode: Mode): V;
   /** The area's settings: its variables' values, and what follows from them. */
   settings(values: Values<V>, mode: Mode): S;
+  /** What is wrong with several variables together, a sentence each. Never holds a value. */
+  problems(values: Values<V>, mode: Mode): readonly string[];
 }
 
 /** The settings of an area. */
@@ -56,6 +58,7 @@ export function area<V extends Variables, S = Values<V>>(
   variables: (mode: Mode) => V,
   // Without it, nobody names another S.
   settings: (values: Values<V>, mode: Mode) => S = (values) => values as unknown as S,
+  problems: Area<V, S>['problems'] = () => [],
 ): Area<V, S> {
-  return { title, variables, settings };
+  return { title, variables, settings, problems };
 }

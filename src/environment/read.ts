@@ -18,7 +18,10 @@ export function readAreas<A extends Readonly<Record<string, Area>>>(
   const problems: string[] = [];
   const mode = { production: valueOf(productionVariable, env, []) === true };
   const read = Object.entries(areas).map(([name, area]) => {
+    const before = problems.length;
     const values = readVariables(area.variables(mode), env, problems);
+    // What could not be read is told alone.
+    if (problems.length === before) problems.push(...area.problems(values, mode));
     return [name, () => area.settings(values, mode)] as const;
   });
   if (problems.length > 0) throw new SettingsError(problems);

@@ -114,6 +114,15 @@ export const networks = textAs('addresses or networks, separated by commas', (va
   return found;
 });
 
+/** Names and addresses as a `Host` header has them, without ports and in lower case. */
+export const hostNames = textAs(
+  'names or addresses without ports, separated by commas',
+  (value) => {
+    const names = entriesOf(value.toLowerCase());
+    return names.every((name) => /^([a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(name)) ? names : undefined;
+  },
+);
+
 /** What stands between commas; empty entries do not count. */
 export function entriesOf(value: string): string[] {
   return value

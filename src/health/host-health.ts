@@ -1,5 +1,6 @@
 import { cpus, freemem, totalmem } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { keptFor } from '../kept-for.js';
 
 /** Percent at which the machine counts as degraded, and as unhealthy (spec 8): above, not at. */
 const DEGRADED_ABOVE = 70;
@@ -7,6 +8,8 @@ const UNHEALTHY_ABOVE = 85;
 
 /** Milliseconds over which the processors' use is measured. */
 const SAMPLE_MS = 100;
+
+const KEEP_MS = 1_000;
 
 export interface HostHealth {
   readonly health: 'healthy' | 'degraded' | 'unhealthy';
@@ -23,15 +26,8 @@ export interface HostHealth {
   readonly uptime: number;
 }
 
-let underWay: Promise<HostHealth | undefined> | undefined;
-
-/** Measures this machine. Calls at the same time share one measurement. None when it fails. */
-export function hostHealth(): Promise<HostHealth | undefined> {
-  underWay ??= measure().finally(() => {
-    underWay = undefined;
-  });
-  return underWay;
-}
+/** Measures this machine, once a second at most, however many ask. None when it fails. */
+export const hostHealth = keptFor(KEEP_MS, measure);
 
 /** The word for the busier of the two, in percent. */
 export function healthOf(cpuUsage: number, memoryUsage: number): HostHealth['health'] {

@@ -12,11 +12,20 @@ export interface Instances {
   readonly userId?: string | undefined;
   /** With what each that runs uses now. */
   readonly stats: boolean;
+  /** Those of the first agents, by id. */
+  readonly limit: number;
+  /** Of agents with greater ids alone. */
+  readonly after?: string | undefined;
 }
 
 /** A container of an agent, and what it uses: null unless that was asked for and it runs. */
 export interface Instance extends ContainerSummary {
   readonly stats: ContainerStats | null;
+}
+
+/** The order in which instances are listed. */
+export function byAgent(a: { agentId: string }, b: { agentId: string }): number {
+  return a.agentId < b.agentId ? -1 : Number(a.agentId > b.agentId);
 }
 
 /** What is asked of the agents on one Docker host, wherever that is. */
@@ -35,6 +44,6 @@ export interface HostAccess {
   /** What its container uses now; null when it does not run. */
   stats(agentId: string): Promise<ContainerStats | null>;
 
-  /** The containers of the host's agents. */
+  /** The containers of the host's agents, by the agents' ids. */
   instances(options: Instances): Promise<Instance[]>;
 }

@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
+import type { Page } from '../agents/agents.js';
 import { requireDocker } from '../agents/require-docker.js';
 import type { DockerHost } from '../containers/docker-host.js';
 import type { Database } from '../database/database.js';
 import { ServiceError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
-import type { HostAccess, Instance, Instances } from './host-access.js';
+import { byAgent, type HostAccess, type Instance, type Instances } from './host-access.js';
 import { LocalHost } from './local-host.js';
 import { HostUnreachableError, RemoteHost } from './remote-host.js';
 
@@ -45,13 +46,13 @@ export class HostDirectory {
   }
 
   /**
-   * The containers on all hosts, each once, and the hosts that did not tell theirs.
+   * The containers on all hosts, each once, by the agents' ids, and the hosts that did not tell theirs.
    *
    * @throws ServiceError 500 when the Docker beside this process does not answer.
    */
   async instances(
     options: Instances,
-  ): Promise<{ readonly instances: Instance[]; readonly unreachable: string[] }> {
+  ): Promise<Page<Instance> & { readonly unreachable: string[] }> {
     const { database, docker, here } = this.#parts;
     await requireDocker(docker);
     const others = await database
@@ -61,12 +62,15 @@ export class HostDirectory {
         { here },
       );
     const unreachable: string[] = [];
+    const { limit } = options;
+    // One more than asked for tells whether there is a next page.
+    const asked = { ...options, limit: limit + 1 };
     const [own, ...lists] = await Promise.all([
-      this.#local.instances(options),
+      this.#local.instances(asked),
       ...others.map(async ({ id, url }) => {
         try {
           if (!url) throw new HostUnreachableError();
-          return await this.#remote(id, url).instances(options);
+          return await this.#remote(id, url).instances(asked);
         } catch (error) {
           if (!(error instanceof ServiceError)) throw error;
           unreachable.push(id);
@@ -75,8 +79,11 @@ export class HostDirectory {
       }),
     ]);
     // Two hosts may share one engine.
-    const instances = new Map([own, ...lists].flat().map((each) => [each.id, each]));
-    return { instances: [...instances.values()], unreachable };
+    const each = new Map([own, ...lists].flat().map((instance) => [instance.id, instance]));
+    const found = [...each.values()].sort(byAgent);
+    const items = found.slice(0, limit);
+    const last = found.length > limit ? items.at(-1) : undefined;
+    return { items, next: last && [last.agentId], unreachable };
   }
 
   #remote(id: string, url: string): RemoteHost {

@@ -3,12 +3,14 @@ import { BlockList, isIPv6, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { meansUs } from '../http/own-names.js';
 import { tryParseJson } from '../json.js';
 import { readText } from '../read-beginning.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import type { HostAccess } from './host-access.js';
 import { isHostToken } from './host-token.js';
 import {
+  ANSWER_TYPE,
   CALLS_PATH,
   failureOf,
   hostCall,
@@ -44,6 +46,8 @@ export interface HostListenerParts {
   readonly id: string;
   readonly host: HostAccess;
   readonly secrets: SecretBox;
+  /** What a request's `Host` may name. */
+  readonly names: ReadonlySet<string>;
   /** The network that agents are in: their connections are dropped. */
   readonly agentsNetwork: string;
   readonly log: Logger;
@@ -100,6 +104,7 @@ export class HostListener {
     const ending = new AbortController();
     response.once('close', () => ending.abort());
     try {
+      if (!meansUs(request, this.#parts.names)) return refuse(response, 421);
       if (request.method !== 'POST' || request.url !== CALLS_PATH) return refuse(response, 404);
       const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
       if (!isHostToken(secrets, id, token)) return refuse(response, 401);
@@ -108,7 +113,7 @@ export class HostListener {
       const call = hostCall.safeParse(tryParseJson(await readText(request, MAX_CALL_BYTES))).data;
       if (!call) return refuse(response, 400);
       response.writeHead(200, {
-        'content-type': 'application/x-ndjson',
+        'content-type': ANSWER_TYPE,
         'cache-control': 'no-store',
       });
       response.flushHeaders();

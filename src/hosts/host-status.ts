@@ -5,6 +5,7 @@ export const HOST_STATUSES = [
   'ready',
   'cordoned',
   'disk_low',
+  'network_open',
   'engine_unavailable',
   'silent',
   'removing',
@@ -29,16 +30,22 @@ export interface HostLoad {
   readonly removing: boolean;
   /** Whether less of its engine's disk is free than its floor. */
   readonly diskLow?: boolean;
+  /** Whether it starts no agents, because their networks would be open. */
+  readonly egressRefuses?: boolean;
 }
 
 /** What keeps new agents away from a host, the worst of it; `ready` when nothing does. */
 export function statusOf(
-  host: Pick<HostLoad, 'engineAvailable' | 'unseenSeconds' | 'cordoned' | 'removing' | 'diskLow'>,
+  host: Pick<
+    HostLoad,
+    'engineAvailable' | 'unseenSeconds' | 'cordoned' | 'removing' | 'diskLow' | 'egressRefuses'
+  >,
 ): HostStatus {
   if (host.removing) return 'removing';
   if (isSilent(host)) return 'silent';
   if (!host.engineAvailable) return 'engine_unavailable';
   if (host.diskLow) return 'disk_low';
+  if (host.egressRefuses) return 'network_open';
   return host.cordoned ? 'cordoned' : 'ready';
 }
 

@@ -8,8 +8,8 @@ const TOLERANCE_MS = 5_000;
 const CONTEXT = 'host-token';
 
 /**
- * Proves to the worker of one host for 60 s that the caller has the installation's encryption key,
- * which does not leave the process.
+ * Proves to the worker of one host for 60 s that the caller has an encryption key of the
+ * installation, which does not leave the process.
  */
 export function hostToken(secrets: SecretBox, host: string, now = Date.now()): string {
   const until = now + LIFETIME_MS;
@@ -26,6 +26,7 @@ export function isHostToken(
   const [, digits = '', digest = ''] = /^(\d{1,15})\.([0-9a-f]{64})$/.exec(token) ?? [];
   const until = Number(digits);
   if (digest === '' || until <= now || until > now + LIFETIME_MS + TOLERANCE_MS) return false;
-  const expected = secrets.digest(`${host} ${digits}`, CONTEXT);
-  return timingSafeEqual(Buffer.from(digest), Buffer.from(expected));
+  return secrets
+    .digests(`${host} ${digits}`, CONTEXT)
+    .some((expected) => timingSafeEqual(Buffer.from(digest), Buffer.from(expected)));
 }

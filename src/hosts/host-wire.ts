@@ -12,6 +12,7 @@ import { BadGatewayError, ConflictError, ServiceError } from '../errors.js';
  */
 
 export const CALLS_PATH = '/v1/calls';
+export const ANSWER_TYPE = 'application/x-ndjson';
 
 /** A line this often even when there is nothing to say: who hears none for three times as long gives up. */
 export const PULSE_MS = 15_000;
@@ -38,7 +39,13 @@ const call = z.discriminatedUnion('call', [
     follow: z.boolean().optional(),
   }),
   z.strictObject({ call: z.literal('stats'), agentId: id }),
-  z.strictObject({ call: z.literal('instances'), userId: id.optional(), stats: z.boolean() }),
+  z.strictObject({
+    call: z.literal('instances'),
+    userId: id.optional(),
+    stats: z.boolean(),
+    limit: z.number().int().min(1),
+    after: z.string().optional(),
+  }),
 ]);
 
 export const hostCall = call;

@@ -1,12 +1,13 @@
 import { recordAudit } from '../audit/audit.js';
 import type { Database, Statements, TenantTransaction } from '../database/database.js';
+import type { EgressState } from '../egress/host-egress.js';
 import { isSilent, SILENT_AFTER_SECONDS, type HostLoad } from './host-status.js';
 
 /** What a worker says of the host that it stands beside. */
 export interface HostReport {
   readonly id: string;
-  /** Most agents on it. */
-  readonly capacity: number;
+  /** Most agents on it; undefined as long as that is not known. */
+  readonly capacity: number | undefined;
   /** The loopback ports that its agents' gateways take. */
   readonly ports: { readonly first: number; readonly last: number };
   readonly engineAvailable: boolean;
@@ -16,6 +17,8 @@ export interface HostReport {
   readonly url?: string | undefined;
   /** Of the disk that its engine keeps volumes on; undefined when that cannot be seen. */
   readonly disk?: { readonly free: number; readonly low: boolean } | undefined;
+  /** How it keeps its agents' networks; not known when left out. */
+  readonly egress?: EgressState | undefined;
 }
 
 /** The host's name is another engine's: two machines under one name would be sent each other's agents. */
@@ -30,14 +33,15 @@ export class HostTakenError extends Error {
 // of a host that has one.
 const REPORT = `
   INSERT INTO hosts
-    (id, capacity, first_port, last_port, engine_id, engine_available, url, disk_free, disk_low, seen_at,
-     created_at, updated_at)
-  VALUES ($id, $capacity, $first, $last, $engineId, $engineAvailable, $url, $diskFree, $diskLow,
-          now(), now(), now())
+    (id, capacity, first_port, last_port, engine_id, engine_available, url, disk_free, disk_low, egress,
+     egress_reason, egress_refuses, seen_at, created_at, updated_at)
+  VALUES ($id, COALESCE($capacity, 0), $first, $last, $engineId, $engineAvailable, $url, $diskFree, $diskLow,
+          $egress, $egressReason, $egressRefuses, now(), now(), now())
   ON CONFLICT (id) DO UPDATE SET
-    capacity = excluded.capacity, first_port = excluded.first_port, last_port = excluded.last_port,
+    capacity = COALESCE($capacity, hosts.capacity), first_port = excluded.first_port, last_port = excluded.last_port,
     engine_id = excluded.engine_id, engine_available = excluded.engine_available, url = excluded.url,
-    disk_free = excluded.disk_free, disk_low = excluded.disk_low, seen_at = excluded.seen_at, updated_at = excluded.updated_at
+    disk_free = excluded.disk_free, disk_low = excluded.disk_low, egress = excluded.egress,
+    egress_reason = excluded.egress_reason, egress_refuses = excluded.egress_refuses, seen_at = excluded.seen_at, updated_at = excluded.updated_at
   WHERE hosts.removed_at IS NULL
     AND (hosts.engine_id IS NULL OR hosts.engine_id = excluded.engine_id)
   RETURNING engine_id AS "engineId"`;
@@ -56,16 +60,20 @@ export async function reportHost(
   report: HostReport,
   takeoverFrom?: string,
 ): Promise<boolean> {
-  const { ports, engineId, url, disk, ...values } = report;
+  const { capacity, ports, engineId, url, disk, egress, ...values } = report;
   const platform = database.asPlatform();
   const renew = async () => {
     const [row] = await platform.query<{ engineId: string | null }>(REPORT, {
       ...values,
       ...ports,
+      capacity: capacity ?? null,
       engineId: engineId ?? null,
       url: url ?? null,
       diskFree: disk?.free ?? null,
       diskLow: disk?.low ?? false,
+      egress: egress?.status ?? 'unknown',
+      egressReason: egress?.reason ?? null,
+      egressRefuses: egress?.refuses ?? false,
     });
     return row && row.engineId !== null;
   };
@@ -121,9 +129,39 @@ export function hostLoads(db: Statements): Promise<HostLoad[]> {
   return db.query<HostLoad>(
     `SELECT id, capacity, agents, engine_available AS "engineAvailable", seen_at AS "seenAt",
             unseen_seconds AS "unseenSeconds", cordoned_at IS NOT NULL AS cordoned,
-            removed_at IS NOT NULL AS removing, disk_low AS "diskLow"
-       FROM host_loads() JOIN host_marks() USING (id) JOIN host_disks() USING (id) ORDER BY id`,
+            removed_at IS NOT NULL AS removing, disk_low AS "diskLow",
+            egress_refuses AS "egressRefuses"
+       FROM host_loads() JOIN host_marks() USING (id) JOIN host_disks() USING (id)
+       JOIN host_egress() USING (id) ORDER BY id`,
   );
+}
+
+/** What operators are shown of a host beside its load. */
+export interface HostDetail extends HostLoad {
+  /** Docker's own id; null as long as its engine has not said it. */
+  readonly engineId: string | null;
+  /** Where other processes reach its worker; null where that does not listen. */
+  readonly url: string | null;
+  /** Bytes that are free where its engine keeps volumes; null when that is not known. */
+  readonly diskFree: number | null;
+  readonly egress: EgressState['status'];
+  readonly egressReason: string | null;
+}
+
+/** Every host as operators see it, by id. */
+export async function hostDetails(database: Database): Promise<HostDetail[]> {
+  const platform = database.asPlatform();
+  const [loads, rows] = await Promise.all([
+    hostLoads(platform),
+    platform.query<Omit<HostDetail, keyof HostLoad> & { readonly id: string }>(
+      `SELECT id, engine_id AS "engineId", url, disk_free::float8 AS "diskFree", egress,
+              egress_reason AS "egressReason" FROM hosts`,
+    ),
+  ]);
+  return loads.flatMap((load) => {
+    const row = rows.find(({ id }) => id === load.id);
+    return row ? [{ ...load, ...row }] : [];
+  });
 }
 
 /** One of them. */

@@ -9,10 +9,17 @@ import type { DockerHost } from '../containers/docker-host.js';
 import type { Database } from '../database/database.js';
 import { ConflictError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
-import type { HostAccess, Instance, Instances, Question } from './host-access.js';
+import { Turns } from '../turns.js';
+import {
+  byAgent,
+  type HostAccess,
+  type Instance,
+  type Instances,
+  type Question,
+} from './host-access.js';
 
-/** Containers that one call measures: each takes Docker a reading of its own. */
-const MAX_MEASURED = 100;
+/** Containers that are measured at a time, at most half of them one owner's: each takes Docker a second. */
+const MEASURED_AT_ONCE = 100;
 
 interface LocalHostParts {
   readonly id: string;
@@ -24,6 +31,7 @@ interface LocalHostParts {
 /** The agents on the Docker host that this process stands beside. */
 export class LocalHost implements HostAccess {
   readonly #parts: LocalHostParts;
+  readonly #measuring = new Turns(MEASURED_AT_ONCE);
 
   constructor(parts: LocalHostParts) {
     this.#parts = parts;
@@ -63,18 +71,24 @@ export class LocalHost implements HostAccess {
     }
   }
 
-  async instances({ stats, userId }: Instances): Promise<Instance[]> {
-    const all = (await this.#parts.docker.containers.list()).filter(
-      (each) => userId === undefined || each.userId === userId,
+  async instances({ stats, userId, limit, after }: Instances): Promise<Instance[]> {
+    const all = await this.#parts.docker.containers.list();
+    const asked = all
+      .filter((each) => userId === undefined || each.userId === userId)
+      .filter(({ agentId }) => after === undefined || agentId > after)
+      .sort(byAgent)
+      .slice(0, limit);
+    return Promise.all(
+      asked.map(async (each) => {
+        const isMeasured = stats && each.status === 'running';
+        const measure = () => this.stats(each.agentId);
+        return {
+          ...each,
+          stats: isMeasured
+            ? await this.#measuring.run({ owner: each.userId, isUrgent: true }, measure)
+            : null,
+        };
+      }),
     );
-    const running = stats ? all.filter(({ status }) => status === 'running') : [];
-    const measured = new Map(
-      await Promise.all(
-        running
-          .slice(0, MAX_MEASURED)
-          .map(async ({ agentId }) => [agentId, await this.stats(agentId)] as const),
-      ),
-    );
-    return all.map((each) => ({ ...each, stats: measured.get(each.agentId) ?? null }));
   }
 }

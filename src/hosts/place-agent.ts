@@ -1,5 +1,5 @@
 import type { TenantTransaction } from '../database/database.js';
-import { UnavailableError } from '../errors.js';
+import { DockerAwayError, UnavailableError } from '../errors.js';
 import { leastLoaded, type HostLoad } from './host-status.js';
 import { hostLoads } from './hosts.js';
 
@@ -7,14 +7,16 @@ import { hostLoads } from './hosts.js';
  * Chooses the host for one more agent. No other creation chooses until this transaction has ended,
  * so that two that meet at the last free place admit one.
  *
+ * @param notOn a host whose engine was just found away.
  * @returns the host's id.
- * @throws UnavailableError when no host can take an agent.
+ * @throws UnavailableError when no host can take an agent; DockerAwayError when only that one could.
  */
-export async function placeAgent(db: TenantTransaction): Promise<string> {
+export async function placeAgent(db: TenantTransaction, notOn?: string): Promise<string> {
   await db.lock('hosts');
   const hosts = await hostLoads(db);
-  const host = leastLoaded(hosts);
-  if (!host) throw new UnavailableError(refusalOf(hosts));
+  const host = leastLoaded(hosts.filter(({ id }) => id !== notOn));
+  if (!host)
+    throw notOn === undefined ? new UnavailableError(refusalOf(hosts)) : new DockerAwayError();
   return host.id;
 }
 
@@ -23,5 +25,5 @@ function refusalOf(hosts: readonly HostLoad[]): string {
   return hosts.length === 0
     ? 'No agent can be created before the worker of a Docker host has come up'
     : 'No Docker host can take another agent now: each is full, cordoned, silent, ' +
-        'short of disk or without its engine';
+        'short of disk, without its engine or without a guard of its networks';
 }

@@ -5,12 +5,14 @@ import type { LogLine, LogOptions } from '../containers/container-logs.js';
 import type { ContainerStats } from '../containers/container-view.js';
 import { ContainerError } from '../containers/container-errors.js';
 import { BadGatewayError, ServiceError, UnavailableError } from '../errors.js';
+import { strictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import type { HostAccess, Instance, Instances, Question } from './host-access.js';
 import { hostToken } from './host-token.js';
 import {
   ANSWERS,
+  ANSWER_TYPE,
   answerLine,
   CALLS_PATH,
   errorOf,
@@ -104,24 +106,20 @@ export class RemoteHost implements HostAccess {
     }
   }
 
-  async #send(call: HostCall, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  async #send(call: HostCall, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const { id, secrets, url } = this.#parts;
-    const response = await fetch(`${url}${CALLS_PATH}`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${hostToken(secrets, id)}`,
-        'content-type': 'application/json',
-      },
-      body: JSON.stringify(call),
-      redirect: 'error',
+    const { status, body } = await strictCall({
+      url: `${url}${CALLS_PATH}`,
+      headers: { authorization: `Bearer ${hostToken(secrets, id)}` },
+      body: call,
+      accept: ANSWER_TYPE,
       signal,
     });
-    if (response.status === 200 && response.body) return response.body;
-    await response.body?.cancel();
+    if (status === 200 && body) return body;
     throw new Error(
-      response.status === 401
+      status === 401
         ? 'its worker refuses our token: it has another name or ENCRYPTION_KEY, or another time'
-        : `its worker answers ${response.status}`,
+        : `its worker answers ${status}`,
     );
   }
 }
@@ -155,10 +153,11 @@ class Patience {
 }
 
 /** @throws BadGatewayError for a line that is too long. */
-async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+async function* linesOf(body: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = '';
-  for await (const piece of body.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + piece).split('\n');
+  const decoder = new TextDecoder();
+  for await (const piece of body) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
     yield* lines;
     if (rest.length > MAX_LINE_LENGTH) throw new BadGatewayError("The agent's host never ends");

@@ -1,5 +1,24 @@
 import { area, variable, type SettingsOf } from '../environment/area.js';
-import { networks, port, text, url } from '../environment/types.js';
+import {
+  boolean,
+  count,
+  hostNames,
+  networks,
+  port,
+  text,
+  textAs,
+  url,
+} from '../environment/types.js';
+import { inUrl, LOOPBACK_NAMES } from './own-names.js';
+
+const MOST_A_MINUTE = 10_000_000;
+
+const MIN_KEY_LENGTH = 32;
+
+const longKey = textAs(
+  `at least ${MIN_KEY_LENGTH} characters (openssl rand -base64 32)`,
+  (value) => (value.length >= MIN_KEY_LENGTH ? value : undefined),
+);
 
 export const httpSettings = area(
   'Listeners',
@@ -21,10 +40,25 @@ export const httpSettings = area(
       'where the web API reaches the backend',
       { otherwise: 'from host and port' },
     ),
+    allowedHosts: variable(
+      'ALLOWED_HOSTS',
+      hostNames.prefault(''),
+      'what `Host` may name beside `WEB_URL`, `BACKEND_URL`, `HOST` and loopback',
+    ),
     trustedProxies: variable(
       'TRUSTED_PROXIES',
       networks.prefault(''),
       'addresses and networks whose `X-Forwarded-For` is believed',
+    ),
+    requestsPerMinute: variable(
+      'RATE_LIMIT_REQUESTS',
+      count({ least: 60, most: MOST_A_MINUTE }).prefault('6000'),
+      'requests of one address a minute on each listener, whatever they ask',
+    ),
+    aiCallsPerMinute: variable(
+      'RATE_LIMIT_AI_CALLS',
+      count({ least: 1, most: MOST_A_MINUTE }).prefault('600'),
+      'AI calls of one API key, agent or user a minute',
     ),
     redisUrl: variable(
       'REDIS_URL',
@@ -32,23 +66,57 @@ export const httpSettings = area(
       'rate limits that several API processes share',
       { secret: true, otherwise: 'none: memory' },
     ),
+    exposeDevelopment: variable(
+      'EXPOSE_DEVELOPMENT',
+      boolean.prefault('false'),
+      'outside production: `true` lets `HOST` be an address that others reach',
+    ),
     internalApiKey: variable(
       'INTERNAL_API_KEY',
-      production ? text : text.optional(),
-      'opens the backend API; `npm start` makes and prints one',
+      production ? longKey : text.optional(),
+      'opens the backend API; `npm start` makes one, and prints it once',
+      { secret: true },
+    ),
+    previousInternalApiKey: variable(
+      'INTERNAL_API_KEY_PREVIOUS',
+      text.optional(),
+      'opens it as well, while the key is changed',
       { secret: true },
     ),
   }),
   (values, { production }) => {
-    const { backendPort, host, webPort } = values;
-    const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+    const { allowedHosts, backendPort, host, webPort, ...others } = values;
+    const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : inUrl(host);
+    const webUrl = values.webUrl ?? `http://${reachable}:${webPort}`;
+    const backendUrl = values.backendUrl ?? `http://${reachable}:${backendPort}`;
+    const reachedBy = [webUrl, backendUrl].map((each) => new URL(each).hostname);
     return {
-      ...values,
+      ...others,
+      backendPort,
+      host,
+      webPort,
       production,
-      webUrl: values.webUrl ?? `http://${reachable}:${webPort}`,
-      backendUrl: values.backendUrl ?? `http://${reachable}:${backendPort}`,
+      /** Those that open the backend. */
+      internalApiKeys: [values.internalApiKey, values.previousInternalApiKey].filter(
+        (key) => key !== undefined,
+      ),
+      webUrl,
+      backendUrl,
+      /** What a request's `Host` may name. */
+      ownNames: new Set<string>([...LOOPBACK_NAMES, ...reachedBy, inUrl(host), ...allowedHosts]),
     };
   },
+  ({ exposeDevelopment, host }, { production }) =>
+    production || exposeDevelopment || isLoopback(host)
+      ? []
+      : [
+          'HOST is an address that others reach: set NODE_ENV=production, or EXPOSE_DEVELOPMENT=true ' +
+            'for a platform with the defaults of development',
+        ],
 );
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
 
 export type HttpSettings = SettingsOf<typeof httpSettings>;

@@ -9,8 +9,6 @@ export interface RequestIdentity {
   readonly key: string;
   /** Tells another request with the same key from a repetition. */
   readonly requestHash: string;
-  /** Request or answer holds a secret: hash and body are kept encrypted. Headers are not. */
-  readonly sealed: boolean;
 }
 
 /** What is kept of an answer. */
@@ -37,7 +35,7 @@ const CLAIM = `
     headers = NULL, locked_until = excluded.locked_until, created_at = excluded.created_at
   WHERE (held.state = 'done' OR held.locked_until < now())
     AND (held.created_at < now() - make_interval(hours => ${KEEP_HOURS})
-      OR (held.state = 'running' AND held.request_hash = excluded.request_hash))
+      OR (held.state = 'running' AND held.request_hash = ANY ($hashes::text[])))
   RETURNING locked_until::text AS lock`;
 
 const READ = `
@@ -66,19 +64,22 @@ interface StoredRow {
   readonly request_hash: string;
   readonly state: 'running' | 'done';
   readonly status: number | null;
-  /** Sealed where that is asked for; a JSON string, so that a repetition gets the same bytes. */
+  /** Sealed; a JSON string. */
   readonly body: string | null;
   readonly headers: KeptAnswer['headers'] | null;
   readonly wait: number;
 }
 
-/** First answers, in the table `idempotency_keys`, whose primary key decides who is first. */
+/**
+ * First answers, in the table `idempotency_keys`, whose primary key decides who is first. Any request or
+ * answer may hold a secret: bodies of answers are sealed, and requests known by a keyed digest. Headers
+ * are kept as they are.
+ */
 export class KeptAnswers {
   readonly #platform: TenantDatabase;
-  readonly #secrets: SecretBox | undefined;
+  readonly #secrets: SecretBox;
 
-  /** @param secrets what seals and opens what is secret; without it such requests are refused. */
-  constructor(database: Database, secrets?: SecretBox) {
+  constructor(database: Database, secrets: SecretBox) {
     this.#platform = database.asPlatform();
     this.#secrets = secrets;
   }
@@ -97,25 +98,42 @@ export class KeptAnswers {
     keep: (answer: A) => KeptAnswer | undefined,
   ): Promise<{ readonly answer: A } | { readonly kept: KeptAnswer }> {
     const { caller, route, key } = identity;
-    const vault = identity.sealed ? vaultOf(identity, this.#secrets) : CLEAR;
-    const requestHash = vault.hash(identity.requestHash);
+    const secrets = this.#secrets;
+    const context = answerContext(identity);
+    // A short secret could be guessed from a plain hash of all that surrounds it.
+    const hashes = secrets.digests(identity.requestHash, context);
+    const [requestHash] = hashes;
     const named = { caller, route, key };
-    const [claim] = await this.#platform.query<{ lock: string }>(CLAIM, { ...named, requestHash });
+    const [claim] = await this.#platform.query<{ lock: string }>(CLAIM, {
+      ...named,
+      requestHash,
+      hashes,
+    });
     if (claim === undefined) {
       const [stored] = await this.#platform.query<StoredRow>(READ, named);
-      return { kept: keptIn(stored, requestHash, vault) };
+      return { kept: keptIn(stored, hashes, (body) => secrets.open(body, context)) };
     }
     const owned = { ...named, lock: claim.lock };
     const answer = await work();
     const kept = keep(answer);
     if (kept === undefined) await this.#platform.query(RELEASE, owned);
     else {
-      const body = kept.body === undefined ? null : JSON.stringify(vault.put(kept.body));
+      const body =
+        kept.body === undefined ? null : JSON.stringify(secrets.seal(kept.body, context));
       const headers = JSON.stringify(kept.headers);
       await this.#platform.query(FINISH, { ...owned, status: kept.status, body, headers });
     }
     return { answer };
   }
+}
+
+/** Binds an answer to its request: that to another, put in its place, does not open. */
+export function answerContext({
+  caller,
+  route,
+  key,
+}: Pick<RequestIdentity, 'caller' | 'route' | 'key'>): string {
+  return `idempotency/${JSON.stringify([caller, route, key])}`;
 }
 
 /** 409: the first request with this key has no answer yet. */
@@ -126,40 +144,22 @@ export class StillRunningError extends ConflictError {
   }
 }
 
-/** @param stored undefined when the key was purged just now. */
-function keptIn(stored: StoredRow | undefined, requestHash: string, vault: Vault): KeptAnswer {
-  if (stored !== undefined && stored.request_hash !== requestHash) {
+/**
+ * @param stored undefined when the key was purged just now.
+ * @param hashes the request's, under each encryption key.
+ */
+function keptIn(
+  stored: StoredRow | undefined,
+  hashes: readonly string[],
+  open: (body: string) => string,
+): KeptAnswer {
+  if (stored !== undefined && !hashes.includes(stored.request_hash)) {
     throw new UnprocessableError('Idempotency-Key was used with a different request');
   }
   if (stored?.state !== 'done' || stored.status === null) throw new StillRunningError(stored?.wait);
   return {
     status: stored.status,
     headers: stored.headers ?? {},
-    body: stored.body === null ? undefined : vault.take(stored.body),
-  };
-}
-
-/** How a request's hash, and the text of its answer, lie in the table. */
-interface Vault {
-  hash(requestHash: string): string;
-  put(text: string): string;
-  take(stored: string): string;
-}
-
-const CLEAR: Vault = {
-  hash: (requestHash) => requestHash,
-  put: (text) => text,
-  take: (stored) => stored,
-};
-
-/** Sealed for this one request: the answer to another, put in its place, does not open. */
-function vaultOf({ caller, route, key }: RequestIdentity, secrets: SecretBox | undefined): Vault {
-  if (secrets === undefined) throw new TypeError('a listener with sealed answers needs secrets');
-  const context = `idempotency/${JSON.stringify([caller, route, key])}`;
-  return {
-    // A short secret could be guessed from a plain hash of all that surrounds it.
-    hash: (requestHash) => secrets.digest(requestHash, context),
-    put: (text) => secrets.seal(text, context),
-    take: (stored) => secrets.open(stored, context),
+    body: stored.body === null ? undefined : open(stored.body),
   };
 }

@@ -46,6 +46,7 @@ export interface LocalRepairDependencies extends LocalWatchdogDependencies {
   readonly guard: AgentGuard;
   readonly reach: Pick<ControlPlaneReach, 'awayForMs'>;
   readonly times: LocalRepairTimes;
+  readonly mayAct: () => boolean;
   /** Lets an agent's supervisor look at it, and so take in what was done here. */
   readonly tell: (agent: Pick<AgentRef, 'agentId' | 'userId'>) => Promise<void>;
 }
@@ -89,6 +90,7 @@ export class LocalRepair {
             this.#absences = withAbsence(this.#absences, { from, until: Date.now() });
             this.#left.clear();
             this.#isHeard = true;
+            log.debug('local repair hears Docker');
           }
         }
       } catch (error) {
@@ -115,9 +117,10 @@ export class LocalRepair {
   }
 
   #takeCharge(): void {
-    const { log, reach, times } = this.#dependencies;
+    const { log, mayAct, reach, times } = this.#dependencies;
     const { awayForMs } = reach;
-    const isInCharge = this.#isInCharge ? awayForMs > 0 : awayForMs >= times.away;
+    const isAway = this.#isInCharge ? awayForMs > 0 : awayForMs >= times.away;
+    const isInCharge = isAway && mayAct();
     if (isInCharge === this.#isInCharge) return;
     this.#isInCharge = isInCharge;
     this.#left.clear();

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { cursorOfNow, type LogLine } from '../containers/container-logs.js';
 import { ContainerMissingError } from '../containers/container-errors.js';
-import { TooManyRequestsError } from '../errors.js';
 import type { HostAccess } from '../hosts/host-access.js';
+import { Shares, type GiveBack } from '../shares.js';
 
 /** Where agents' logs are read: a host's Docker, or its worker. */
 type Logs = Pick<HostAccess, 'logs'>;
 
 /** Streams of one process at a time: each holds a connection. */
 const MAX_STREAMS = 200;
+const MAX_STREAMS_OF_OWNER = 20;
 
 export interface OpenStream {
   readonly streamId: string;
@@ -31,28 +32,35 @@ export interface FollowOptions {
 
 /** The live logs that are being read through this process. */
 export class LiveLogs {
-  readonly #open = new Map<string, OpenStream & { readonly stop: AbortController }>();
+  readonly #open = new Map<
+    string,
+    OpenStream & { readonly stop: AbortController; readonly giveBack: GiveBack }
+  >();
+  readonly #shares = new Shares({
+    most: MAX_STREAMS,
+    perOwner: MAX_STREAMS_OF_OWNER,
+    refusal: 'Too many log streams',
+  });
 
   /**
    * Follows an agent's log from after a cursor, or else from now on, until the container ends,
    * somebody stops the stream, or the reader goes.
    *
-   * @throws TooManyRequestsError when too many streams are open.
+   * @throws TooManyRequestsError when too many streams are open, of all agents or of their owner's.
    */
   follow(
     host: Logs,
-    agentId: string,
+    { id: agentId, userId }: { readonly id: string; readonly userId: string },
     options: FollowOptions,
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
-    if (this.#open.size >= MAX_STREAMS) throw new TooManyRequestsError('Too many log streams');
+    options.signal.throwIfAborted();
+    const giveBack = this.#shares.take(userId);
     const stop = new AbortController();
     // From the moment it was asked for, not from when Docker has been reached.
     const since = options.since ?? cursorOfNow();
     const stream = { streamId: randomUUID(), agentId, startedAt: new Date().toISOString() };
-    this.#open.set(stream.streamId, { ...stream, stop });
-    options.signal.addEventListener('abort', () => this.#open.delete(stream.streamId), {
-      once: true,
-    });
+    this.#open.set(stream.streamId, { ...stream, stop, giveBack });
+    options.signal.addEventListener('abort', () => this.#end(stream.streamId), { once: true });
     return { stream, events: this.#events(host, stream, stop.signal, { ...options, since }) };
   }
 
@@ -90,8 +98,13 @@ export class LiveLogs {
         yield { kind: 'end', reason: 'container-missing' };
       } else if (!options.signal.aborted) throw error;
     } finally {
-      this.#open.delete(stream.streamId);
+      this.#end(stream.streamId);
     }
+  }
+
+  #end(streamId: string): void {
+    this.#open.get(streamId)?.giveBack();
+    this.#open.delete(streamId);
   }
 }
 

@@ -7,6 +7,9 @@ import { postJson } from './post-json.js';
 /** Discord's own limit of one message. */
 const MAX_CONTENT_LENGTH = 2000;
 
+/** No preview of anything that is linked. */
+const SUPPRESS_EMBEDS = 4;
+
 const SEND_TIMEOUT_MS = 10_000;
 
 /** When Discord limits and does not say for how long. */
@@ -34,7 +37,7 @@ export function discordChannel(
         'discord',
         address.href,
         // Nobody is called by a name that somebody gave to an agent.
-        { content, allowed_mentions: { parse: [] } },
+        { content, allowed_mentions: { parse: [] }, flags: SUPPRESS_EMBEDS },
         timeoutMs,
       );
       if (status >= 200 && status < 300) return;
@@ -49,7 +52,7 @@ function waitOf(headers: Headers, body: unknown): number {
   return data ? data.retry_after * 1_000 : (retryAfterMs(headers) ?? DEFAULT_RETRY_AFTER_MS);
 }
 
-/** Discord reads Markdown, in which a name could become a link. */
+/** Discord reads Markdown, in which a name could become a link, as could an address by itself. */
 function asPlainText(text: string): string {
-  return text.replace(/[\\*_~`|<>[\]()]/g, '\\$&');
+  return text.replace(/[\\*_~`|<>[\]():]/g, '\\$&');
 }

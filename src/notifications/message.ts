@@ -36,6 +36,10 @@ function describe(notification: Notification): string {
       return 'is degraded: its gateway does not answer as it should.';
     case 'memory_missing':
       return 'has lost its memory, and stays down until an operator gives it one: restore or begin-anew.';
+    case 'memory_filling':
+      return `fills its memory: ${Math.floor(notification.share * 100)} % of what it may take. At 100 % it is stopped.`;
+    case 'memory_full':
+      return 'was stopped, because its memory is full: reset it, or raise AGENT_DISK_LIMIT, and start the agent.';
     case 'dealt_with_by_host': {
       const { crashes, from, until } = notification;
       const times = crashes === 1 ? 'once' : `${crashes} times`;

@@ -26,7 +26,7 @@ export type Claim =
 /** What is known of it before its turn. */
 type Pending = Pick<
   NotificationRow,
-  'id' | 'channel' | 'agentId' | 'event' | 'createdAt' | 'dueAt'
+  'id' | 'channel' | 'agentId' | 'userId' | 'event' | 'createdAt' | 'dueAt'
 >;
 
 /** Which notifications were sent, and when the next may be. All workers share it. */
@@ -45,15 +45,16 @@ export class NotificationLog {
       const { id } = notification;
       const found = await db.Notification.findOne({ where: { id, channel } });
       if (found && isSettled(found.status)) return { kind: 'settled', status: found.status };
-      const { agentId } = notification.agent;
+      const { agentId, userId } = notification.agent;
       const event = eventOf(notification);
-      const row = found ?? { id, channel, agentId, event, createdAt: now, dueAt: now };
+      const row = found ?? { id, channel, agentId, userId, event, createdAt: now, dueAt: now };
       if (!found && (await isRepeated(db, row))) {
         await db.Notification.upsert({ ...row, status: 'repeated', settledAt: now });
         return { kind: 'settled', status: 'repeated' };
       }
-      const dueAt = await dueAtOf(db, row, found !== null, now);
-      if (dueAt.getTime() - row.createdAt.getTime() > MAX_WAIT_MS) {
+      const free = await dueAtOf(db, row, found !== null, now);
+      const dueAt = free > now && !found ? await dealt(db, row, free, now) : free;
+      if (isTooLate(row, dueAt)) {
         await db.Notification.upsert({ ...row, status: 'dropped', settledAt: now });
         return { kind: 'settled', status: 'dropped' };
       }
@@ -130,6 +131,33 @@ async function dueAtOf(
   });
   return new Date(Math.max(now.getTime(), (ahead?.dueAt.getTime() ?? 0) + MINUTE_MS));
 }
+
+/**
+ * Turns are dealt by owner: whoever has fewer that wait takes the next turn of whoever has the most, who
+ * gets the free one instead. So no owner's agents keep operators from hearing of another's.
+ *
+ * @param free the turn that it has otherwise. @returns the turn that it has.
+ */
+async function dealt(db: TenantTransaction, row: Pending, free: Date, now: Date): Promise<Date> {
+  const waiting = await db.Notification.findAll({
+    where: { channel: row.channel, status: 'waiting' },
+    order: [['dueAt', 'ASC']],
+  });
+  const of = (owner: string) => waiting.filter(({ userId }) => userId === owner);
+  const owners = [...new Set(waiting.map(({ userId }) => userId))].map(of);
+  const [most = []] = owners.sort((one, other) => other.length - one.length);
+  const next = most.find(({ dueAt }) => dueAt > now && dueAt < free);
+  if (!next || most.length <= of(row.userId).length + 1) return free;
+  const { id, channel, dueAt } = next;
+  const change = isTooLate(next, free)
+    ? { status: 'dropped' as const, settledAt: now }
+    : { dueAt: free };
+  await db.Notification.update(change, { where: { id, channel } });
+  return dueAt;
+}
+
+const isTooLate = ({ createdAt }: Pick<Pending, 'createdAt'>, dueAt: Date): boolean =>
+  dueAt.getTime() - createdAt.getTime() > MAX_WAIT_MS;
 
 /** An agent that comes and goes is told of once a minute. That it stays down is told always. */
 async function isRepeated(db: TenantTransaction, row: Pending): Promise<boolean> {

@@ -4,6 +4,9 @@ import type { AgentRef } from '../agents/agent-ref.js';
 export type NotifiedEvent =
   | { readonly event: 'degraded' }
   | { readonly event: 'memory_missing' }
+  /** The share of what its memory may take that it does take, such as 0.83. */
+  | { readonly event: 'memory_filling'; readonly share: number }
+  | { readonly event: 'memory_full' }
   /** What its host dealt with by itself, between these times in Unix milliseconds. */
   | {
       readonly event: 'dealt_with_by_host';

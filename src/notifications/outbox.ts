@@ -10,12 +10,16 @@ const MAX_TOGETHER = 10;
 /** Longer than the sending of those takes: by then whoever took one up has died over it. */
 const ABANDONED_S = 120;
 
-/** Takes those up that are due, each for this process alone. */
+/** Takes those up that are due, each for this process alone: of each owner one, then the next. */
 const TAKE = `
   UPDATE pending_notifications SET due_at = now() + interval '${ABANDONED_S} seconds'
   WHERE id IN (
-    SELECT id FROM pending_notifications WHERE due_at <= now()
-    ORDER BY due_at LIMIT ${MAX_TOGETHER} FOR UPDATE SKIP LOCKED
+    SELECT pending.id FROM pending_notifications AS pending JOIN (
+      SELECT id, row_number() OVER (PARTITION BY user_id ORDER BY due_at) AS place
+      FROM pending_notifications WHERE due_at <= now()
+    ) AS dealt USING (id)
+    WHERE pending.due_at <= now()
+    ORDER BY dealt.place, pending.due_at LIMIT ${MAX_TOGETHER} FOR UPDATE OF pending SKIP LOCKED
   )
   RETURNING id, agent_id AS "agentId", user_id AS "userId", event`;
 

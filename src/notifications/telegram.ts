@@ -22,7 +22,8 @@ const answer = z.union([
 ]);
 
 /**
- * A chat of a Telegram bot. Without a parse mode the text is shown as it is.
+ * A chat of a Telegram bot. The text is shown as it is, all of it as one block: Telegram would make links
+ * of the addresses and names that others have put into it.
  *
  * @param timeoutMs for tests.
  */
@@ -33,10 +34,16 @@ export function telegramChannel(
   return {
     name: 'telegram',
     async send(text) {
+      const shown = truncated(text, MAX_TEXT_LENGTH);
       const { status, body } = await postJson(
         'telegram',
         `${apiUrl}/bot${botToken}/sendMessage`,
-        { chat_id: chatId, text: truncated(text, MAX_TEXT_LENGTH) },
+        {
+          chat_id: chatId,
+          text: shown,
+          entities: [{ type: 'pre', offset: 0, length: shown.length }],
+          link_preview_options: { is_disabled: true },
+        },
         timeoutMs,
       );
       const { data } = answer.safeParse(body);

@@ -6,6 +6,7 @@ export const RETAINED = [
   'messages',
   'usage',
   'audit',
+  'sessions',
 ] as const;
 
 export type Retained = (typeof RETAINED)[number];

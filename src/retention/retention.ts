@@ -28,6 +28,11 @@ const OLD_MESSAGES = `
   SELECT id FROM messages WHERE created_at < now() - ${AGE}
    ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** They have ended by themselves: nothing is known by them. */
+const OLD_SESSIONS = `
+  SELECT id FROM sessions WHERE expires_at < now() - ${AGE}
+   ORDER BY expires_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Removes what is older than it is kept, a batch at a time; two at a time take different rows. */
 export class Retention {
   readonly #database: Database;
@@ -47,6 +52,8 @@ export class Retention {
         return this.#delete('watchdog_transitions', OLD_TRANSITIONS, this.#settings.transitions);
       case 'messages':
         return this.#delete('messages', OLD_MESSAGES, this.#settings.messages);
+      case 'sessions':
+        return this.#delete('sessions', OLD_SESSIONS, 0);
       case 'agents':
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':

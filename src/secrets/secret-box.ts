@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { ONLY_KEY, type KeyRing } from './key-ring.js';
 
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
@@ -6,8 +7,12 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const WRAPPED_KEY_BYTES = IV_BYTES + KEY_BYTES + TAG_BYTES;
 
-/** Tells how a secret was sealed, so that a later way can live beside this one. */
-const VERSION = 'v1.';
+/**
+ * Tells how a secret was sealed, so that a later way can live beside this one, and under which key:
+ * `v1.<key's id>.<base64url>`. What names no key is from before keys had names.
+ */
+const VERSION = 'v1';
+const SEALED = /^v1\.(?:([a-zA-Z0-9-]+)\.)?([\w-]+)$/;
 
 /** A sealed secret was changed, belongs to another context, or was sealed under another key. */
 export class SecretUnreadableError extends Error {
@@ -18,43 +23,80 @@ export class SecretUnreadableError extends Error {
 }
 
 /**
- * Seals secrets for storage: each under a data key of its own, which is wrapped by the encryption
- * key. The context (such as a row's id and column) is authenticated with both, so that a sealed
- * secret that is moved elsewhere does not open.
+ * Seals secrets for storage: each under a data key of its own, which is wrapped by an encryption key,
+ * the first of the ring. The context (such as a row's id and column) is authenticated with both, so
+ * that a sealed secret that is moved elsewhere does not open.
  */
 export class SecretBox {
-  readonly #encryptionKey: Buffer;
+  readonly #ring: KeyRing;
+  readonly #digestKeys: readonly Buffer[];
 
-  constructor(encryptionKey: Buffer) {
-    this.#encryptionKey = encryptionKey;
-    if (encryptionKey.length !== KEY_BYTES) {
-      throw new RangeError(`The encryption key must have ${KEY_BYTES} bytes`);
+  constructor(ring: KeyRing) {
+    this.#ring = ring;
+    if (ring.some(({ key }) => key.length !== KEY_BYTES)) {
+      throw new RangeError(`An encryption key must have ${KEY_BYTES} bytes`);
     }
+    this.#digestKeys = ring.map(({ key }) =>
+      Buffer.from(hkdfSync('sha256', key, '', 'digest', KEY_BYTES)),
+    );
+  }
+
+  /** How what is sealed under the present key begins. */
+  get prefix(): string {
+    return `${VERSION}.${this.#ring[0].id}.`;
   }
 
   /** Seals text as text. Sealing the same twice gives two different results. */
   seal(plaintext: string, context: string): string {
     const dataKey = randomBytes(KEY_BYTES);
-    const wrappedKey = encrypt(this.#encryptionKey, dataKey, context);
-    const body = encrypt(dataKey, Buffer.from(plaintext, 'utf8'), context);
-    return VERSION + Buffer.concat([wrappedKey, body]).toString('base64url');
+    return this.#sealed(
+      dataKey,
+      encrypt(dataKey, Buffer.from(plaintext, 'utf8'), context),
+      context,
+    );
   }
 
-  /** @throws SecretUnreadableError unless sealed by this key, for this context, and unchanged. */
+  /** @throws SecretUnreadableError unless sealed by a key of the ring, for this context, and unchanged. */
   open(sealed: string, context: string): string {
-    if (!sealed.startsWith(VERSION)) throw new SecretUnreadableError();
-    const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
-    const dataKey = decrypt(this.#encryptionKey, bytes.subarray(0, WRAPPED_KEY_BYTES), context);
-    return decrypt(dataKey, bytes.subarray(WRAPPED_KEY_BYTES), context).toString('utf8');
+    const { dataKey, body } = this.#unwrap(sealed, context);
+    return decrypt(dataKey, body, context).toString('utf8');
+  }
+
+  /** The same secret under the present key. @throws SecretUnreadableError */
+  rewrap(sealed: string, context: string): string {
+    const { dataKey, body } = this.#unwrap(sealed, context);
+    return this.#sealed(dataKey, body, context);
   }
 
   /**
-   * A digest by which a secret is recognized: the same for the same text and context, and of no use
-   * for guessing the text without the encryption key.
+   * A digest by which a secret is recognized: the same for the same text, context and key, and of no
+   * use for guessing the text without the encryption key.
    */
   digest(text: string, context: string): string {
-    const key = hkdfSync('sha256', this.#encryptionKey, '', `digest/${context}`, KEY_BYTES);
-    return createHmac('sha256', Buffer.from(key)).update(text).digest('hex');
+    return this.digests(text, context)[0];
+  }
+
+  /** The digests that each key of the ring makes of it, first that of the present one. */
+  digests(text: string, context: string): [string, ...string[]] {
+    const message = JSON.stringify([context, text]);
+    const [first = '', ...others] = this.#digestKeys.map((key) =>
+      createHmac('sha256', key).update(message).digest('hex'),
+    );
+    return [first, ...others];
+  }
+
+  #sealed(dataKey: Buffer, body: Buffer, context: string): string {
+    const wrappedKey = encrypt(this.#ring[0].key, dataKey, context);
+    return this.prefix + Buffer.concat([wrappedKey, body]).toString('base64url');
+  }
+
+  #unwrap(sealed: string, context: string): { dataKey: Buffer; body: Buffer } {
+    const [, id = ONLY_KEY, text = ''] = SEALED.exec(sealed) ?? [];
+    const named = this.#ring.find((each) => each.id === id);
+    if (named === undefined) throw new SecretUnreadableError();
+    const bytes = Buffer.from(text, 'base64url');
+    const dataKey = decrypt(named.key, bytes.subarray(0, WRAPPED_KEY_BYTES), context);
+    return { dataKey, body: bytes.subarray(WRAPPED_KEY_BYTES) };
   }
 }
 

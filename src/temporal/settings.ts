@@ -1,4 +1,5 @@
 import { area, variable, type SettingsOf, type VariableOptions } from '../environment/area.js';
+import { isLoopback } from '../environment/loopback.js';
 import { listenAddress, text, url } from '../environment/types.js';
 
 /** Understood by Temporal's own tools, too: `@temporalio/envconfig` makes a connection of them. */
@@ -55,7 +56,31 @@ export const temporalSettings = area(
       ),
     ),
   }),
+  ({ connection }, { production }) =>
+    production && isSilentlyPlain(connection)
+      ? [
+          'TEMPORAL_ADDRESS leaves this machine in production: set TEMPORAL_API_KEY, a client ' +
+            'certificate or TEMPORAL_TLS=true, or TEMPORAL_TLS=false where you know that nobody else ' +
+            'reaches it',
+        ]
+      : [],
 );
+
+/** What proves who connects, or says that it is not to be proven. */
+const PROOFS = [
+  'TEMPORAL_API_KEY',
+  'TEMPORAL_TLS',
+  'TEMPORAL_TLS_CLIENT_CERT_PATH',
+  'TEMPORAL_TLS_CLIENT_CERT_DATA',
+  // Profiles say it for themselves.
+  'TEMPORAL_CONFIG_FILE',
+  'TEMPORAL_PROFILE',
+];
+
+function isSilentlyPlain(connection: Readonly<Record<string, string | undefined>>): boolean {
+  const { TEMPORAL_ADDRESS: address = 'localhost' } = connection;
+  return !isLoopback(address) && PROOFS.every((name) => connection[name] === undefined);
+}
 
 export type TemporalSettings = SettingsOf<typeof temporalSettings>;
 

@@ -74,12 +74,20 @@ export class Meter {
   }
 
   /**
+   * The call is being asked for. If it takes a while, and this process is killed before it is recorded
+   * or released, what is told here counts.
+   */
+  expect(callId: string, usedSoFar: () => UsageRecord): void {
+    this.#journal.open.expect(callId, this.#holding(callId, usedSoFar));
+  }
+
+  /**
    * The call has cost something, and will cost more: if this process is killed before it is
    * recorded, what it has used so far counts, to the second.
    */
   begin(callId: string, usedSoFar: () => UsageRecord): void {
     try {
-      this.#journal.open.begin(callId, () => ({ ...usedSoFar(), ...this.#quota.heldFor(callId) }));
+      this.#journal.open.begin(callId, this.#holding(callId, usedSoFar));
     } catch (error) {
       this.#logFailure(error);
     }
@@ -106,6 +114,11 @@ export class Meter {
   /** The call came to nothing: what was held for it is free. */
   release(callId: string): void {
     this.#quota.release(callId);
+    try {
+      this.#journal.open.end(callId);
+    } catch (error) {
+      this.#logFailure(error);
+    }
     this.#write();
   }
 
@@ -130,6 +143,11 @@ export class Meter {
     this.#closing.abort();
     await this.#living;
     this.#journal.close();
+  }
+
+  /** What a call has used so far, with what it holds then. */
+  #holding(callId: string, usedSoFar: () => UsageRecord): () => UsageRecord {
+    return () => ({ ...usedSoFar(), ...this.#quota.heldFor(callId) });
   }
 
   /** If there is anything to write. */

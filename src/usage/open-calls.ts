@@ -16,7 +16,7 @@ const SLOT_BYTES = 4096;
 
 interface OpenCall {
   readonly slot: number;
-  readonly usedSoFar: () => UsageRecord;
+  usedSoFar: () => UsageRecord;
   /** As it stands in the file. */
   written: string;
 }
@@ -30,10 +30,16 @@ export class OpenCalls {
   readonly #calls = new Map<string, OpenCall>();
   readonly #freeSlots: number[] = [];
   #slots = 0;
+  #isEmpty = true;
   #fd: number | undefined;
 
   constructor(file: string) {
     this.#file = file;
+  }
+
+  /** Into the file with the next refresh, if it is open then. */
+  expect(callId: string, usedSoFar: () => UsageRecord): void {
+    this.#open(callId, usedSoFar);
   }
 
   /**
@@ -42,10 +48,7 @@ export class OpenCalls {
    * @throws what the file system refuses.
    */
   begin(callId: string, usedSoFar: () => UsageRecord): void {
-    const slot = this.#freeSlots.pop() ?? this.#slots++;
-    const call = { slot, usedSoFar, written: '' };
-    this.#calls.set(callId, call);
-    this.#write(call);
+    this.#write(this.#open(callId, usedSoFar));
   }
 
   /**
@@ -67,10 +70,14 @@ export class OpenCalls {
     if (call === undefined) return;
     this.#calls.delete(callId);
     this.#freeSlots.push(call.slot);
-    if (this.#fd !== undefined) writeSync(this.#fd, '\n', call.slot * SLOT_BYTES);
+    if (this.#fd !== undefined && call.written !== '') {
+      writeSync(this.#fd, '\n', call.slot * SLOT_BYTES);
+    }
     if (this.#calls.size > 0) return;
     this.#freeSlots.length = this.#slots = 0;
-    if (this.#fd !== undefined) ftruncateSync(this.#fd, 0);
+    if (this.#fd === undefined || this.#isEmpty) return;
+    ftruncateSync(this.#fd, 0);
+    this.#isEmpty = true;
   }
 
   /**
@@ -99,6 +106,18 @@ export class OpenCalls {
     if (this.#calls.size === 0) rmSync(this.#file, { force: true });
   }
 
+  /** Of a call that is open already, what it has used is from now on told like this. */
+  #open(callId: string, usedSoFar: () => UsageRecord): OpenCall {
+    const known = this.#calls.get(callId);
+    if (known) {
+      known.usedSoFar = usedSoFar;
+      return known;
+    }
+    const call = { slot: this.#freeSlots.pop() ?? this.#slots++, usedSoFar, written: '' };
+    this.#calls.set(callId, call);
+    return call;
+  }
+
   #write(call: OpenCall): void {
     const line = `${JSON.stringify(call.usedSoFar())}\n`;
     if (line === call.written) return;
@@ -106,6 +125,7 @@ export class OpenCalls {
     if (bytes.length > SLOT_BYTES)
       throw new RangeError('a call has more to tell than a slot holds');
     this.#fd ??= this.#openFile();
+    this.#isEmpty = false;
     writeSync(this.#fd, bytes, 0, bytes.length, call.slot * SLOT_BYTES);
     call.written = line;
   }

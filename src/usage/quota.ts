@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { PLAN_LIMITS, type Plan } from '../accounts/plans.js';
+import { hasQuota, PLAN_LIMITS, type Plan } from '../accounts/plans.js';
 import { Batcher } from '../batcher.js';
 import type { Database } from '../database/database.js';
 import { TooManyRequestsError } from '../errors.js';
@@ -68,11 +68,6 @@ export class QuotaExceededError extends TooManyRequestsError {
       'QUOTA_EXCEEDED',
     );
   }
-}
-
-/** Whether a plan has a quota; without a plan it is an administrator, who has none. */
-export function hasQuota(plan: Plan | undefined): plan is Plan {
-  return plan !== undefined && Number.isFinite(PLAN_LIMITS[plan].monthlyTokens);
 }
 
 /** The monthly token quotas, of which every call holds its part before it begins. */

@@ -1,12 +1,13 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
-  MAX_PASSWORD_BYTES,
   REFERRAL_CREDITS,
+  isFirstAdminAwaited,
   registerAccount,
   type Registration,
 } from '../../src/accounts/register.js';
 import { verifyPassword } from '../../src/accounts/sign-in.js';
 import { BadRequestError, ConflictError } from '../../src/errors.js';
+import { networksOf } from '../../src/http/client-networks.js';
 import { queryRows } from '../database/catalog.js';
 import { holdPostgres, testDatabase, type TestDatabase } from '../support/postgres.js';
 
@@ -26,9 +27,18 @@ afterEach(async () => {
 });
 
 const PASSWORD = 'correct horse';
+const HERE = networksOf('192.0.2.1');
+const ORIGIN = { address: '192.0.2.1', requestId: 'request' };
 
-const register = (given: Partial<Registration>, rules = PRODUCTION) =>
-  registerAccount(database.db, { email: 'ann@example.test', password: PASSWORD, ...given }, rules);
+const register = (
+  given: Partial<Registration>,
+  rules: { readonly firstIsAdmin: boolean; readonly adminEmails: readonly string[] } = PRODUCTION,
+) =>
+  registerAccount(
+    database.db,
+    { email: 'ann@example.test', password: PASSWORD, from: HERE, origin: ORIGIN, ...given },
+    rules,
+  );
 
 async function stored(email: string) {
   const [user] = await queryRows<{ id: string; referral_code: string; password_hash: string }>(
@@ -76,12 +86,20 @@ describe('registration', () => {
   });
 
   test('takes passwords from 8 characters to 1024 bytes', async () => {
-    for (const password of ['1234567', 'x'.repeat(MAX_PASSWORD_BYTES + 1)]) {
+    for (const password of ['1234567', 'x'.repeat(1025)]) {
       await expect(register({ password })).rejects.toThrow(BadRequestError);
     }
-    await register({ password: '12345678', email: 'short@example.test' });
-    await register({ password: 'x'.repeat(MAX_PASSWORD_BYTES), email: 'long@example.test' });
+    await register({ password: 'eightch8', email: 'short@example.test' });
+    await register({ password: 'x'.repeat(1024), email: 'long@example.test' });
   });
+
+  test.each(['password', 'PassWord1', '12345678', 'qwertyuiop', 'iloveyou'])(
+    'refuses "%s", which is guessed at once',
+    { tags: 'attack' },
+    async (password) => {
+      await expect(register({ password })).rejects.toThrow('Password is too common');
+    },
+  );
 
   test('gives an email one account, in whatever letters and at whatever moment', async () => {
     const outcomes = await Promise.allSettled([
@@ -98,7 +116,9 @@ describe('registration', () => {
     const rules = { adminEmails: [] };
     for (const password of ['', PASSWORD]) {
       const email = 'operator@platform.invalid';
-      expect(await verifyPassword(database.db, email, password, rules)).toBeUndefined();
+      expect(
+        await verifyPassword(database.db, { email, password, from: HERE }, rules),
+      ).toBeUndefined();
     }
   });
 });
@@ -130,6 +150,14 @@ describe('a referral code', () => {
 });
 
 describe('the first account', () => {
+  test('is awaited until it is there, and only where it becomes the admin', async () => {
+    const awaited = (settings: typeof DEVELOPMENT) => isFirstAdminAwaited(database.db, settings);
+    expect(await awaited(PRODUCTION)).toBe(false);
+    expect(await awaited(DEVELOPMENT)).toBe(true);
+    await register({}, DEVELOPMENT);
+    expect(await awaited(DEVELOPMENT)).toBe(false);
+  });
+
   test('is the admin, and later ones are not', async () => {
     expect(await register({}, DEVELOPMENT)).toMatchObject({ isAdmin: true });
     const second = await register({ email: 'bob@example.test' }, DEVELOPMENT);
@@ -147,18 +175,12 @@ describe('the first account', () => {
     expect(await register({}, PRODUCTION)).toMatchObject({ isAdmin: false });
   });
 
-  test('is not the admin where others are named', async () => {
+  test('is not the admin where others are named, whose address alone makes none', async () => {
     const rules = { firstIsAdmin: false, adminEmails: ['boss@example.test'] };
-    const ann = await registerAccount(
-      database.db,
-      { email: 'ann@example.test', password: PASSWORD },
-      rules,
-    );
-    const boss = await registerAccount(
-      database.db,
-      { email: 'Boss@Example.Test', password: PASSWORD },
-      rules,
-    );
-    expect([ann.isAdmin, boss.isAdmin]).toEqual([false, true]);
+    const [ann, boss] = [
+      await register({}, rules),
+      await register({ email: 'Boss@Example.Test' }, rules),
+    ];
+    expect([ann.isAdmin, boss.isAdmin]).toEqual([false, false]);
   });
 });

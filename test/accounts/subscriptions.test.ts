@@ -7,6 +7,8 @@ import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
+const BY = { actor: 'operator', requestId: 'a-request' };
+
 let database: TestDatabase;
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
@@ -51,11 +53,24 @@ describe('plans', () => {
 describe('a subscription', () => {
   test('is what was granted last', async () => {
     expect(await findPlan(database.db.asUser('alice'), 'alice')).toBeUndefined();
-    await grantPlan(database.db, 'alice', 'solo', 'operator');
+    await grantPlan(database.db, 'alice', 'solo', BY);
     expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('solo');
-    await grantPlan(database.db, 'alice', 'network', 'operator');
+    await grantPlan(database.db, 'alice', 'network', BY);
     expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('network');
     expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
+  });
+
+  test('is granted and recorded, or neither', async () => {
+    const recorded = () => owner(`SELECT id FROM audit_log WHERE user_id = 'alice'`);
+    const before = await recorded();
+    await owner(
+      `ALTER TABLE audit_log ADD CONSTRAINT no_grants CHECK (action <> 'subscription.grant') NOT VALID`,
+    );
+    await expect(grantPlan(database.db, 'alice', 'solo', BY)).rejects.toThrow();
+    await owner('ALTER TABLE audit_log DROP CONSTRAINT no_grants');
+    expect(await findPlan(database.db.asUser('alice'), 'alice')).toBe('network');
+    await grantPlan(database.db, 'alice', 'solo', BY);
+    expect(await recorded()).toHaveLength(before.length + 1);
   });
 
   test('counts no more when it is cancelled or its period is over', async () => {
@@ -64,7 +79,7 @@ describe('a subscription', () => {
       `period_start = now() - interval '2 days',
                         period_end = now() - interval '1 day'`,
     ]) {
-      await grantPlan(database.db, 'bob', 'solo', 'operator');
+      await grantPlan(database.db, 'bob', 'solo', BY);
       expect(await findPlan(database.db.asUser('bob'), 'bob')).toBe('solo');
       await owner(`UPDATE subscriptions SET ${end} WHERE user_id = 'bob'`);
       expect(await findPlan(database.db.asUser('bob'), 'bob')).toBeUndefined();
@@ -72,9 +87,7 @@ describe('a subscription', () => {
   });
 
   test('is granted to users alone', async () => {
-    await expect(grantPlan(database.db, 'nobody', 'solo', 'operator')).rejects.toThrow(
-      NotFoundError,
-    );
+    await expect(grantPlan(database.db, 'nobody', 'solo', BY)).rejects.toThrow(NotFoundError);
   });
 });
 

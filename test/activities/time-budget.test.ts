@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { expect, test } from 'vitest';
-import { dockerActivity } from '../../activities/docker-activity.js';
+import { describe, expect, test } from 'vitest';
+import { dockerActivity, dockerCalls } from '../../activities/docker-activity.js';
+import { DockerUnavailableError } from '../../src/containers/container-errors.js';
+import { Turns } from '../../src/turns.js';
 import { TimeBudgetSpentError, withinBudget } from '../../activities/time-budget.js';
 
 const MINUTES = 60_000;
@@ -40,12 +42,12 @@ test('the next attempt is told what this one has used, and not how long it waite
   const { environment, told } = attempt(5 * MINUTES);
   await environment.run(() =>
     dockerActivity(async () => {
-      await delay(300); // its turn
+      await delay(1_000); // its turn
       await withinBudget('Copying', 20 * MINUTES, () => delay(100));
     }),
   );
   expect(told()).toBeGreaterThanOrEqual(5 * MINUTES + 90);
-  expect(told()).toBeLessThan(5 * MINUTES + 250);
+  expect(told()).toBeLessThan(5 * MINUTES + 950);
 });
 
 test('a cancellation stays one', async () => {
@@ -53,4 +55,36 @@ test('a cancellation stays one', async () => {
   const running = environment.run(() => withinBudget('Copying', MINUTES, untilAborted));
   environment.cancel();
   await expect(running).rejects.toMatchObject({ name: 'CancelledFailure' });
+});
+
+describe('a short call to a Docker that hangs', () => {
+  const agent = { agentId: 'a', userId: 'ada', host: 'local' };
+  const { stop } = dockerCalls(new Turns(1), {
+    async stop(_: typeof agent) {
+      await delay(100);
+      throw new DockerUnavailableError('The container engine did not answer');
+    },
+  });
+  const hanging = (usedMs: number, maximumAttempts: number) =>
+    new MockActivityEnvironment({
+      heartbeatDetails: { usedMs },
+      retryPolicy: { maximumAttempts },
+    }).run(() => stop(agent));
+
+  test('is tried again while there is time', async () => {
+    await expect(hanging(4 * MINUTES, 35)).rejects.toMatchObject({ nonRetryable: false });
+  });
+
+  test('has failed after five minutes of all attempts, in the middle of one too', async () => {
+    for (const usedMs of [5 * MINUTES - 50, 6 * MINUTES]) {
+      await expect(hanging(usedMs, 35)).rejects.toMatchObject({
+        message: 'What Docker was asked for took longer than 5 minutes',
+        nonRetryable: true,
+      });
+    }
+  });
+
+  test('goes on for ever where that is what it is to do', async () => {
+    await expect(hanging(60 * MINUTES, 0)).rejects.toMatchObject({ nonRetryable: false });
+  });
 });

@@ -6,9 +6,9 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
-import { addBaseLayout, addProgram, hasGlibc } from '../../dev/agent-image/host-programs.js';
-import { hasImage, importImage } from '../../dev/agent-image/import-image.js';
-import { Rootfs } from '../../dev/agent-image/rootfs.js';
+import { addBaseLayout, addProgram, hasGlibc } from '../../src/images/host-programs.js';
+import { hasImage, importImage } from '../../src/images/import-image.js';
+import { Rootfs } from '../../src/images/rootfs.js';
 import { projectRoot } from '../../dev/root.js';
 
 /** Where there are no programs to take from this machine, Node comes from an image registry. */

@@ -1,6 +1,7 @@
 // An agent runtime for tests: the surface of the real one, up in a moment, and it does as it is
-// told. By environment: START_DELAY_MS, START_WORK_MS (of a processor), ANSWER_DELAY_MS,
-// EXIT_AT_START (a code), PRINT_LINES (a number). By `POST /test` on the gateway's port with a JSON body of
+// told. By environment, or by the runtime's file of secrets: START_DELAY_MS, START_WORK_MS (of a
+// processor), ANSWER_DELAY_MS, EXIT_AT_START (a code), PRINT_LINES (a number). By `POST /test` on the
+// gateway's port with a JSON body of
 //   {"mode": "healthy" | "unhealthy" | "hang" | "draining"}, {"answerDelayMs": 500},
 //   {"stopDelayMs": 500}, {"exit": 1}, {"print": {"lines": 10, "stream": "stderr", "text": "..."}}.
 // By its configuration: {"test": {"exitAtStart": 3}}.
@@ -10,6 +11,8 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 
 const { env } = process;
+const secrets = '/home/node/.openclaw/.env';
+if (existsSync(secrets)) process.loadEnvFile(secrets);
 const token = env.OPENCLAW_GATEWAY_TOKEN ?? '';
 const startedAt = Date.now();
 const behaviour = {

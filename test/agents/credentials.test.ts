@@ -13,6 +13,7 @@ import {
 import { until } from '../support/docker.js';
 import { textsOfHistories } from '../support/histories.js';
 import type { TestPlatform, TestUser } from '../support/platform.js';
+import { runInContainer } from '../support/run-in-container.js';
 import { workerLog } from '../support/temporal.js';
 
 let platform: TestPlatform;
@@ -26,10 +27,11 @@ afterAll(() => platform?.close());
 
 const { act, setCredential, look } = actionsOn(() => ({ platform, ada, agentId }));
 
-/** What the container was given, by Docker's own account. */
+/** What the container was given beside what Docker knows, as its runtime reads it. */
 async function environment(id = agentId): Promise<Record<string, string>> {
-  const { Config } = await platform.docker.getContainer(`agent-${id}`).inspect();
-  return Object.fromEntries(Config.Env.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
+  const read = `console.log(JSON.stringify(require('util').parseEnv(
+    require('fs').readFileSync('/home/node/.openclaw/.env', 'utf8'))))`;
+  return JSON.parse(await runInContainer(platform.docker, `agent-${id}`, read));
 }
 
 async function wholeDatabase(): Promise<string> {
@@ -59,28 +61,38 @@ describe('a credential', () => {
   const first = `first ${randomUUID()}`;
   const second = `second ${randomUUID()}\nof two lines = ünïcödé`;
 
-  test('is in the environment when the operation has ended, is replaced, and taken away', async () => {
-    const before = await environment();
-    const made = await setCredential('SHOP_TOKEN', first);
-    expect([made.status, made.body]).toEqual([202, { ...succeeded, id: agentId }]);
-    expect(await environment()).toEqual({ ...before, SHOP_TOKEN: first });
-    expect((await look()).credentials).toEqual([
-      { name: 'SHOP_TOKEN', updatedAt: expect.stringMatching(/Z$/) },
-    ]);
-    expect(await wholeDatabase()).not.toContain(first);
+  test(
+    'is in the environment when the operation has ended, is replaced, and taken away',
+    { tags: 'attack' },
+    async () => {
+      const before = await environment();
+      const made = await setCredential('SHOP_TOKEN', first);
+      expect([made.status, made.body]).toEqual([202, { ...succeeded, id: agentId }]);
+      expect(await environment()).toEqual({ ...before, SHOP_TOKEN: first });
+      expect((await look()).credentials).toEqual([
+        { name: 'SHOP_TOKEN', updatedAt: expect.stringMatching(/Z$/) },
+      ]);
+      expect(await wholeDatabase()).not.toContain(first);
 
-    expect((await setCredential('OTHER', 'another one')).status).toBe(202);
-    expect((await setCredential('SHOP_TOKEN', second)).body).toMatchObject(succeeded);
-    expect(await environment()).toEqual({ ...before, SHOP_TOKEN: second, OTHER: 'another one' });
-    expect(await credentialsOf(agentId)).toHaveLength(2);
+      expect((await setCredential('OTHER', 'another one')).status).toBe(202);
+      expect((await setCredential('SHOP_TOKEN', second)).body).toMatchObject(succeeded);
+      expect(await environment()).toEqual({ ...before, SHOP_TOKEN: second, OTHER: 'another one' });
+      const known = JSON.stringify(
+        await platform.docker.getContainer(`agent-${agentId}`).inspect(),
+      );
+      for (const secret of [...Object.values(before), second, 'SHOP_TOKEN', 'another one']) {
+        expect(known).not.toContain(JSON.stringify(secret).slice(1, -1));
+      }
+      expect(await credentialsOf(agentId)).toHaveLength(2);
 
-    expect((await setCredential('OTHER', null)).body).toMatchObject(succeeded);
-    expect(await environment()).toEqual({ ...before, SHOP_TOKEN: second });
-    expect((await look()).credentials).toMatchObject([{ name: 'SHOP_TOKEN' }]);
-    expect(await credentialsOf(agentId)).toHaveLength(1);
-    const gone = await setCredential('OTHER', null);
-    expect([gone.status, gone.body.error]).toEqual([404, 'Credential not found']);
-  });
+      expect((await setCredential('OTHER', null)).body).toMatchObject(succeeded);
+      expect(await environment()).toEqual({ ...before, SHOP_TOKEN: second });
+      expect((await look()).credentials).toMatchObject([{ name: 'SHOP_TOKEN' }]);
+      expect(await credentialsOf(agentId)).toHaveLength(1);
+      const gone = await setCredential('OTHER', null);
+      expect([gone.status, gone.body.error]).toEqual([404, 'Credential not found']);
+    },
+  );
 
   test("does not show in the agent's log", async () => {
     const [line] = second.split('\n');

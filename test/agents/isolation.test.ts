@@ -1,3 +1,4 @@
+// @module-tag attack
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { backendEndpoints } from '../../api/backend/backend.js';
@@ -23,6 +24,7 @@ let ada: TestUser;
 let bob: TestUser;
 let agentId: string;
 let keyId: string;
+let sessionId: string;
 let bobsTokens: string[];
 /** What no answer to another may hold. */
 let marks: string[];
@@ -43,6 +45,8 @@ beforeAll(async () => {
   await platform.web(ada, 'POST', '/api/heartbeat', { body: { frequency: '6h', enabled: true } });
   const made = await platform.web(ada, 'POST', '/api/keys', { body: { name: SECRET_KEY_NAME } });
   keyId = made.body.id;
+  const { body } = await platform.web(ada, 'GET', '/api/auth/sessions');
+  sessionId = body.sessions[0].id;
   const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
   const everywhere = platform.db.asPlatform();
   bobsTokens = await readAgentTokens(everywhere, platform.secrets, bobsAgent);
@@ -85,6 +89,15 @@ const WEB: Readonly<Record<string, Visit>> = {
     bob: 401,
   },
   'GET /api/auth/session': { nobody: 200, bob: 200 },
+  'GET /api/auth/sessions': { nobody: 401, bob: 200 },
+  'DELETE /api/auth/sessions': { nobody: 401, bob: 200 },
+  'DELETE /api/auth/sessions/:id': missing,
+  'POST /api/settings/password': {
+    nobody: 401,
+    bob: 403,
+    body: () => ({ currentPassword: 'a guess', newPassword: 'another password' }),
+  },
+  'GET /api/auth/admin': { ...missing, query: () => '?token=none' },
   'GET /api/keys': { nobody: 401, bob: 200 },
   'POST /api/keys': { nobody: 401, bob: 201, body: () => ({ name: 'of bob' }) },
   'GET /api/keys/:id': missing,
@@ -210,6 +223,7 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
   const [method = '', template = ''] = name.split(' ');
   const path = template
     .replace('/keys/:id', `/keys/${keyId}`)
+    .replace('/sessions/:id', `/sessions/${sessionId}`)
     .replace(/:id|:agentId/, agentId)
     .replace(':skill', 'weather')
     .replace(':name', 'OF_BOB')
@@ -236,6 +250,7 @@ async function stateOfAda(): Promise<unknown> {
     credentials: await db.AgentCredential.findAll(),
     subscriptions: await db.Subscription.findAll(),
     users: await db.User.findAll(),
+    sessions: (await db.Session.findAll()).map(({ lastSeenAt, ...session }) => session),
   }));
   const container = await platform.containers.inspect(agentId);
   const sessions = await platform.web(ada, 'GET', '/api/auth/session');
@@ -251,7 +266,7 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     const { web, backend, agents } = platform.dependencies;
     expect(Object.keys(WEB).sort()).toEqual(webEndpoints(web).map(nameOf).sort());
     expect(Object.keys(BACKEND).sort()).toEqual(backendEndpoints(backend).map(nameOf).sort());
-    expect(Object.keys(AGENTS).sort()).toEqual(agentAiEndpoints(agents.ai).map(nameOf).sort());
+    expect(Object.keys(AGENTS).sort()).toEqual(agentAiEndpoints(agents).map(nameOf).sort());
   });
 
   test('a visit notices what is shown, and what is changed', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CONFIG_FILE } from '../../src/containers/openclaw-config.js';
 import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
 import { until } from '../support/docker.js';
+import { pagesOf } from '../support/http.js';
 import {
   TEMPORAL_UI,
   testPlatform,
@@ -22,6 +23,21 @@ afterAll(() => platform?.close());
 
 const act = (id: string, action: string, query = '') =>
   platform.backend(ada, 'POST', `/api/agents/${id}/${action}${query}`);
+/** The history of an agent, read three at a time. */
+async function onPages(id: string, listener: 'web' | 'backend') {
+  const history: { operations: unknown[]; transitions: unknown[] } = {
+    operations: [],
+    transitions: [],
+  };
+  const ask = (path: string) => platform[listener](ada, 'GET', path);
+  for await (const { body } of pagesOf(ask, `/api/agents/${id}/operations?limit=3`)) {
+    expect(body.operations.length + body.transitions.length).toBeLessThanOrEqual(3);
+    history.operations.push(...body.operations);
+    history.transitions.push(...body.transitions);
+  }
+  return history;
+}
+
 const operationsOf = async (id: string) =>
   (await platform.backend(ada, 'GET', `/api/agents/${id}/operations`)).body.operations;
 const dockerContainer = (id: string) => platform.docker.getContainer(containerName(id));
@@ -85,8 +101,11 @@ describe('an agent', () => {
     const id = await platform.runningAgent(ada);
     const stopped = await act(id, 'stop', '?wait=60');
     expect(stopped.status).toBe(202);
-    expect(stopped.headers.get('x-temporal-run')).toContain(
-      `${TEMPORAL_UI}/namespaces/${platform.temporal.namespace}/workflows/supervise-agent-${id}`,
+    const supervisor = platform.temporal.client.workflow.getHandle(`supervise-agent-${id}`);
+    const { runId } = await supervisor.describe();
+    const { namespace } = platform.temporal;
+    expect(stopped.headers.get('x-temporal-run')).toBe(
+      `${TEMPORAL_UI}/namespaces/${namespace}/workflows/supervise-agent-${id}/${runId}/history`,
     );
     const { operationId } = stopped.body;
     expect(stopped.body).toEqual({
@@ -118,6 +137,8 @@ describe('an agent', () => {
       'stop',
       'provision',
     ]);
+    expect(await onPages(id, 'web')).toEqual(history.body);
+    expect(await onPages(id, 'backend')).toEqual(history.body);
     expect((await act(id, 'stop', '?wait=61')).status).toBe(400);
     await deleteWholly(id);
   });

@@ -22,7 +22,7 @@ afterAll(() => on?.close());
 
 /** Network and volume as an agent has them. */
 async function leave(agentId: string): Promise<void> {
-  const place = { port: await freePort(), subnet: freeSubnet(), env: {}, files: {} };
+  const place = { port: await freePort(), subnet: freeSubnet(), env: {}, secrets: {}, files: {} };
   const spec = { agentId, userId: user.id, image: on.settings.agents.runtimeImage ?? '', ...place };
   await on.dockerHost.networks.ensure(spec);
   await on.dockerHost.volumes.ensure(spec, 'test');

@@ -1,3 +1,4 @@
+// @module-tag attack
 import { TABLES } from '../../src/database/models.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
@@ -25,7 +26,7 @@ beforeAll(async () => {
     password: ada.password,
     session: ada.cookie.split('=')[1] ?? '',
     'internal key': platform.internalKey,
-    'encryption key': platform.settings.secrets.encryptionKey.toString('base64'),
+    'encryption key': platform.settings.secrets.keys[0].key.toString('base64'),
     "provider's key": platform.provider.apiKey,
   };
   const at = `/api/agents/${agentId}`;
@@ -101,6 +102,8 @@ test('no secret is in the audit log, which names what was done', async () => {
     );
   expect(leakedIn(JSON.stringify(entries))).toEqual([]);
   expect(entries.map(({ action }) => action)).toEqual([
+    'account.register',
+    'session.create',
     'subscription.grant',
     'agent.create',
     'agent.configure',
@@ -110,7 +113,7 @@ test('no secret is in the audit log, which names what was done', async () => {
     'agent.token.read',
     'agent.delete',
   ]);
-  const ofAgent = entries.slice(1);
+  const ofAgent = entries.slice(3);
   expect(ofAgent.every(({ subject, actor }) => subject === agentId && actor === ada.id)).toBe(true);
 });
 

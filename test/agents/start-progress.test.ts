@@ -119,7 +119,9 @@ describe('a start', () => {
     ...{ port, gatewayToken: 'token', signal: new AbortController().signal },
   });
   async function listen(port: number): Promise<void> {
-    server = createServer((_, response) => response.end('{"ready":true,"ok":true}'));
+    server = createServer((_, response) =>
+      response.setHeader('content-type', 'application/json').end('{"ready":true,"ok":true}'),
+    );
     await once(server.listen(port, '127.0.0.1'), 'listening');
   }
 

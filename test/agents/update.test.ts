@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { varyTestImage } from '../agent-image/vary-test-image.js';
 import { until } from '../support/docker.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
@@ -12,16 +14,16 @@ let good: string;
 let broken: string;
 
 beforeAll(async () => {
-  platform = await testPlatform();
-  ada = await platform.signUp('network');
-  const { docker } = platform;
-  const image = platform.settings.agents.runtimeImage ?? '';
+  const docker = connectDocker(process.env.DOCKER_HOST);
+  const image = await ensureTestImage(docker);
   const label = (version: string) => `LABEL org.opencontainers.image.version=${version}`;
   good = await varyTestImage(docker, image, 'good', [label('0.0.1-test')]);
   broken = await varyTestImage(docker, image, 'broken', [
     label('0.0.2-test'),
     'ENV EXIT_AT_START=3',
   ]);
+  platform = await testPlatform({ env: { AGENT_VERSIONS: `${good},${broken},gone` } });
+  ada = await platform.signUp('network');
 });
 afterAll(() => platform?.close());
 
@@ -126,15 +128,34 @@ describe('an update', () => {
     const id = await platform.runningAgent(ada);
     const before = await platform.containers.inspect(id);
     expect((await act(id, 'update')).body.status).toBe('succeeded');
-    const answer = await act(id, 'update', { version: 'no-such-version' });
+    const answer = await act(id, 'update', { version: 'gone' });
     expect(answer.body).toMatchObject({ status: 'failed' });
-    expect(answer.body.error).toContain('no-such-version');
+    expect(answer.body.error).toContain('agent:gone is not on the engine');
     await platform.becomes(id, 'active');
     expect(await platform.containers.inspect(id)).toEqual(before);
     expect((await shown(id)).failedVersion).toBeNull();
     for (const version of ['', 'a b', '../x', 'a'.repeat(129), 'x@sha256:1']) {
       expect((await act(id, 'update', { version })).status).toBe(400);
     }
+    await deleteWholly(id);
+  });
+
+  test('is to a version that the operator allows, or refused', { tags: 'attack' }, async () => {
+    const id = await platform.runningAgent(ada);
+    const operations = async () =>
+      (await platform.web(ada, 'GET', `/api/agents/${id}/operations`)).body.operations.length;
+    const before = await operations();
+    for (const version of ['latest', `${good}x`, '2020.1.1', 'constructor']) {
+      for (const listener of ['web', 'backend'] as const) {
+        const path = `/api/agents/${id}/update`;
+        const refused = await platform[listener](ada, 'POST', path, { body: { version } });
+        expect([refused.status, refused.body.error]).toEqual([
+          400,
+          expect.stringMatching(/^version must be one of those that agents may run: 2.*, gone$/),
+        ]);
+      }
+    }
+    expect(await operations()).toBe(before);
     await deleteWholly(id);
   });
 

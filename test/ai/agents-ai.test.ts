@@ -1,9 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { backendEndpoints } from '../../api/backend/backend.js';
+import { agentAiEndpoints } from '../../api/containers/ai.js';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
 import { call, send } from '../support/http.js';
-import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import {
+  ADMIN_EMAIL,
+  testPlatform,
+  type TestPlatform,
+  type TestUser,
+} from '../support/platform.js';
 import { completion, sendJson } from '../support/provider-stub.js';
 
 let platform: TestPlatform;
@@ -20,8 +26,8 @@ afterEach(() => platform.provider.behave());
 afterAll(() => platform?.close());
 
 /** An agent that was put down, and the token that its container will show. */
-async function newAgent(body: object) {
-  const made = await platform.backend(user, 'POST', '/api/deployments', {
+async function newAgent(body: object, owner = user) {
+  const made = await platform.backend(owner, 'POST', '/api/deployments', {
     body: { name: `agent ${randomUUID()}`, ...body },
   });
   const id: string = made.body.id;
@@ -45,7 +51,7 @@ const ask = (path: string, bearer: string | undefined, body?: unknown) =>
 const HELLO = { model: 'auto', messages: [{ role: 'user', content: 'hello' }] };
 
 describe("the agents' AI listener", () => {
-  test('is for living agents alone', async () => {
+  test('is for living agents alone', { tags: 'attack' }, async () => {
     const gateway = await platform.backend(user, 'GET', `/api/agents/${agentId}/token`);
     for (const bearer of [undefined, 'wrong', platform.internalKey, gateway.body.token]) {
       for (const body of [undefined, HELLO]) {
@@ -55,6 +61,15 @@ describe("the agents' AI listener", () => {
       }
     }
     expect(platform.provider.requests).toHaveLength(0);
+  });
+
+  test('is limited for each agent, as the backend is for each key', { tags: 'attack' }, () => {
+    const { agents, backend } = platform.dependencies;
+    for (const endpoints of [agentAiEndpoints(agents), backendEndpoints(backend)]) {
+      const completions = endpoints.find(({ path }) => path === '/v1/chat/completions');
+      expect(completions?.limitOfCaller?.max).toBe(600);
+      expect(completions?.atOnce?.max).toBe(200);
+    }
   });
 
   test('names one model', async () => {
@@ -83,28 +98,35 @@ describe("the agents' AI listener", () => {
     }
   });
 
-  test('is closed to an agent that is being removed, and follows its owner’s plan at once', async () => {
-    const owner = await platform.signUp('network');
-    const made = await platform.backend(owner, 'POST', '/api/deployments', {
-      body: { name: `agent ${randomUUID()}`, model: 'gpt-4' },
-    });
-    const own = await aiTokenOf(made.body.id);
-    const status = async () => (await ask('/v1/chat/completions', own, HELLO)).status;
-    const change = (sql: string) => platform.asOwner(sql);
-    expect(await status()).toBe(200);
-    await change(`UPDATE subscriptions SET status = 'cancelled' WHERE user_id = '${owner.id}'`);
-    expect(await status()).toBe(402);
-    await change(
-      `UPDATE subscriptions SET status = 'active', period_start = now() - interval '1 day',
+  test(
+    'is closed to an agent that is being removed, and follows its owner’s plan at once',
+    { tags: 'attack' },
+    async () => {
+      const owner = await platform.signUp('network', ADMIN_EMAIL);
+      const admin = (is: boolean) =>
+        platform.asOwner(`UPDATE users SET is_admin = ${is} WHERE id = '${owner.id}'`);
+      await admin(false);
+      const made = await platform.backend(owner, 'POST', '/api/deployments', {
+        body: { name: `agent ${randomUUID()}`, model: 'gpt-4' },
+      });
+      const own = await aiTokenOf(made.body.id);
+      const status = async () => (await ask('/v1/chat/completions', own, HELLO)).status;
+      const change = (sql: string) => platform.asOwner(sql);
+      expect(await status()).toBe(200);
+      await change(`UPDATE subscriptions SET status = 'cancelled' WHERE user_id = '${owner.id}'`);
+      expect(await status()).toBe(402);
+      await change(
+        `UPDATE subscriptions SET status = 'active', period_start = now() - interval '1 day',
               period_end = now() - interval '1 s'
         WHERE user_id = '${owner.id}'`,
-    );
-    expect(await status()).toBe(402);
-    await change(`UPDATE users SET is_admin = true WHERE id = '${owner.id}'`);
-    expect(await status()).toBe(200);
-    await change(`UPDATE agents SET desired = 'deleted' WHERE id = '${made.body.id}'`);
-    expect(await status()).toBe(401);
-  });
+      );
+      expect(await status()).toBe(402);
+      await admin(true);
+      expect(await status()).toBe(200);
+      await change(`UPDATE agents SET desired = 'deleted' WHERE id = '${made.body.id}'`);
+      expect(await status()).toBe(401);
+    },
+  );
 
   test('hands a request on as it came, with the model of the agent and the key of ours', async () => {
     const full = {
@@ -112,7 +134,7 @@ describe("the agents' AI listener", () => {
       tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }],
       tool_choice: 'auto',
       temperature: 0.25,
-      x_unknown: { deep: [1, 'two', null] },
+      logit_bias: { 50256: -100 },
     };
     const answer = await ask('/v1/chat/completions', token, full);
     expect([answer.status, answer.body]).toEqual([200, completion('said: hello', 'gpt-4')]);
@@ -122,10 +144,57 @@ describe("the agents' AI listener", () => {
     expect(asked?.body).toEqual({ ...full, model: 'gpt-4' });
   });
 
-  test('asks for the model that config.model names', async () => {
-    const custom = await newAgent({ model: 'custom', config: { model: 'my-own-model' } });
-    await ask('/v1/chat/completions', custom.token, HELLO);
-    expect(platform.provider.requests.at(-1)?.body.model).toBe('my-own-model');
+  const askedFor = async (bearer: string): Promise<unknown> => {
+    const before = platform.provider.requests.length;
+    const { status, body } = await ask('/v1/chat/completions', bearer, HELLO);
+    const asked = platform.provider.requests.slice(before).map((request) => request.body.model);
+    return status === 200 ? asked : [status, body.error.code, ...asked];
+  };
+  const onPlan = (plan: string, id: string) =>
+    platform.asOwner(
+      `UPDATE subscriptions SET plan = '${plan}'
+        WHERE user_id = (SELECT user_id FROM agents WHERE id = '${id}')`,
+    );
+
+  test(
+    'asks for the model that config.model names, of custom alone',
+    { tags: 'attack' },
+    async () => {
+      const config = { model: 'my-own-model' };
+      const custom = await newAgent({ model: 'custom', config });
+      expect(await askedFor(custom.token)).toEqual(['my-own-model']);
+      const other = await newAgent({ model: 'gpt-4', config });
+      expect(await askedFor(other.token)).toEqual(['gpt-4']);
+    },
+  );
+
+  test('asks for no model that the plan does not have', { tags: 'attack' }, async () => {
+    const owner = await platform.signUp('network');
+    const make = (body: object) => newAgent(body, owner);
+    const gpt4 = await make({ model: 'gpt-4' });
+    const unknown = await make({ model: 'custom', config: { model: 'my-own-model' } });
+    const dear = await make({ model: 'custom', config: { model: 'openai/gpt-6.1-sol' } });
+    const cheap = await make({ model: 'custom', config: { model: 'gpt-6-luna' } });
+    expect(await askedFor(dear.token)).toEqual(['gpt-6.1-sol']);
+    await onPlan('solo', gpt4.agentId);
+    for (const { token: bearer } of [gpt4, unknown, dear]) {
+      expect(await askedFor(bearer)).toEqual([403, 'MODEL_RESTRICTED']);
+    }
+    expect(await askedFor(cheap.token)).toEqual(['gpt-6-luna']);
+    const refused = await ask('/v1/chat/completions', gpt4.token, HELLO);
+    expect(refused.body.error.allowedModels).toContain('openai/gpt-6-luna');
+    await onPlan('collective', gpt4.agentId);
+    expect(await askedFor(dear.token)).toEqual(['gpt-6.1-sol']);
+    expect(await askedFor(unknown.token)).toEqual([403, 'MODEL_RESTRICTED']);
+  });
+
+  test('asks for the best model that plan and providers have where the default is none of them', async () => {
+    const owner = await platform.signUp('network');
+    const { agentId: id, token: bearer } = await newAgent({}, owner);
+    await onPlan('solo', id);
+    expect(await askedFor(bearer)).toEqual(['gpt-6-luna']);
+    await onPlan('collective', id);
+    expect(await askedFor(bearer)).toEqual(['gpt-6.1-sol']);
   });
 
   test('lets a stream through event by event, piece by piece', async () => {
@@ -149,6 +218,9 @@ describe("the agents' AI listener", () => {
       }
       response.end();
     });
+    for (const page of ['/docs', '/openapi.json', '/metrics']) {
+      expect((await call(platform.agentsUrl, 'GET', page)).status).toBe(404);
+    }
     const response = await send(platform.agentsUrl, 'POST', '/v1/chat/completions', {
       body: { ...HELLO, stream: true },
       headers: { authorization: `Bearer ${token}` },
@@ -207,24 +279,26 @@ describe("the agents' AI listener", () => {
     expect(text).not.toContain('[DONE]');
   });
 
-  test('leaves the provider when the agent leaves', async () => {
-    const left = new Promise<void>((resolve) => {
-      platform.provider.behave(async (_request, response) => {
-        await once(response, 'close');
-        resolve();
-      });
+  test('counts what an agent used that left before its answer came', async () => {
+    let answer: (() => void) | undefined;
+    platform.provider.behave((_request, response) => {
+      answer = () => sendJson(response, 200, completion('too late'));
     });
+    const rows = async () =>
+      (await platform.db.asPlatform().query('SELECT FROM usage_logs')).length;
+    await platform.meter.flushed();
+    const before = await rows();
     const leaving = new AbortController();
     const asked = send(platform.agentsUrl, 'POST', '/v1/chat/completions', {
       body: HELLO,
       headers: { authorization: `Bearer ${token}` },
       signal: leaving.signal,
     });
-    const before = platform.provider.requests.length;
-    await expect.poll(() => platform.provider.requests.length).toBeGreaterThan(before);
+    await expect.poll(() => answer).toBeDefined();
     leaving.abort();
     await expect(asked).rejects.toThrow();
-    await left;
+    answer?.();
+    await expect.poll(rows).toBe(before + 1);
   });
 
   test.each([[{}], [{ messages: [] }], [{ messages: 'hello' }]])(
@@ -236,7 +310,7 @@ describe("the agents' AI listener", () => {
     },
   );
 
-  test('serves nothing else of ours', async () => {
+  test('serves nothing else of ours', { tags: 'attack' }, async () => {
     for (const path of ['/api/agents', '/health', '/api/health', '/api/auth/session']) {
       expect((await ask(path, token)).status).toBe(404);
     }

@@ -142,6 +142,24 @@ describe('who may chat', () => {
     }
   });
 
+  test(
+    'nobody by headers alone where agents may come to loopback',
+    { tags: 'attack' },
+    async () => {
+      const { backend } = platform.dependencies;
+      // No worker has said of this host that its agents' networks are guarded.
+      const agents = { ...platform.settings.agents, host: 'nobody-guards-it' };
+      const settings = { ...platform.settings, agents };
+      const listening = await createBackend({ ...backend, settings }).listen('127.0.0.1', 0);
+      try {
+        const claims = subscribed('solo');
+        expect(refusal(await chatDirectly(claims, listening.url))).toEqual([402, 'PLAN_REQUIRED']);
+      } finally {
+        await listening.close();
+      }
+    },
+  );
+
   test('nobody with a wrong key, also on this machine', async () => {
     const asked = providers.requests.length;
     for (const key of ['wrong', `sk_${'x'.repeat(43)}`, keyOfProvider('openrouter')]) {

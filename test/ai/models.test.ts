@@ -311,6 +311,10 @@ describe('POST /api/ai/estimate-cost', () => {
     const key = `Bearer ${await apiKeyOf(platform, await platform.signUp('label'))}`;
     expect((await estimate(asked, { authorization: key })).status).toBe(200);
   });
+
+  test('asks for no subscription id', async () => {
+    expect((await estimate(asked, { 'x-user-plan': 'label' })).status).toBe(200);
+  });
 });
 
 test('the AI rate is 30 a minute for each client, with its own text', async () => {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
@@ -9,6 +8,7 @@ import {
   keyOfProvider,
   sendEvents,
   startAiProviders,
+  usageChunk,
   type AiProviders,
 } from '../support/ai-providers.js';
 import { call } from '../support/http.js';
@@ -39,9 +39,9 @@ afterAll(async () => {
   await providers?.close();
 });
 
-async function newAgent(owner: TestUser) {
+async function newAgent(owner: TestUser, model = 'gpt-4') {
   const made = await platform.backend(owner, 'POST', '/api/deployments', {
-    body: { name: `agent ${randomUUID()}`, model: 'gpt-4' },
+    body: { name: `agent ${randomUUID()}`, model },
   });
   const id: string = made.body.id;
   for (const token of await readAgentTokens(platform.db.asPlatform(), platform.secrets, id)) {
@@ -190,7 +190,7 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     });
   });
 
-  test('sends images and what nobody here knows of, and gets back what it does not know', async () => {
+  test('sends images and what its models take, and gets back what nobody here knows of', async () => {
     const content = [
       { type: 'text' as const, text: 'what is this?' },
       {
@@ -206,13 +206,36 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     );
     const body = {
       model,
-      messages: [{ role: 'user' as const, content, x_extra: 1 }],
+      messages: [{ role: 'user' as const, content, name: 'ada' }],
       seed: 7,
-      x_unknown: { deep: [1, 'two', null, { three: 3.5 }] },
+      logit_bias: { 50256: -100 },
+      response_format: { type: 'json_object' as const },
     };
     const answer = await client.chat.completions.create(body);
     expect(answer).toMatchObject({ x_new: { deep: [1, null] } });
     expect(providers.requests.at(-1)?.body).toEqual({ ...body, model: provided });
+  });
+
+  test('may say what happens anyway, and is told what is not done', async () => {
+    const harmless = { store: false, service_tier: 'auto' as const, metadata: { team: 'blue' } };
+    await client.chat.completions.create({ model, messages, ...harmless });
+    expect(providers.requests.at(-1)?.body).toEqual({ model: provided, messages });
+    providers.asked();
+    for (const [param, asked] of [
+      ['web_search_options', { web_search_options: {} }],
+      ['service_tier', { service_tier: 'priority' as const }],
+      ['store', { store: true }],
+    ] as const) {
+      const error = await errorOf(client.chat.completions.create({ model, messages, ...asked }));
+      expect(error).toBeInstanceOf(OpenAI.BadRequestError);
+      expect(error).toMatchObject({
+        message: `400 ${param} is not supported`,
+        type: 'invalid_request_error',
+        code: 'unsupported_parameter',
+        param,
+      });
+    }
+    expect(providers.asked()).toEqual([]);
   });
 
   test('lists the models it may name', async () => {
@@ -282,21 +305,23 @@ describe.each(['a program with an API key', 'an agent'])("OpenAI's client, of %s
     await usage();
   });
 
-  test('leaves, and so do we: what was used is counted once', async () => {
-    let left = false;
+  test('leaves: what the rest of the answer uses is counted, once', async () => {
+    let goOn: (() => void) | undefined;
     providers.behave('openai', async (request, response) => {
       sendEvents(response, [chunk(request.model, { content: 'once' })], false);
-      await once(response, 'close');
-      left = true;
+      await new Promise<void>((resolve) => (goOn = resolve));
+      const rest = [chunk(request.model, {}, 'stop'), { data: usageChunk(request.model) }];
+      for (const { data } of rest) response.write(`data: ${JSON.stringify(data)}\n\n`);
+      response.end('data: [DONE]\n\n');
     });
     const stream = await client.chat.completions.create({ model, messages, stream: true });
     for await (const { choices } of stream) {
       expect(choices[0]?.delta.content).toBe('once');
       break;
     }
-    await expect.poll(() => left).toBe(true);
+    goOn?.();
     await expect.poll(async () => (await usageOf(platform, user.id)).length).toBe(used + 1);
-    expect(await usage()).toMatchObject({ outputTokens: 1 });
+    expect(await usage()).toMatchObject({ inputTokens: 3, outputTokens: 2 });
   });
 });
 
@@ -347,9 +372,29 @@ describe('a program', () => {
   });
 });
 
+test(
+  'what is behind an address is held for as all that the model can take in',
+  { tags: 'attack' },
+  async () => {
+    const owner = await platform.signUp('solo');
+    await leave(platform, owner, 900_000, 2_000_000);
+    const client = clientOf(platform.backendUrl, await apiKeyOf(platform, owner));
+    const see = (url: string) =>
+      client.chat.completions.create({
+        model: 'openai/gpt-6-luna',
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+      });
+    providers.asked();
+    const error = await errorOf(see('https://example.com/a-film-of-an-hour'));
+    expect(error).toMatchObject({ status: 429, code: 'QUOTA_EXCEEDED' });
+    expect(providers.asked()).toEqual([]);
+    expect((await see('data:image/png;base64,iVBORw0KGgo=')).choices).toHaveLength(1);
+  },
+);
+
 test('an agent of somebody whose plan is gone is told so', async () => {
   const owner = await platform.signUp('solo');
-  const agent = await newAgent(owner);
+  const agent = await newAgent(owner, 'claude-opus-4-6');
   await platform.asOwner(
     `UPDATE subscriptions SET status = 'cancelled' WHERE user_id = '${owner.id}'`,
   );

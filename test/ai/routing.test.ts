@@ -165,9 +165,37 @@ describe('a kind of task', () => {
   test('is given only what the plan has', async () => {
     const backend = await start(ALL);
     const task = { taskType: 'reasoning' };
-    expect(await chainOf(backend, 'label', task)).toEqual(openrouter('openai/gpt-oss-120b'));
-    expect(await chainOf(backend, 'collective', task)).toEqual(
-      openrouter('openai/gpt-6.1-sol', 'openai/gpt-oss-120b'),
+    const chains = {
+      label: ['openai/gpt-oss-120b', 'google/gemini-2.5-flash', 'openai/gpt-6-luna'],
+      solo: ['openai/gpt-oss-120b', 'google/gemini-3.8-flash', 'anthropic/claude-haiku-5.5'],
+      collective: ['openai/gpt-6.1-sol', 'openai/gpt-oss-120b', 'anthropic/claude-sonnet-5.5'],
+    };
+    for (const [plan, chain] of Object.entries(chains)) {
+      expect(await chainOf(backend, plan, task)).toEqual(openrouter(...chain));
+    }
+  });
+
+  test.each(['reasoning', 'coding', 'fast', 'creative'])(
+    '%s is answered on every plan when one model fails',
+    async (taskType) => {
+      for (const plan of ['label', 'solo', 'collective', 'network']) {
+        const backend = await start(['openrouter']);
+        let first = true;
+        providers.behave('openrouter', (request, response) => {
+          const fail = first;
+          first = false;
+          return fail ? fails(503)(request, response) : sayHello(request, response);
+        });
+        const { status } = await backend.chat(subscribed(plan), { taskType });
+        expect([plan, status]).toEqual([plan, 200]);
+      }
+    },
+  );
+
+  test('that the plan has a model for is given to that first', async () => {
+    const backend = await start(ALL);
+    expect(await chainOf(backend, 'solo', { taskType: 'coding' })).toEqual(
+      openrouter('openai/gpt-oss-120b', 'anthropic/claude-haiku-5.5', 'google/gemini-3.8-flash'),
     );
   });
 

@@ -3,6 +3,7 @@ import { tokenQuotas, usageLogs } from '../../src/database/tables/usage.js';
 import { createBackend } from '../../api/backend/backend.js';
 import { Completions } from '../../src/ai/completions.js';
 import { ProviderHealthCheck } from '../../src/ai/provider-health.js';
+import type { LeftCallBounds } from '../../src/ai/left-calls.js';
 import type { ProviderName } from '../../src/ai/provider-names.js';
 import { Router } from '../../src/ai/route.js';
 import { call, type Answer } from '../support/http.js';
@@ -20,22 +21,31 @@ export interface AiBackend {
 export async function startAi(
   platform: TestPlatform,
   names: readonly ProviderName[],
-  options: { readonly preferred?: ProviderName; readonly timeoutMs?: number } = {},
+  options: {
+    readonly preferred?: ProviderName;
+    readonly timeoutMs?: number;
+    readonly left?: Partial<LeftCallBounds>;
+  } = {},
 ): Promise<AiBackend> {
   const { dependencies, log, meter, settings } = platform;
-  const { preferred = 'openrouter', timeoutMs = 30_000 } = options;
+  const { left = {}, preferred = 'openrouter', timeoutMs = 30_000 } = options;
   const providers = Object.fromEntries(names.map((name) => [name, settings.ai.providers[name]]));
+  const completions = new Completions({ providers, timeoutMs, meter, log, left });
   const ai = {
-    completions: new Completions({ providers, timeoutMs, meter, log }),
+    completions,
     router: new Router(providers, preferred),
     health: new ProviderHealthCheck(providers),
     meter,
+    close: () => completions.close(),
   };
   const backend = createBackend({ ...dependencies.backend, ai });
   const { url, close } = await backend.listen('127.0.0.1', 0);
   return {
     url,
-    close,
+    async close() {
+      await close();
+      await ai.close();
+    },
     chat: (headers, body = {}) =>
       call(url, 'POST', '/api/ai/chat', {
         headers: { authorization: `Bearer ${platform.internalKey}`, ...headers },

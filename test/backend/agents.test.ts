@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { call, newAddress } from '../support/http.js';
 import {
   ADMIN_EMAIL,
@@ -94,7 +94,7 @@ describe('creating an agent on the backend', () => {
   test.each([
     [{}, 'name is required'],
     [
-      { name: 'x', config: { plan: 'free' } },
+      { name: 'x', config: { plan: 'gold' } },
       'plan must be one of label, solo, collective, network',
     ],
     [{ name: 'x', config: 'none' }, 'config must be an object'],
@@ -102,6 +102,49 @@ describe('creating an agent on the backend', () => {
   ])('of %j is a 400', async (body, error) => {
     const refused = await create(await platform.signUp('network'), body);
     expect([refused.status, refused.body.error]).toEqual([400, error]);
+  });
+
+  test('on the plan free, or for somebody without a plan, is a 402', async () => {
+    const body = { name: 'x', config: { plan: 'free' } };
+    for (const user of [undefined, await platform.signUp('network')]) {
+      const refused = await create(user, body);
+      expect([refused.status, refused.body.code]).toEqual([402, 'PLAN_REQUIRED']);
+      const deployed = await platform.backend(user, 'POST', '/api/deployments', {
+        body: { name: 'x', plan: 'free' },
+      });
+      expect([deployed.status, deployed.body.code]).toEqual([402, 'PLAN_REQUIRED']);
+    }
+    const refused = await create(await platform.signUp(), { name: 'x' });
+    expect([refused.status, refused.body.code]).toEqual([402, 'PLAN_REQUIRED']);
+  });
+
+  test.each([
+    ['gpt-4', {}],
+    ['custom', { model: 'openai/gpt-6.1-sol' }],
+    ['custom', { model: 'a-model-that-nobody-knows' }],
+  ])('for a model that the plan does not have is a 403: %s %j', async (model, config) => {
+    const user = await platform.signUp('solo');
+    const refused = await platform.backend(user, 'POST', '/api/deployments', {
+      body: { name: newName(), model, config },
+    });
+    expect([refused.status, refused.body.code]).toEqual([403, 'MODEL_RESTRICTED']);
+    expect(refused.body.allowedModels).toContain('openai/gpt-6-luna');
+    expect((await platform.backend(user, 'GET', '/api/agents')).body).toEqual([]);
+  });
+
+  test('shows the model that is really asked', async () => {
+    const user = await platform.signUp('solo');
+    const config = { model: 'openai/gpt-6-luna' };
+    for (const [body, model] of [
+      [{}, 'gpt-6-luna'],
+      [{ model: 'custom', config }, 'gpt-6-luna'],
+    ] as const) {
+      const made = await platform.backend(user, 'POST', '/api/deployments', {
+        body: { name: newName(), ...body },
+      });
+      const shown = await platform.backend(user, 'GET', `/api/agents/${made.body.id}`);
+      expect(shown.body.model).toBe(model);
+    }
   });
 
   test('for a user who is not there is a 404', async () => {
@@ -243,7 +286,9 @@ describe('granting a plan', () => {
 
   test('that is none, or to nobody, is refused', async () => {
     const user = await platform.signUp();
-    expect((await grant({ userId: user.id, plan: 'free' })).status).toBe(400);
+    const free = await grant({ userId: user.id, plan: 'free' });
+    expect([free.status, free.body.code]).toEqual([402, 'PLAN_REQUIRED']);
+    expect((await grant({ userId: user.id, plan: 'gold' })).status).toBe(400);
     expect((await grant({ userId: user.id })).status).toBe(400);
     expect((await grant({ userId: 'nobody', plan: 'solo' })).status).toBe(404);
   });
@@ -262,6 +307,18 @@ describe('health of the backend', () => {
         disk: { total: expect.any(Number), free: expect.any(Number), low: false },
       },
     ]);
+  });
+
+  test('costs Docker one question a second, however many ask', { tags: 'attack' }, async () => {
+    const asked = vi.spyOn(platform.dockerHost, 'available');
+    try {
+      const ask = () => call(platform.backendUrl, 'GET', '/health');
+      const answers = await Promise.all(Array.from({ length: 50 }, ask));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+      expect(asked.mock.calls.length).toBeLessThanOrEqual(3);
+    } finally {
+      asked.mockRestore();
+    }
   });
 
   test('takes heartbeats from anybody, and marks the installation it knows as active', async () => {

@@ -2,12 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { reportHost } from '../../src/hosts/hosts.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
+const disk = { floor: 0, volume: Infinity };
 let platform: TestPlatform;
 let ada: TestUser;
 
 beforeAll(async () => {
   platform = await testPlatform({
     workers: false,
+    disk,
     env: { AGENT_HOST: 'here', AGENT_HOST_CAPACITY: '2' },
   });
   ada = await platform.signUp('network');
@@ -32,6 +34,11 @@ test('hosts are listed with what is on them', async () => {
       free: 2,
       cordoned: false,
       seenAt: expect.stringMatching(/Z$/),
+      engineId: (await platform.docker.info()).ID,
+      url: null,
+      network: 'guarded',
+      networkReason: null,
+      diskFree: expect.toSatisfy((bytes) => bytes > 0),
     },
   ]);
   const made = await create('first');
@@ -54,13 +61,36 @@ test('a host that is silent, and one without its Docker, are shown as such', asy
   ]);
 });
 
+test('below its floor a host takes no agent: a creation is a 503, and /health has the figures', async () => {
+  const health = async () => (await platform.backend(undefined, 'GET', '/health')).body.disk;
+  expect(await health()).toEqual({
+    total: expect.any(Number),
+    free: expect.toSatisfy((bytes) => bytes > 0),
+    low: false,
+  });
+  const { total } = await health();
+  // The others are away; what is free here is less than what has to be.
+  disk.floor = total;
+  await platform.reportHost();
+  expect(await hosts()).toMatchObject([{}, { id: 'here', status: 'disk_low', free: 1 }, {}]);
+  const refused = await create('one more');
+  expect([refused.status, refused.body.error]).toEqual([503, expect.stringContaining('of disk')]);
+  const onWeb = await platform.web(ada, 'POST', '/api/agents/provision', {
+    body: { name: 'more' },
+  });
+  expect(onWeb.status).toBe(503);
+  disk.floor = 0;
+  await platform.reportHost();
+  expect(await hosts()).toMatchObject([{}, { id: 'here', status: 'ready' }, {}]);
+});
+
 test('once all are full a creation is a 503, and one that was made is answered as before', async () => {
   const made = await create('second', 'the-second');
   expect(made.status).toBe(201);
   const refused = await create('third', 'the-third');
   expect(refused.status).toBe(503);
   expect(refused.body.error).toBe(
-    'No Docker host can take another agent now: each is full, cordoned, silent, short of disk or without its engine',
+    'No Docker host can take another agent now: each is full, cordoned, silent, short of disk, without its engine or without a guard of its networks',
   );
   const onWeb = await platform.web(ada, 'POST', '/api/agents/provision', {
     body: { name: 'third' },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pagesOf } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
 let platform: TestPlatform;
@@ -60,6 +61,18 @@ test('what runs is listed, and measured when asked for', async () => {
   expect(body.agents[0].id).toBe(agentId);
 });
 
+test('what runs is listed in pages, each once, by their ids', async () => {
+  const ids = [agentId, await platform.runningAgent(ada), await platform.runningAgent(ada)].sort();
+  const found: string[] = [];
+  for await (const { body } of pagesOf(get, '/api/runtime/instances?limit=1')) {
+    expect(body.count).toBe(1);
+    found.push(body.instances[0].id);
+  }
+  expect(found).toEqual(ids);
+  const { headers } = await get('/api/runtime/instances?limit=3');
+  expect(headers.get('link')).toBeNull();
+});
+
 test('what is stopped has nothing to measure', async () => {
   await platform.backend(ada, 'POST', `/api/agents/${agentId}/stop?wait=60`);
   expect((await get(`/api/runtime/instances/${agentId}/stats`)).body).toEqual({
@@ -69,5 +82,5 @@ test('what is stopped has nothing to measure', async () => {
   });
   expect((await get(`/api/agents/${agentId}/stats`)).body.container).toBeNull();
   const { body } = await platform.web(ada, 'GET', `/api/instance/${ada.id}/stats`);
-  expect(body.running).toBe(0);
+  expect(body.agents.find(({ id }: { id: string }) => id === agentId).stats).toBeNull();
 });

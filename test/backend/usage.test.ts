@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rollUpUsage } from '../../src/usage/rollups.js';
+import { pagesOf } from '../support/http.js';
 import { testPlatform, type TestPlatform } from '../support/platform.js';
 import { settle, type Call } from '../usage/support.js';
 
@@ -92,11 +93,9 @@ describe('the usage of', () => {
 test('a long summary comes in pages', async () => {
   const whole = await read(undefined, 'summary?days=366');
   const rows: unknown[] = [];
-  let path: string | undefined = '/api/usage/summary?days=366&limit=2';
-  while (path !== undefined) {
-    const { body, headers } = await platform.backend(undefined, 'GET', path);
+  const ask = (path: string) => platform.backend(undefined, 'GET', path);
+  for await (const { body } of pagesOf(ask, '/api/usage/summary?days=366&limit=2')) {
     rows.push(...body);
-    path = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1];
   }
   expect(rows).toEqual(whole);
   expect(rows).toHaveLength(5);

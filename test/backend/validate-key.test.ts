@@ -116,7 +116,7 @@ describe('a valid key', () => {
   });
 });
 
-describe('refused with 401', () => {
+describe('refused with 401', { tags: 'attack' }, () => {
   const unauthorized = (answer: Answer) =>
     expect([answer.status, answer.body.error]).toEqual([401, 'Unauthorized']);
 
@@ -163,7 +163,7 @@ test('the reference tells which endpoints a key opens', async () => {
   expect(components.securitySchemes.apiKey).toMatchObject({ type: 'http', scheme: 'bearer' });
 });
 
-test("a user's key does not open what the internal key opens", async () => {
+test("a user's key does not open what the internal key opens", { tags: 'attack' }, async () => {
   const { key } = await keyOf(await platform.signUp('network'));
   const headers = { authorization: `Bearer ${key}` };
   expect((await call(platform.backendUrl, 'GET', '/api/agents', { headers })).status).toBe(403);

@@ -85,8 +85,11 @@ async function makeSite(atEnd: (cleanup: () => Promise<void> | void) => void): P
   const platform = await BenchPlatform.start(path.join(folder, 'platform'), {
     DOCKER_HOST: engine.host,
     AGENT_RUNTIME_IMAGE: image,
+    AGENT_VERSIONS: Object.values(versions).join(','),
     AGENT_SUBNET_POOL: await freeSubnetPool(docker),
+    AGENT_EGRESS: 'open',
     AGENT_PORT_RANGE: `${PORTS.first}-${PORTS.last}`,
+    AGENT_HOST_CAPACITY: '100',
     AGENT_AI_HOST: '127.0.0.1', // these agents ask no AI
     ...HASTE,
   });

@@ -65,7 +65,9 @@ export async function makeLongSite(
     ...process.env,
     ENCRYPTION_KEY: secrets.encryptionKey,
     INTERNAL_API_KEY: secrets.internalApiKey,
+    AGENT_EGRESS: 'open',
     AGENT_PORT_RANGE: `${AGENT_PORTS.first}-${AGENT_PORTS.last}`,
+    AGENT_HOST_CAPACITY: '100',
     AGENT_SUBNET_POOL: '10.128.0.0/16',
     AGENT_AI_HOST: '127.0.0.1', // these agents ask no AI
     TRUSTED_PROXIES: '127.0.0.1',
@@ -97,6 +99,10 @@ export async function makeLongSite(
   );
   const [ofAll] = images; // the same on both
   if (!ofAll) throw new TypeError('There is no host');
+  const agentImages = {
+    AGENT_RUNTIME_IMAGE: ofAll.image,
+    AGENT_VERSIONS: Object.values(ofAll.versions).join(','),
+  };
   const ways = {
     api: await waysFrom('127.0.0.1'),
     a: await waysFrom(hosts.a.hubAddress),
@@ -108,7 +114,7 @@ export async function makeLongSite(
       ...by(ways[name]),
       AGENT_HOST: name,
       DATA_DIR: path.join(folder, name),
-      AGENT_RUNTIME_IMAGE: ofAll.image,
+      ...agentImages,
       DOCKER_HOST: hosts[name].dockerHost,
     });
   }
@@ -121,7 +127,7 @@ export async function makeLongSite(
         ...common,
         ...by(ways.api),
         AGENT_HOST: HOSTS[0],
-        AGENT_RUNTIME_IMAGE: ofAll.image,
+        ...agentImages,
         DOCKER_HOST: hosts[HOSTS[0]].dockerHost,
         DATA_DIR: folder,
         WEB_PORT: String(await freePort()),

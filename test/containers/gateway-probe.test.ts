@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
 import { gatewayHealth } from '../../src/containers/gateway-probe.js';
 
@@ -74,4 +75,45 @@ test('a gateway that closes its connection after each answer is healthy as well'
   const port = await gateway({ '/healthz': closing, '/health': closing });
   expect(await look(port)).toMatchObject({ healthy: true });
   expect(connections).toBe(2);
+});
+
+const OK = JSON.stringify({ ok: true });
+
+test.each<[string, RequestListener]>([
+  [
+    'leads elsewhere',
+    (request, response) => {
+      const location = request.url === '/well' ? undefined : '/well';
+      response.writeHead(location ? 307 : 200, { ...(location && { location }) }).end(OK);
+    },
+  ],
+  [
+    'answers with a page',
+    (_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(OK),
+  ],
+  [
+    'compresses',
+    (_request, response) => {
+      const head = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+      response.writeHead(200, head).end(gzipSync(OK));
+    },
+  ],
+  [
+    'never ends',
+    (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const write = () => {
+        while (!response.destroyed && response.write(' '.repeat(65_536)));
+      };
+      response.on('drain', write);
+      write();
+    },
+  ],
+])('a gateway that %s is not healthy', { tags: 'attack' }, async (_case, answer) => {
+  const port = await gateway({ '/healthz': answer, '/health': answer, '/well': status(200) });
+  // Well before the time of a probe, which one that fills a processor would take.
+  const began = performance.now();
+  expect(await gatewayHealth(port, { timeoutMs: 5_000 })).toMatchObject({ healthy: false });
+  expect(performance.now() - began).toBeLessThan(2_500);
+  expect(asked).not.toContain('/well');
 });

@@ -71,6 +71,17 @@ it('replaces a container that was made from another specification, and keeps its
   );
 });
 
+it('keeps a container whose secrets change, and gives it those with its next start', async () => {
+  const spec = await fixture.spec({ image, secrets: { KEY: 'first' } });
+  const { id } = await ensure(spec);
+  await containers.start(spec.agentId);
+  await containers.stop(spec.agentId, 0);
+  expect(await ensure({ ...spec, secrets: { KEY: 'second' } })).toEqual({ id, created: false });
+  await containers.start(spec.agentId);
+  const file = '/home/node/.openclaw/.env';
+  expect(await execute(spec.agentId, `readFileSync('${file}','utf8')`)).toContain("KEY='second'");
+});
+
 it('takes a container up again whose network was made anew', async () => {
   const spec = await fixture.spec({ image });
   await ensure(spec);

@@ -1,5 +1,9 @@
 import { expect, it } from 'vitest';
-import { openClawConfig, openClawEnvironment } from '../../src/containers/openclaw-config.js';
+import {
+  openClawConfig,
+  openClawEnvironment,
+  openClawSecrets,
+} from '../../src/containers/openclaw-config.js';
 
 const options = { aiBaseUrl: 'http://host.docker.internal:3002/v1', model: 'auto' };
 
@@ -41,13 +45,13 @@ it('ignores settings that are not an object', () => {
   }
 });
 
-it('keeps secrets out of the file and passes them by environment', () => {
-  const environment = openClawEnvironment({ gatewayToken: 'gate-1', aiToken: 'ai-1' });
-  expect(environment).toMatchObject({
-    OPENCLAW_GATEWAY_TOKEN: 'gate-1',
-    PLATFORM_AI_TOKEN: 'ai-1',
-  });
+it('keeps secrets out of the file and of the environment that Docker shows', () => {
+  const secrets = openClawSecrets({ gatewayToken: 'gate-1', aiToken: 'ai-1' });
+  expect(secrets).toEqual({ OPENCLAW_GATEWAY_TOKEN: 'gate-1', PLATFORM_AI_TOKEN: 'ai-1' });
   const names = [...openClawConfig(options).matchAll(/\$\{(\w+)\}/g)].map((match) => match[1]);
   expect(names).toEqual(['OPENCLAW_GATEWAY_TOKEN', 'PLATFORM_AI_TOKEN']);
-  for (const name of names) expect(environment).toHaveProperty(name ?? '');
+  for (const name of names) {
+    expect(secrets).toHaveProperty(name ?? '');
+    expect(openClawEnvironment()).not.toHaveProperty(name ?? '');
+  }
 });

@@ -4,19 +4,34 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ensureAgentImage } from '../../dev/agent-image/build-openclaw.js';
+import { containerName, STATE_DIRECTORY } from '../../src/containers/container-spec.js';
 import { gatewayHealth, gatewayReady } from '../../src/containers/gateway-probe.js';
 import {
   CONFIG_FILE,
   openClawConfig,
   openClawEnvironment,
+  openClawSecrets,
+  SECRETS_FILE,
 } from '../../src/containers/openclaw-config.js';
 import { AGENT_RUNTIME_VERSION } from '../../src/agents/settings.js';
 import { readSettings } from '../../dev/settings.js';
 import { testDocker, until } from '../support/docker.js';
+import { runInContainer } from '../support/run-in-container.js';
 
 const fixture = testDocker();
 const { containers, docker, host } = fixture;
-const secrets = { gatewayToken: 'gateway-token-of-the-test', aiToken: 'ai-token-of-the-test' };
+const tokens = { gatewayToken: 'gateway-token-of-the-test', aiToken: 'ai-token-of-the-test' };
+/** Values that are hard to write into a file, by names of tools' credentials. */
+const hard: Readonly<Record<string, string>> = {
+  PLAIN: 'sk-1 = "two" # three',
+  LINES: "-----BEGIN-----\n'a' ${PLAIN} \\n\n-----END-----\n",
+  QUOTES: `it's \`all\``,
+  JSON_KEY: '{"key":"-----BEGIN-----\\nabc\\n"}',
+  CARRIAGE: "it's\r\ntwo",
+  FOLDER: 'C:\\dir\\',
+  SPACES: '  kept  ',
+  AFTER: '# comment',
+};
 let image: string;
 let provider: Server;
 const asked: { authorization: string | undefined; body: string }[] = [];
@@ -45,7 +60,8 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   });
   const spec = await fixture.spec({
     image,
-    env: openClawEnvironment(secrets),
+    env: openClawEnvironment(),
+    secrets: { ...hard, ...openClawSecrets(tokens) },
     files: { [CONFIG_FILE]: config },
   });
   await host.networks.ensure(spec);
@@ -53,7 +69,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   await containers.ensure(spec);
   await containers.start(spec.agentId);
 
-  const { gatewayToken: token } = secrets;
+  const { gatewayToken: token } = tokens;
   try {
     await until(async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready, 60_000);
   } catch (error) {
@@ -77,9 +93,22 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   expect(await answer.json()).toMatchObject({
     choices: [{ message: { role: 'assistant', content: 'Hello from the stub.' } }],
   });
-  expect(asked[0]?.authorization).toBe(`Bearer ${secrets.aiToken}`);
+  expect(asked[0]?.authorization).toBe(`Bearer ${tokens.aiToken}`);
   expect(JSON.parse(asked[0]?.body ?? '')).toMatchObject({ model: 'auto', stream: true });
+
+  const whole = JSON.stringify(await docker.getContainer(containerName(spec.agentId)).inspect());
+  for (const secret of Object.values(tokens)) expect(whole).not.toContain(secret);
+  expect(await readByItself(spec.agentId)).toMatchObject(hard);
 }, 180_000);
+
+/** The file of variables, as the package reads it by which the runtime does. */
+async function readByItself(agentId: string): Promise<unknown> {
+  const read =
+    "const { readFileSync } = require('fs');" +
+    "const { parse } = require('/opt/openclaw/node_modules/dotenv');" +
+    `console.log(JSON.stringify(parse(readFileSync('${STATE_DIRECTORY}/${SECRETS_FILE}'))))`;
+  return JSON.parse(await runInContainer(docker, containerName(agentId), read));
+}
 
 async function buildImage(): Promise<string> {
   const { cacheDir } = readSettings(process.env).process;

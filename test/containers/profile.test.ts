@@ -1,8 +1,13 @@
+import { parseEnv } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { bridgeName, bridgePrefix } from '../../src/containers/bridge-name.js';
+import { DockerRefusedError } from '../../src/containers/container-errors.js';
 import { containerName } from '../../src/containers/container-spec.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { gatewayHealth, gatewayReady } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
+import { runInContainer } from '../support/run-in-container.js';
 
 const fixture = testDocker();
 const { containers, docker, host } = fixture;
@@ -13,8 +18,10 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => fixture.close());
 
+const TOKENS = { OPENCLAW_GATEWAY_TOKEN: 'gateway token', PLATFORM_AI_TOKEN: 'ai token' };
+
 async function runningAgent(env: Record<string, string> = {}) {
-  const spec = await fixture.spec({ image, env });
+  const spec = await fixture.spec({ image, env, secrets: { ...TOKENS, SHOP_KEY: "a 'key'" } });
   await host.networks.ensure(spec);
   await host.volumes.ensure(spec, 'test');
   await containers.ensure(spec);
@@ -41,9 +48,23 @@ it('runs an agent with every restriction of the profile', async () => {
     CpuPeriod: 100_000,
     CpuQuota: 200_000,
     RestartPolicy: { Name: 'no' },
+    CpuShares: 256,
+    OomScoreAdj: 500,
+    Ulimits: [
+      { Name: 'nofile', Soft: 16_384, Hard: 16_384 },
+      { Name: 'core', Soft: 0, Hard: 0 },
+    ],
     NetworkMode: containerName(spec.agentId),
     PortBindings: { '18789/tcp': [{ HostIp: '127.0.0.1', HostPort: String(spec.port) }] },
-    LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } },
+    LogConfig: {
+      Type: 'json-file',
+      Config: {
+        'max-size': '10m',
+        'max-file': '3',
+        mode: 'non-blocking',
+        'max-buffer-size': '4m',
+      },
+    },
     ExtraHosts: ['host.docker.internal:host-gateway'],
   });
   expect(Object.keys(HostConfig.Tmpfs ?? {})).toEqual(['/tmp']);
@@ -65,6 +86,80 @@ it('runs an agent with every restriction of the profile', async () => {
     { Type: 'volume', Name: containerName(spec.agentId), Destination: '/home/node', RW: true },
   ]);
   expect(Object.keys(NetworkSettings.Networks)).toEqual([containerName(spec.agentId)]);
+});
+
+it('gives an agent a bridge of its own that tells the installation, and no IPv6', async () => {
+  const { agentId, subnet } = await runningAgent();
+  const network = await docker.getNetwork(containerName(agentId)).inspect();
+  const bridge = bridgeName(fixture.installation, subnet);
+  expect(network).toMatchObject({
+    EnableIPv6: false,
+    Options: { 'com.docker.network.bridge.name': bridge },
+  });
+  expect(bridge.startsWith(bridgePrefix(fixture.installation))).toBe(true);
+  const addresses = 'console.log(JSON.stringify(Object.values(os.networkInterfaces()).flat()))';
+  const found = await runInContainer(docker, containerName(agentId), addresses);
+  expect(JSON.parse(found).map(({ family }: { family: string }) => family)).toEqual([
+    'IPv4',
+    'IPv4',
+  ]);
+});
+
+it(
+  'is below the platform for the kernel, and cannot raise itself',
+  { tags: 'attack' },
+  async () => {
+    const { agentId } = await runningAgent();
+    const seen = await runInContainer(
+      docker,
+      containerName(agentId),
+      `const fs = require('fs');
+     let raised = 'raised';
+     try { fs.writeFileSync('/proc/self/oom_score_adj', '-500'); } catch { raised = 'refused'; }
+     const score = fs.readFileSync('/proc/1/oom_score_adj', 'utf8').trim();
+     const limits = fs.readFileSync('/proc/1/limits', 'utf8');
+     const limit = (name) => limits.split(name)[1].trim().split(/ +/).slice(0, 2);
+     console.log(JSON.stringify([score, raised, limit('open files'), limit('core file size')]))`,
+    );
+    expect(JSON.parse(seen)).toEqual(['500', 'refused', ['16384', '16384'], ['0', '0']]);
+  },
+);
+
+it('gives secrets to the agent, and to nobody who asks Docker', { tags: 'attack' }, async () => {
+  const { agentId, secrets } = await runningAgent();
+  const inspected = JSON.stringify(await docker.getContainer(containerName(agentId)).inspect());
+  expect(inspected).toContain(agentId);
+  for (const [name, secret] of Object.entries(secrets)) {
+    expect(inspected).not.toContain(secret);
+    expect(inspected).not.toContain(name);
+  }
+  const file = await runInContainer(
+    docker,
+    containerName(agentId),
+    `const fs = require('fs');
+     const { mode, uid } = fs.statSync('/home/node/.openclaw/.env');
+     console.log([mode & 0o777, uid, fs.readFileSync('/home/node/.openclaw/.env', 'utf8')].join(' '))`,
+  );
+  const [mode, uid, ...text] = file.split(' ');
+  expect([mode, uid]).toEqual([String(0o400), '1000']);
+  expect(parseEnv(text.join(' '))).toEqual(secrets);
+});
+
+it('runs agents by the runtime that is asked for, or not at all', async () => {
+  const by = (runtime: string) =>
+    new DockerHost({
+      dockerHost: process.env.DOCKER_HOST,
+      installation: fixture.installation,
+      labels: fixture.labels,
+      runtime,
+    });
+  const spec = await fixture.spec({ image });
+  await host.networks.ensure(spec);
+  await host.volumes.ensure(spec, 'test');
+  await expect(by('not-there').containers.ensure(spec)).rejects.toBeInstanceOf(DockerRefusedError);
+  const { id } = await by('runc').containers.ensure(spec);
+  expect((await docker.getContainer(id).inspect()).HostConfig.Runtime).toBe('runc');
+  expect((await host.engine())?.runtimes).toContain('runc');
 });
 
 it('has a health check that the image can run', async () => {

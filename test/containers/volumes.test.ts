@@ -298,6 +298,87 @@ it('copies no more than it may: a file with holes is not written out', async () 
   await expect(copy({ floor: 0, volume: 32 * 1024 ** 2 })).rejects.toBeInstanceOf(
     VolumeTooLargeError,
   );
+  // The source is measured first, so nothing was begun.
+  expect(await namesOf(spec.agentId)).toEqual([
+    `container ${containerName(spec.agentId)}`,
+    `volume ${containerName(spec.agentId)}`,
+  ]);
   await expect(copy({ floor: 2 ** 60, volume: 2 ** 60 })).rejects.toBeInstanceOf(DiskLowError);
   expect((await bounded({ floor: 2 ** 60, volume: 1 }).disk.space())?.low).toBe(true);
+});
+
+/** What somebody does who does not want to be measured. */
+const HIDE = `
+  const fs = require('fs');
+  process.chdir('${STATE_DIRECTORY}');
+  const megabyte = Buffer.alloc(1024 * 1024, 1);
+  fs.mkdirSync('secret');
+  fs.writeFileSync('secret/one', megabyte);
+  fs.writeFileSync(Buffer.from([0x66, 0xff, 0xfe]), megabyte);
+  fs.linkSync('secret/one', 'again');
+  fs.writeFileSync('holes', '');
+  fs.truncateSync('holes', 64 * 1024 ** 3);
+  fs.chmodSync('secret', 0);
+`;
+
+/** Deeper than any path can name. */
+const NEST = `
+  const fs = require('fs');
+  process.chdir('${STATE_DIRECTORY}');
+  const name = 'd'.repeat(250);
+  for (let depth = 0; depth < 20; depth++) {
+    fs.mkdirSync(name);
+    process.chdir(name);
+  }
+`;
+
+it(
+  'measures what is there, however it is hidden, and leaves nothing behind',
+  { tags: 'attack' },
+  async () => {
+    const [hidden, nested, unmade] = [
+      await running(await fixture.spec({ image })),
+      await running(await fixture.spec({ image })),
+      await fixture.spec({ image }),
+    ];
+    const MIB = 1024 ** 2;
+    const measured = [hidden, nested, unmade].map(({ agentId, userId }) => ({
+      agentId,
+      userId,
+      volume: containerName(agentId),
+    }));
+    const bounds = { bytes: 64 * MIB, files: 1_000 };
+    const [before] = await host.volumes.measure(image, measured, bounds);
+    await run(hidden.agentId, HIDE);
+    await run(nested.agentId, NEST);
+    const [use, deep, none] = await host.volumes.measure(image, measured, bounds);
+    expect(use?.complete).toBe(true);
+    expect(use?.files).toBe((before?.files ?? 0) + 4);
+    const grown = (use?.bytes ?? 0) - (before?.bytes ?? 0);
+    expect(grown).toBeGreaterThanOrEqual(2 * MIB);
+    expect(grown).toBeLessThan(3 * MIB);
+    expect(use?.contents).toBeGreaterThan(64 * 1024 * MIB);
+    expect(deep?.files).toBeGreaterThanOrEqual(bounds.files);
+    expect(none).toBeUndefined();
+    expect(await namesOf(unmade.agentId)).toEqual([]);
+    const label = [`test-run=${fixture.installation}`, 'agent-platform.measures'];
+    expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
+
+    // Counting ends where it is enough.
+    const [enough] = await host.volumes.measure(image, measured.slice(0, 1), { bytes: MIB });
+    expect(enough).toMatchObject({ complete: false });
+  },
+);
+
+it('asks the engine whether it keeps volumes within a size, and leaves nothing of the question', async () => {
+  const { installation, labels } = fixture;
+  const dockerHost = process.env.DOCKER_HOST;
+  const disk = { floor: 0, volume: 32 * 1024 ** 2 };
+  const bounded = new DockerHost({ dockerHost, installation, labels, disk });
+  const keeps = await bounded.volumes.keepsQuota();
+  const spec = await fixture.spec({ image });
+  await bounded.volumes.ensure(spec, 'test');
+  const made = await docker.getVolume(containerName(spec.agentId)).inspect();
+  expect(made.Options?.size).toBe(keeps ? String(disk.volume) : undefined);
+  expect((await bounded.volumes.list()).map(({ name }) => name).join()).not.toContain('quota');
 });

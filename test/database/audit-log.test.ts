@@ -54,7 +54,7 @@ describe('the audit log', () => {
     expect(await stored('undone')).toEqual([]);
   });
 
-  test('takes no record about somebody else from a user', async () => {
+  test('takes no record about somebody else from a user', { tags: 'attack' }, async () => {
     const alice = database.db.asUser('alice');
     const record = { actor: 'alice', action: 'forged', subject: 'x' };
     await expect(recordAudit(alice, { ...record, userId: 'bob' })).rejects.toThrow();

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepCrash, type CrashScene } from '../../src/agents/keep-crash.js';
-import { listTransitions, recordCrash } from '../../src/agents/watchdog-transitions.js';
+import { readHistory } from '../../src/agents/history.js';
+import { recordCrash } from '../../src/agents/watchdog-transitions.js';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { ContainerState } from '../../src/containers/container-view.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { testSecrets } from '../support/secrets.js';
 
 const USER = 'operator';
 const ENDED: ContainerState = {
@@ -29,7 +31,7 @@ async function crashWith(lines: () => Iterable<string>) {
   );
   const agent = { agentId: id, userId: USER, host: 'local' };
   const remembered = { version: 1, since: 0, crashes: [0], repairAttempts: 0, lastRepair: null };
-  await new SupervisorStore(database.db).recordTransition(agent, {
+  await new SupervisorStore(database.db, testSecrets()).recordTransition(agent, {
     ...{ id, from: 'running', cause: 'oom', reason: null },
     memory: { ...remembered, state: 'degraded' },
   });
@@ -49,7 +51,7 @@ async function crashWith(lines: () => Iterable<string>) {
     },
   };
   const failure = await keepCrash(scene, agent, id).catch((error: unknown) => error);
-  const [transition] = await listTransitions(tenant, id, 1);
+  const [transition] = (await readHistory(tenant, id, { limit: 1 })).transitions;
   return { failure, crash: transition?.crash };
 }
 

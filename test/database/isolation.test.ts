@@ -1,3 +1,4 @@
+// @module-tag attack
 import { DatabaseError } from 'sequelize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -261,12 +262,16 @@ describe('the serving role', () => {
     const expected = { proconfig: ['search_path=pg_catalog, pg_temp'], serving: true };
     expect(functions).toEqual(
       [
+        'count_sign_in',
         'find_account',
         'find_agent_callers',
         'find_api_keys',
         'find_session',
+        'find_sign_in',
+        'find_web_session',
         'hold_tokens',
         'host_disks',
+        'host_egress',
         'host_loads',
         'host_marks',
         'keep_reservations',
@@ -276,6 +281,7 @@ describe('the serving role', () => {
         'roll_up_usage',
         'settle_abandoned',
         'settle_usage',
+        'use_admin_link',
       ].map((proname) => ({
         proname,
         ...expected,

@@ -3,7 +3,7 @@ import { Database } from '../../src/database/database.js';
 import { NamedValues } from '../../src/database/named-values.js';
 import { testDatabase } from '../support/postgres.js';
 
-test('values stand where their names do, each once', () => {
+test('values stand where their names do, each once', { tags: 'attack' }, () => {
   const named = new NamedValues();
   const { text, values } = named.statement('SELECT $b, $a::text, $b', { a: 1, b: 'x\0y' });
   expect(text).toBe('SELECT $1, $2::text, $1');

@@ -1,6 +1,7 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { grantPlan } from '../../src/accounts/subscriptions.js';
 import { REQUESTED_KINDS, type OperationKind } from '../../src/agents/operation-kinds.js';
 import { requestOperation, withdrawOperation } from '../../src/agents/operations.js';
 import { AgentOperations } from '../../src/agents/agent-operations.js';
@@ -11,10 +12,12 @@ import type { WatchdogTransition } from '../../src/agents/watchdog.js';
 import type { AgentRow, OperationRow } from '../../src/database/models.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import { ConflictError, UnavailableError } from '../../src/errors.js';
-import { SecretBox } from '../../src/secrets/secret-box.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { testSecrets } from '../support/secrets.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
+
+const secrets = testSecrets();
 
 let database: TestDatabase;
 let store: SupervisorStore;
@@ -25,8 +28,9 @@ beforeAll(async () => {
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
   const host = ROWS.hosts?.('local', 1) ?? {};
   await queryRows(database.ownerUrl, insertSql('hosts', host));
-  store = new SupervisorStore(database.db);
+  store = new SupervisorStore(database.db, secrets);
   tenant = database.db.asUser('alice');
+  await grantPlan(database.db, 'alice', 'solo', { actor: 'operator', requestId: 'request' });
 });
 afterAll(() => database?.close());
 
@@ -101,6 +105,22 @@ describe('an operation that has ended', () => {
     expect(await operationRow(id)).toMatchObject({ status });
     expect(await audited(agent)).toHaveLength(2);
   });
+});
+
+test('an operation begins and is audited, or neither', async () => {
+  const agent = await newAgent({ desired: 'stopped' });
+  const id = await request(agent, 'start');
+  const before = await agentRow(agent);
+  const alter = (what: string) => queryRows(database.ownerUrl, `ALTER TABLE audit_log ${what}`);
+  await alter(`ADD CONSTRAINT no_starts CHECK (action <> 'agent.start') NOT VALID`);
+  await expect(begin(agent, 'start', id)).rejects.toThrow();
+  await alter('DROP CONSTRAINT no_starts');
+  expect(await operationRow(id)).toMatchObject({ status: 'requested' });
+  expect(await agentRow(agent)).toEqual(before);
+  expect(await begin(agent, 'start', id)).toBe('begun');
+  expect(await audited(agent)).toEqual([
+    { action: 'agent.start', actor: BY.actor, requestId: BY.requestId, operationId: id },
+  ]);
 });
 
 describe('an operation that cannot begin any more', () => {
@@ -183,16 +203,8 @@ describe('a request', () => {
     request: AgentSupervisors['request'],
     idempotencyId: string = randomUUID(),
   ) {
-    const operations = new AgentOperations({
-      supervisors: { ...NOBODY, request },
-      docker: { available: () => Promise.resolve(true) },
-      secrets: new SecretBox(randomBytes(32)),
-      runtimeImage: 'image',
-      aiProvider: 'openai',
-      log: pino({ enabled: false }),
-    });
     const by = { tenant, actor: 'ada', requestId: 'request', idempotencyId };
-    return operations.run(by, agent.agentId, 'restart');
+    return operationsBy(request).run(by, agent.agentId, 'restart');
   }
 
   const unheard = () => Promise.reject(new UnavailableError('not heard'));
@@ -259,6 +271,84 @@ describe('a request', () => {
     const phantom = restart(agent, () => admitted(randomUUID()), id);
     await expect(phantom).rejects.toThrow(ConflictError);
     expect(await operationRow(id)).toBeNull();
+  });
+});
+
+function operationsBy(request: AgentSupervisors['request']): AgentOperations {
+  return new AgentOperations({
+    supervisors: { ...NOBODY, request },
+    engines: { require: () => Promise.resolve() },
+    secrets,
+    images: { usual: 'image', versions: new Map() },
+    aiProvider: 'openai',
+    accounts: { adminEmails: [] },
+    log: pino({ enabled: false }),
+  });
+}
+
+describe('a configuration that an operation brings', { tags: 'attack' }, () => {
+  const config = { runtime: { channels: { telegram: { botToken: 'SECRET-TOKEN' } } } };
+  const skill = { name: 'mail', enabled: true, config: { password: 'SECRET-PASSWORD' } };
+
+  const rowsOf = async ({ agentId }: AgentRef) =>
+    JSON.stringify(
+      await tenant.query('SELECT * FROM operations WHERE agent_id = $agentId', { agentId }),
+    );
+
+  const configure = (agent: AgentRef, change: object, id: string, meets = id) =>
+    operationsBy(() => admitted(meets)).configure(
+      { tenant, actor: 'ada', requestId: 'request', idempotencyId: id },
+      agent.agentId,
+      change,
+    );
+
+  test('lies sealed among operations, and is in force when that begins', async () => {
+    const agent = await newAgent({ model: 'gpt-4', aiProvider: 'openai' });
+    const id = randomUUID();
+    await configure(agent, { config }, id);
+    expect(await rowsOf(agent)).not.toContain('SECRET');
+    await begin(agent, 'configure', id);
+    expect(await agentRow(agent)).toMatchObject({ config });
+  });
+
+  test('of a skill is sealed alike', async () => {
+    const agent = await newAgent({ model: 'gpt-4', aiProvider: 'openai' });
+    const id = randomUUID();
+    const by = { tenant, actor: 'ada', requestId: 'request', idempotencyId: id };
+    await operationsBy(() => admitted(id)).changeSkill(by, agent.agentId, skill);
+    expect(await rowsOf(agent)).not.toContain('SECRET');
+    await begin(agent, 'configure', id);
+    const { name, ...entry } = skill;
+    expect(await agentRow(agent)).toMatchObject({
+      config: { runtime: { skills: { entries: { [name]: entry } } } },
+    });
+  });
+
+  test('is forgotten when the operation ends, and all that was asked with the agent', async () => {
+    const agent = await newAgent({ model: 'gpt-4', aiProvider: 'openai' });
+    const [id, removal] = [randomUUID(), randomUUID()];
+    await configure(agent, { config }, id);
+    await begin(agent, 'configure', id);
+    await store.finishOperation(agent, { id, kind: 'configure', status: 'succeeded', error: null });
+    const { input } = (await operationRow(id)) ?? {};
+    expect(input).not.toHaveProperty('sealed');
+    await request(agent, 'delete', removal);
+    await begin(agent, 'delete', removal);
+    const end = { id: removal, kind: 'delete', status: 'succeeded', error: null } as const;
+    await store.finishOperation(agent, end);
+    expect(await operationRow(id)).toMatchObject({ input: null });
+  });
+
+  test('is the same as another that is under way only when it brings the same', async () => {
+    const agent = await newAgent({ model: 'gpt-4', aiProvider: 'openai' });
+    const first = randomUUID();
+    await configure(agent, { config }, first);
+    await begin(agent, 'configure', first);
+    expect(await configure(agent, { config }, randomUUID(), first)).toMatchObject({
+      operationId: first,
+    });
+    const other = configure(agent, { config: { runtime: {} } }, randomUUID(), first);
+    await expect(other).rejects.toThrow(ConflictError);
   });
 });
 

@@ -1,15 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
+import { sealInput, type RequestedInput } from '../../src/agents/operation-input.js';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
 import { AgentGoneError } from '../../src/agents/agents.js';
 import type { OperationKind } from '../../src/agents/operation-kinds.js';
 import { MAX_ARCHIVES, ReleaseStore } from '../../src/agents/release-store.js';
 import { AgentVolumeStore } from '../../src/agents/agent-volume-store.js';
-import type { AgentRow, OperationInput } from '../../src/database/models.js';
+import type { AgentRow } from '../../src/database/models.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { testSecrets } from '../support/secrets.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
+
+const secrets = testSecrets();
 
 let database: TestDatabase;
 let releases: ReleaseStore;
@@ -20,7 +24,7 @@ beforeAll(async () => {
   database = await testDatabase();
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
   releases = new ReleaseStore(database.db);
-  records = new SupervisorStore(database.db);
+  records = new SupervisorStore(database.db, secrets);
   volumes = new AgentVolumeStore(database.db);
 });
 afterAll(() => database?.close());
@@ -47,7 +51,7 @@ async function newAgent(): Promise<AgentRef> {
 async function begin(
   agent: AgentRef,
   kind: OperationKind,
-  input: OperationInput | null = null,
+  input: RequestedInput = {},
 ): Promise<string> {
   const id = randomUUID();
   const { agentId, userId } = agent;
@@ -57,7 +61,7 @@ async function begin(
       agentId,
       userId,
       kind,
-      input,
+      input: sealInput(secrets, { agentId, operationId: id }, input),
       error: null,
       runId: null,
       requestedAt: new Date(),

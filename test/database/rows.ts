@@ -15,7 +15,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     id: n === 1 ? user : `${user}-${n}`,
     email: `${user}-${n}@example.test`,
   }),
-  sessions: () => ({ expires_at: '2100-01-01T00:00:00Z' }),
+  sessions: () => ({ method: 'password', expires_at: '2100-01-01T00:00:00Z' }),
   subscriptions: () => ({ plan: 'solo', status: 'active' }),
   credit_entries: () => ({ reason: 'referral' }),
   installations: () => ({ mode: 'home', status: 'inactive' }),
@@ -33,6 +33,8 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     last_port: 19_999,
   }),
   idempotency_keys: (user) => ({ caller: user, state: 'running' }),
+  admin_links: (user, n) => ({ email: n === 1 ? user : `${user}-${n}` }),
+  sign_in_attempts: (user, n) => ({ subject: n === 1 ? user : `${user}-${n}` }),
 };
 
 /** Some value of the column's type, by the name that Sequelize has for it. */
@@ -75,7 +77,13 @@ export const ROWS: Readonly<Record<string, RowOf>> = Object.fromEntries(
 /** The column that names whose a row is; in tables of the platform alone, one that would. */
 export function ownerColumn(table: string): string {
   const owner = TABLES.find(({ name }) => name === table)?.policy.owner;
-  const wouldBe = { hosts: 'id', idempotency_keys: 'caller', notifications: 'agent_id' };
+  const wouldBe = {
+    hosts: 'id',
+    idempotency_keys: 'caller',
+    notifications: 'agent_id',
+    admin_links: 'email',
+    sign_in_attempts: 'subject',
+  };
   return owner ?? wouldBe[table as keyof typeof wouldBe];
 }
 

@@ -8,7 +8,7 @@ import { findLabelled, removeLabelled } from '../../dev/docker/labelled.js';
 import { builtProgram } from '../../dev/root.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { LABEL } from '../../src/containers/container-spec.js';
-import { installationOf } from '../../src/containers/docker-host.js';
+import { installationOf } from '../../src/secrets/key-ring.js';
 import { freeSubnet } from '../support/docker.js';
 import { Place } from './launcher.js';
 

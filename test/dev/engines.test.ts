@@ -1,13 +1,19 @@
 import { existsSync } from 'node:fs';
-import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readSettings } from '../../dev/settings.js';
+import { dockerDaemonPlace, startDockerDaemon } from '../../dev/docker/docker-daemon.js';
 import { answers } from '../../dev/docker/find-docker.js';
+import { ensureOwnFolder } from '../../dev/docker/own-folder.js';
 import { identify, isAlive } from '../../dev/processes/process-identity.js';
-import { endLeftovers, killAll, startProcess } from '../../dev/processes/process.js';
+import { endLeftovers, killAll, lastLines, startProcess } from '../../dev/processes/process.js';
+import { poll } from '../../dev/poll.js';
+import { Stranger } from '../../dev/agent-image/stranger.js';
+import { run } from '../../dev/processes/run.js';
 import { findPostgresBinaries } from '../../dev/postgres/postgres-binaries.js';
 import { startPostgres } from '../../dev/postgres/postgres.js';
 import { findTemporalCli } from '../../dev/temporal/temporal-binary.js';
@@ -125,3 +131,121 @@ test('an engine that is not there does not answer', async () => {
   expect(await answers(`unix://${folder}/docker.sock`)).toBe(false);
   expect(await answers(`tcp://127.0.0.1:${await freePort()}`)).toBe(false);
 });
+
+test(
+  'programs of others are told no key, and nothing else of the settings',
+  { tags: 'attack' },
+  async () => {
+    const settings = { INTERNAL_API_KEY: 'secret', ENCRYPTION_KEY_FILE: '/x', DATABASE_URL: 'd' };
+    const kept = { ...process.env };
+    Object.assign(process.env, settings, {
+      OPENAI_API_KEY: 'o',
+      npm_config_x: 'n',
+      PIP_INDEX: 'p',
+    });
+    try {
+      const print = 'console.log(JSON.stringify(process.env))';
+      const seen = JSON.parse(await run(process.execPath, ['-e', print], { timeout: 10_000 }));
+      const engine = await startProcess({
+        name: 'engine',
+        command: process.execPath,
+        args: ['-e', print],
+        runDir,
+      });
+      await engine.ended;
+      const { PATH, HOME } = process.env;
+      const names = ['KEY', 'DATABASE', 'npm_', 'PIP_', 'DOCKER_', 'TEST_'];
+      for (const env of [seen, JSON.parse(lastLines(engine.logFile, 1))]) {
+        expect(env).toMatchObject({ PATH, HOME });
+        const told = Object.keys(env).filter((name) => names.some((part) => name.includes(part)));
+        expect(told).toEqual([]);
+      }
+    } finally {
+      process.env = kept;
+    }
+  },
+);
+
+test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+  'what npm brings for the agents image does not run as root, and nothing of it is left',
+  { tags: 'attack' },
+  async () => {
+    const stranger = await Stranger.make(folder);
+    try {
+      const attack = `
+        const fs = require('fs');
+        const tried = (work) => { try { work(); return 'done'; } catch ({ code }) { return code; } };
+        const { pid } = require('child_process').spawn(
+          process.execPath, ['-e', 'setInterval(() => {}, 1000)'],
+          { detached: true, stdio: 'ignore' });
+        fs.writeFileSync('mine', '');
+        console.log(JSON.stringify({ pid, uid: process.getuid(), groups: process.getgroups(),
+          reads: tried(() => fs.readdirSync('${folder}/closed')),
+          writes: tried(() => fs.writeFileSync('${folder}/closed/x', '')),
+          kills: tried(() => process.kill(${process.pid}, 0)) }));
+        process.exit();`;
+      await mkdir(path.join(folder, 'closed'), { mode: 0o700 });
+      const said = JSON.parse(await stranger.runNode(['-e', attack], { timeout: 20_000 }));
+      expect(said).toMatchObject({ reads: 'EACCES', writes: 'EACCES', kills: 'EPERM' });
+      expect(said.uid).toBeGreaterThan(0);
+      expect(said.groups).toEqual([said.uid]);
+      expect((await stat(path.join(stranger.folder, 'mine'))).uid).toBe(said.uid);
+      expect(existsSync(`/proc/${said.pid}`)).toBe(true);
+      await stranger.end();
+      const ended = () => Promise.resolve(existsSync(`/proc/${said.pid}/exe`) ? undefined : true);
+      expect(await poll(ended, { timeoutMs: 5_000 })).toBe(true);
+      await stranger.end();
+    } finally {
+      await stranger.remove();
+    }
+    expect(existsSync(stranger.folder)).toBe(false);
+  },
+);
+
+test('a folder is trusted that nobody else could have prepared', { tags: 'attack' }, async () => {
+  const at = (name: string) => path.join(folder, name);
+  await ensureOwnFolder(at('new'));
+  await ensureOwnFolder(at('new'));
+  expect((await stat(at('new'))).mode & 0o777).toBe(0o711);
+
+  await mkdir(at('open'));
+  await chmod(at('open'), 0o1777);
+  await symlink(at('new'), at('link'));
+  await writeFile(at('file'), '');
+  const prepared = ['open', 'link', 'file'];
+  if (process.getuid?.() === 0) {
+    await mkdir(at('foreign'), { mode: 0o700 });
+    await chown(at('foreign'), 1234, 1234);
+    prepared.push('foreign');
+  }
+  for (const name of prepared) {
+    await expect(ensureOwnFolder(at(name))).rejects.toThrow(`${at(name)} is not a folder that`);
+  }
+});
+
+test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+  "root takes nobody else's socket for its Docker engine",
+  { tags: 'attack' },
+  async () => {
+    const dataDir = path.join(folder, 'docker');
+    const { execRoot, host } = dockerDaemonPlace(dataDir);
+    expect((await stat(path.dirname(execRoot))).mode & 0o022).toBe(0);
+    await mkdir(execRoot);
+    const impostor = createServer((_, response) => response.end());
+    try {
+      await chown(execRoot, 1234, 1234);
+      await new Promise<void>((listening) =>
+        impostor.listen(new URL(host).pathname, () => listening()),
+      );
+      expect(await answers(host)).toBe(true);
+      // A killed start has left this record, of an engine that has ended since.
+      await startProcess({ name: 'docker', command: 'sleep', args: ['60'], runDir });
+      await expect(startDockerDaemon(dataDir, runDir)).rejects.toThrow(
+        `${execRoot} is not a folder`,
+      );
+    } finally {
+      impostor.close();
+      await rm(execRoot, { recursive: true, force: true });
+    }
+  },
+);

@@ -100,12 +100,15 @@ export class Place {
   #launch(env: NodeJS.ProcessEnv, command: readonly string[]): Launcher {
     const own = {
       ...process.env,
+      // Rules take a second or two to set and to try, and stay when it is killed.
+      AGENT_EGRESS: 'open',
       DATA_DIR: this.dataDir,
       XDG_STATE_HOME: this.stateHome,
       WEB_PORT: String(this.webPort),
       BACKEND_PORT: String(this.backendPort),
       AGENT_AI_PORT: String(this.agentAiPort),
       METRICS_PORT: '0',
+      AGENT_AI_METRICS_PORT: '0',
       AGENT_RUNTIME_IMAGE: 'no-agent-is-created-here',
       MANAGE_DOCKER: 'never',
       ...env,

@@ -4,6 +4,7 @@ import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { Place, survivors } from './launcher.js';
 
+const attack = { tags: 'attack' };
 const RUNNING = 'Ctrl-C stops everything.';
 
 const keyIn = (output: string) => /INTERNAL_API_KEY=(\S+)/.exec(output)?.[1];
@@ -20,8 +21,10 @@ describe('npm start', () => {
     await first.printed(RUNNING);
     expect(first.output).toContain(`http://127.0.0.1:${place.webPort}`);
     expect(first.output).toContain('export INTERNAL_API_KEY=');
+    expect(first.output).toContain('first admin   who registers first');
     const running = await place.processes();
     expect(running.map(({ name }) => name).sort()).toEqual([
+      'agents-ai',
       'api',
       'postgres',
       'temporal',
@@ -37,12 +40,14 @@ describe('npm start', () => {
     expect(await first.ended).toBe(0);
     expect(await survivors(running)).toEqual([]);
 
-    const second = place.start();
+    const second = place.start({ ADMIN_EMAILS: 'boss@example.com' });
     await second.printed(RUNNING);
-    // The schema and the key are those of the first start.
+    expect(second.output).toMatch(/boss@example\.com.*\n.*\/api\/auth\/admin\?token=/);
+    // The schema and the key are those of the first start, which alone has shown it.
     expect(first.output).toContain('Migrated the database');
     expect(second.output).not.toContain('Migrated the database');
-    expect(keyIn(second.output)).toBe(keyIn(first.output));
+    expect(second.output).not.toContain(keyIn(first.output));
+    expect(second.output).toContain('INTERNAL_API_KEY=$(node -p');
     second.kill('SIGTERM');
     expect(await second.ended).toBe(0);
   });
@@ -73,12 +78,40 @@ describe('npm start', () => {
   test('starts again whatever is killed', async () => {
     const launcher = place.start();
     await launcher.printed(RUNNING);
-    const victims = { postgres: 'PostgreSQL', temporal: 'Temporal', worker: 'worker', api: 'api' };
+    const victims = {
+      postgres: 'PostgreSQL',
+      temporal: 'Temporal',
+      worker: 'worker',
+      api: 'api',
+      'agents-ai': 'agents-ai',
+    };
     for (const [record, name] of Object.entries(victims)) {
       const victim = (await place.processes()).find((each) => each.name === record);
       process.kill(victim?.pid ?? 0, 'SIGKILL');
       await launcher.printed(`${name} is back.`);
     }
+    launcher.kill('SIGINT');
+    expect(await launcher.ended).toBe(0);
+  });
+
+  test('serves users while agents keep theirs busy, and the other way round', attack, async () => {
+    const launcher = place.start({ AGENT_AI_HOST: '127.0.0.1' });
+    await launcher.printed(RUNNING);
+    const processes = await place.processes();
+    const pidOf = (name: string) => processes.find((each) => each.name === name)?.pid ?? 0;
+    const status = async (url: string) =>
+      (await fetch(url, { signal: AbortSignal.timeout(5_000) })).status;
+    const users = () => status(`http://127.0.0.1:${place.webPort}/api/auth/session`);
+    const agents = () => status(`http://127.0.0.1:${place.agentAiPort}/v1/models`);
+    expect([await users(), await agents()]).toEqual([200, 401]);
+    // A process that is stopped answers as little as one whose event loop never comes round.
+    const [ofAgents, ofUsers] = [pidOf('agents-ai'), pidOf('api')];
+    process.kill(ofAgents, 'SIGSTOP');
+    expect(await users()).toBe(200);
+    process.kill(ofAgents, 'SIGCONT');
+    process.kill(ofUsers, 'SIGSTOP');
+    expect(await agents()).toBe(401);
+    process.kill(ofUsers, 'SIGCONT');
     launcher.kill('SIGINT');
     expect(await launcher.ended).toBe(0);
   });

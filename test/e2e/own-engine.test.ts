@@ -73,6 +73,7 @@ test.runIf(possible)(
     first.kill('SIGINT');
     expect(await first.ended).toBe(0);
     expect(first.output).toContain('Stopping the agents and the Docker engine');
+    expect(first.output).not.toContain('could not be stopped');
     expect(await survivors(processes)).toEqual([]);
     expect(await answers(host)).toBe(false);
 

@@ -5,7 +5,8 @@ import { Client, Connection } from '@temporalio/client';
 import type Docker from 'dockerode';
 import pg from 'pg';
 import { LABEL } from '../../src/containers/container-spec.js';
-import { connectDocker } from '../../src/containers/docker-client.js';
+import { connectDocker, DockerClient } from '../../src/containers/docker-client.js';
+import { releaseEgress } from '../../src/egress/agent-egress.js';
 import { Place, type Launcher } from '../dev/launcher.js';
 
 /** What `npm start` prints last. */
@@ -49,6 +50,7 @@ export class RealPlatform {
       ENCRYPTION_KEY: this.#encryptionKey.toString('base64'),
       INTERNAL_API_KEY: this.internalApiKey,
       AGENT_PORT_RANGE: `${firstPort}-${firstPort + 200}`,
+      AGENT_HOST_CAPACITY: '100',
       AGENT_SUBNET_POOL: `10.${randomInt(180, 210)}.0.0/16`,
       ...this.env,
     });
@@ -120,6 +122,9 @@ export class RealPlatform {
     }
     for (const id of networks) await this.docker.getNetwork(id).remove();
     for (const name of volumes) await this.docker.getVolume(name).remove();
+    const { installation } = this;
+    const dockerHost = process.env.DOCKER_HOST;
+    await releaseEgress(new DockerClient({ dockerHost, installation }));
   }
 
   /** As the product derives it: another encryption key is another installation. */

@@ -36,6 +36,7 @@ beforeAll(async () => {
     AI_PROVIDER: 'openrouter',
     OPENROUTER_BASE_URL: `http://127.0.0.1:${port}/v1`,
     OPENROUTER_API_KEY: 'key-of-the-stub',
+    AGENT_EGRESS: 'guarded',
   });
   await platform.start();
 }, 20 * 60_000);
@@ -51,6 +52,18 @@ test('the README has the tour that npm start prints', () => {
   const blocks = [...readme.matchAll(/^```\w*\n([\s\S]*?)^```$/gm)].map(([, code]) => code);
   expect(blocks).toContain(`${tour(USUAL)}\n`);
   expect(platform.output).toContain(tour(platform));
+});
+
+test('the start says what agents reach, and so does the list of hosts', async () => {
+  const guarded = 'Agents reach the internet and the AI listener, and no private network.';
+  await until(() => Promise.resolve(platform.output.includes(guarded)));
+  await until(async () => {
+    const answer = await fetch(`${platform.backendUrl}/api/hosts`, {
+      headers: { authorization: `Bearer ${platform.internalApiKey}` },
+    });
+    const [host] = (await answer.json()) as { network: string; networkReason: unknown }[];
+    return host?.network === 'guarded' && host.networkReason === null;
+  });
 });
 
 test('the tour works as written, on real OpenClaw, and is seen in Temporal', async () => {

@@ -4,6 +4,7 @@ import { UnavailableError } from '../../src/errors.js';
 import { HeartbeatSender } from '../../src/heartbeat/heartbeat-sender.js';
 import type { HeartbeatScheduler, SetHeartbeat } from '../../src/heartbeat/heartbeats.js';
 import { UserHeartbeats, type HeartbeatChange } from '../../src/heartbeat/user-heartbeats.js';
+import { ringOf } from '../../src/secrets/key-ring.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import { noticeLost, scheduleHeartbeats } from '../../worker/schedule-heartbeats.js';
 import { queryRows } from '../database/catalog.js';
@@ -94,7 +95,7 @@ test('what cannot be scheduled is in nobody else’s way, and Temporal’s absen
 });
 
 test('a schedule that is behind its setting asks nobody, and is made to follow', async () => {
-  const sender = new HeartbeatSender(database.db, new SecretBox(Buffer.alloc(32)));
+  const sender = new HeartbeatSender(database.db, new SecretBox(ringOf(Buffer.alloc(32))));
   const { updatedAt: first } = await set({ frequency: '5m', enabled: true });
   const schedules = new Schedules();
   await schedules.follow();

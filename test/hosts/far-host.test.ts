@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBackend } from '../../api/backend/backend.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import { createWeb } from '../../api/web/web.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { createApiServices } from '../../src/services.js';
 import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
 import { serveHost } from '../../worker/serve-host.js';
@@ -19,6 +20,8 @@ let port: number;
 /** Of API processes that stand beside another host. */
 let webUrl: string;
 let backendUrl: string;
+/** The same, of a host whose own Docker does not answer. */
+let bareUrl: string;
 const ends: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
@@ -26,15 +29,17 @@ beforeAll(async () => {
   platform = await testPlatform({ env: { HOST_LISTEN: `127.0.0.1:${port}` } });
   ada = await platform.signUp('network');
   agentId = await platform.runningAgent(ada, { model: 'gpt-4' });
-  await startFarApi();
+  ({ backendUrl, webUrl } = await startFarApi(platform.dockerHost));
+  const away = new DockerHost({ dockerHost: 'unix:///nowhere/docker.sock' });
+  ({ backendUrl: bareUrl } = await startFarApi(away));
 });
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
   await platform?.close();
 });
 
-async function startFarApi(): Promise<void> {
-  const { db: database, dockerHost: docker, log, supervisors, temporal } = platform;
+async function startFarApi(docker: DockerHost) {
+  const { db: database, log, supervisors, temporal } = platform;
   const dataDir = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
   ends.push(() => rm(dataDir, { recursive: true }));
   const settings = {
@@ -45,15 +50,14 @@ async function startFarApi(): Promise<void> {
   const heartbeatSchedules = new HeartbeatSchedules(temporal.client);
   const foundation = { settings, database, docker, log, supervisors, heartbeatSchedules };
   const services = createApiServices(foundation);
-  ends.push(() => services.ai.meter.close());
+  ends.push(() => services.ai.close());
   const parts = { ...services, settings, database, docker, log };
   const backend = await createBackend(parts).listen('127.0.0.1', 0);
   ends.push(backend.close);
-  backendUrl = backend.url;
   const client = new BackendClient(backend.url, settings.http.internalApiKey);
   const web = await createWeb({ ...parts, backend: client }).listen('127.0.0.1', 0);
   ends.push(web.close);
-  webUrl = web.url;
+  return { backendUrl: backend.url, webUrl: web.url };
 }
 
 const headers = () => ({ authorization: `Bearer ${platform.internalKey}` });
@@ -82,6 +86,32 @@ test.each([
   }
   const instances = await backend('/api/runtime/instances');
   expect(instances.body.unreachable).toEqual(['local']);
+});
+
+test('an agent is made and operated on a host whose Docker is there, where that of the API is not', async () => {
+  const asAda = (method: string, path: string, body: unknown = {}) =>
+    call(bareUrl, method, path, { headers: { ...headers(), 'x-user-id': ada.id }, body });
+  const made = await asAda('POST', '/api/agents', { name: 'far away' });
+  expect([made.status, made.body.error]).toEqual([201, undefined]);
+  const { id } = made.body;
+  await platform.becomes(id, 'active');
+  const restarted = await asAda('POST', `/api/agents/${id}/restart?wait=60`);
+  expect([restarted.status, restarted.body.status]).toEqual([202, 'succeeded']);
+
+  // As the host's worker says when its own engine is gone, and as it is when that says nothing.
+  const changed = async (change: string) => {
+    await platform.asOwner(`UPDATE hosts SET ${change} WHERE id = 'local'`);
+    return asAda('POST', `/api/agents/${id}/stop`);
+  };
+  const down = await changed(`engine_available = false`);
+  expect([down.status, down.body.error]).toEqual([500, 'Docker is not available']);
+  const silent = await changed(`seen_at = now() - interval '50 seconds'`);
+  expect([silent.status, silent.body.error]).toEqual([
+    503,
+    expect.stringContaining('not been heard of'),
+  ]);
+  await platform.reportHost();
+  expect((await asAda('DELETE', `/api/agents/${id}`)).status).toBe(200);
 });
 
 describe('an agent on a host that listens', () => {

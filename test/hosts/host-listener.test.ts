@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -11,11 +13,13 @@ import type { HostAccess } from '../../src/hosts/host-access.js';
 import { HostListener, type HostListenerParts } from '../../src/hosts/host-listener.js';
 import { hostToken, isHostToken } from '../../src/hosts/host-token.js';
 import { HostUnreachableError, RemoteHost } from '../../src/hosts/remote-host.js';
+import { LOOPBACK_NAMES } from '../../src/http/own-names.js';
+import { ringOf } from '../../src/secrets/key-ring.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import { until } from '../support/docker.js';
 import { keptLog } from '../support/platform-environment.js';
 
-const secrets = new SecretBox(randomBytes(32));
+const secrets = new SecretBox(ringOf(randomBytes(32)));
 const { log, lines } = keptLog();
 const listeners: HostListener[] = [];
 afterEach(async () => {
@@ -33,7 +37,14 @@ const acting = (parts: Partial<HostAccess>): HostAccess => {
 async function serve(parts: Partial<HostAccess>, given: Partial<HostListenerParts> = {}) {
   const host = acting(parts);
   const listener = new HostListener({
-    ...{ id: 'far', host, secrets, agentsNetwork: '10.231.0.0/16', log },
+    ...{
+      id: 'far',
+      host,
+      secrets,
+      names: new Set(LOOPBACK_NAMES),
+      agentsNetwork: '10.231.0.0/16',
+      log,
+    },
     ...given,
   });
   listeners.push(listener);
@@ -53,14 +64,16 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found;
 }
 
-describe('a token', () => {
+describe('a token', { tags: 'attack' }, () => {
   test('is good for one host for 60 s, and for nobody without the key', () => {
     const token = hostToken(secrets, 'far', 1_000_000);
     expect(isHostToken(secrets, 'far', token, 1_000_000)).toBe(true);
     expect(isHostToken(secrets, 'far', token, 1_059_999)).toBe(true);
     expect(isHostToken(secrets, 'far', token, 1_060_000)).toBe(false);
     expect(isHostToken(secrets, 'near', token, 1_000_000)).toBe(false);
-    expect(isHostToken(new SecretBox(randomBytes(32)), 'far', token, 1_000_000)).toBe(false);
+    expect(isHostToken(new SecretBox(ringOf(randomBytes(32))), 'far', token, 1_000_000)).toBe(
+      false,
+    );
     // Nobody gives out tokens for later.
     expect(isHostToken(secrets, 'far', token, 900_000)).toBe(false);
   });
@@ -116,7 +129,7 @@ describe('a host elsewhere', () => {
   test('is asked by nobody who has another key, or means another host', async () => {
     const url = await serve({ stats: () => Promise.resolve(null) });
     expect(await remote(url).stats('a')).toBeNull();
-    const other = new SecretBox(randomBytes(32));
+    const other = new SecretBox(ringOf(randomBytes(32)));
     await expect(remote(url, 'far', other).stats('a')).rejects.toThrow(HostUnreachableError);
     await expect(remote(url, 'near').stats('a')).rejects.toThrow(HostUnreachableError);
     expect(lines.join()).toContain('its worker refuses our token');
@@ -139,6 +152,28 @@ describe('a host elsewhere', () => {
   test('that is not there is a 503', async () => {
     const nowhere = remote('http://127.0.0.1:1');
     await expect(nowhere.stats('a')).rejects.toMatchObject({ status: 503 });
+  });
+
+  test.each([
+    ['leads elsewhere', 307, { location: '/other' }],
+    ['answers with a page', 200, { 'content-type': 'text/html' }],
+    ['compresses', 200, { 'content-type': 'application/x-ndjson', 'content-encoding': 'br' }],
+  ])('that %s is out of reach', { tags: 'attack' }, async (_case, status, head) => {
+    const visits: (string | undefined)[] = [];
+    const server = createServer(({ url }, response) => {
+      visits.push(url);
+      response.writeHead(status, head).end('{"item":null}\n{"end":true}\n');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      // TCP: never a string
+      const { port } = server.address() as AddressInfo;
+      const asked = remote(`http://127.0.0.1:${port}`).stats('a');
+      await expect(asked).rejects.toThrow(HostUnreachableError);
+      expect(visits).toEqual(['/v1/calls']);
+    } finally {
+      server.close();
+    }
   });
 
   test('that is silent for a while is heard to be alive', async () => {

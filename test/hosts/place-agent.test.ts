@@ -4,13 +4,15 @@ import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { UnavailableError } from '../../src/errors.js';
 import { reportHost, type HostReport } from '../../src/hosts/hosts.js';
+import { ringOf } from '../../src/secrets/key-ring.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { testSecrets } from '../support/secrets.js';
 
 let database: TestDatabase;
-const box = new SecretBox(randomBytes(32));
+const box = new SecretBox(ringOf(randomBytes(32)));
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -132,7 +134,7 @@ test('of many users at the last places of two hosts as many are admitted as ther
 });
 
 describe('a port is reserved', () => {
-  const records = () => new SupervisorStore(database.db);
+  const records = () => new SupervisorStore(database.db, testSecrets());
   const refOf = ({ id, userId, host }: { id: string; userId: string; host: string }) => ({
     agentId: id,
     userId,
@@ -176,4 +178,21 @@ describe('a port is reserved', () => {
     await asOwner('DELETE FROM hosts');
     await expect(records().reservePort(refOf(agent), 0)).rejects.toMatchObject({ status: 404 });
   });
+});
+
+test('a port that is given back late stays with the operation that has begun meanwhile', async () => {
+  await report('one');
+  const store = new SupervisorStore(database.db, box);
+  const { id: agentId, userId, host } = await create();
+  const agent = { agentId, userId, host };
+  const port = await store.reservePort(agent, 0);
+  const remember = (version: number) =>
+    asOwner(`UPDATE agents SET watchdog = '{"version": ${version}}' WHERE id = '${agentId}'`);
+  const portNow = async () =>
+    (await asOwner(`SELECT port FROM agents WHERE id = '${agentId}'`))[0]?.port;
+  await remember(3);
+  await store.releasePort(agent, 2);
+  expect(await portNow()).toBe(port);
+  await store.releasePort(agent, 3);
+  expect(await portNow()).toBeNull();
 });

@@ -261,7 +261,7 @@ test('the OpenAPI document says how bodies and answers come', async () => {
     },
   });
   expect(Object.keys(paths['/webhook']?.post?.responses ?? {})).toEqual(
-    [200, 400, 401, 413, 415, 500].map(String),
+    [200, 400, 401, 413, 415, 421, 429, 500].map(String),
   );
   expect(paths['/answers/{kind}']?.get?.responses).toMatchObject({
     200: { content: { '*/*': { schema: { format: 'binary' } } } },

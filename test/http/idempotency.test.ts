@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { internalKey } from '../../api/auth/internal-key.js';
@@ -6,6 +7,8 @@ import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';
 import { BadRequestError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
+import { ringOf } from '../../src/secrets/key-ring.js';
+import { SecretBox } from '../../src/secrets/secret-box.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { INTERNAL_KEY, postJson, serve, signedIn, until, type TestListener } from './support.js';
 
@@ -60,7 +63,8 @@ function holdHandlers(): void {
 
 beforeAll(async () => {
   database = await testDatabase();
-  listener = await serve([things, internalThings], { database: database.db });
+  const secrets = new SecretBox(ringOf(randomBytes(32)));
+  listener = await serve([things, internalThings], { database: database.db, secrets });
 }, 60_000);
 
 afterAll(async () => {

@@ -16,7 +16,9 @@ import {
   bearer,
   CSRF_TOKEN,
   findSession,
+  HTTP_SETTINGS,
   INTERNAL_KEY,
+  PREVIOUS_KEY,
   postJson,
   serve,
   signedIn,
@@ -225,7 +227,7 @@ describe('what is not an endpoint', () => {
   });
 });
 
-describe('a body over 1 MB', () => {
+describe('a body over 1 MB', { tags: 'attack' }, () => {
   const big = JSON.stringify({ name: 'a'.repeat(2 * 1024 * 1024) });
 
   test('is 413 before the handler', async () => {
@@ -271,7 +273,7 @@ describe('a body over 1 MB', () => {
   });
 });
 
-describe('authentication', () => {
+describe('authentication', { tags: 'attack' }, () => {
   test.each([
     ['session', {}, 401, 'Unauthorized'],
     ['session', { cookie: 'service-session=wrong' }, 401, 'Unauthorized'],
@@ -293,9 +295,16 @@ describe('authentication', () => {
     await expect(listening).rejects.toThrow('the listener does not authenticate by session');
   });
 
+  test('while the internal key is changed, the previous one opens as well', async () => {
+    const { call } = await listen();
+    for (const key of [INTERNAL_KEY, PREVIOUS_KEY]) {
+      expect((await call('/me/internal', { headers: bearer(key) })).status).toBe(200);
+    }
+  });
+
   test('without a configured key the internal endpoints say so', async () => {
     const { call } = await start([whoAmI(internalKey)], {
-      authenticate: [internalKey.with(undefined)],
+      authenticate: [internalKey.with([])],
     });
     const response = await call('/me/internal', { headers: bearer(INTERNAL_KEY) });
     expect(response.status).toBe(500);
@@ -333,7 +342,7 @@ describe('authentication', () => {
   });
 });
 
-describe('cross-site requests', () => {
+describe('cross-site requests', { tags: 'attack' }, () => {
   test.each([
     [{}, 200],
     [{ 'sec-fetch-site': 'same-origin' }, 200],
@@ -401,11 +410,7 @@ describe('errors', () => {
       expect((await strict.call(path)).status).toBe(500);
 
       const production = await start(endpoints, {
-        settings: {
-          production: true,
-          trustedProxies: new (await import('node:net')).BlockList(),
-          redisUrl: undefined,
-        },
+        settings: { ...HTTP_SETTINGS, production: true },
       });
       expect((await production.call(path)).status).toBe(path === '/wrong' ? 200 : 404);
       expect(production.log.map(({ msg }) => msg)).toContain(
@@ -452,7 +457,6 @@ describe('the socket', () => {
     const { createListener } = await import('../../api/http/listener.js');
     const { NO_DATABASE } = await import('./support.js');
     const { pino } = await import('pino');
-    const { BlockList } = await import('node:net');
     const second = createListener({
       name: 'second',
       title: 'Second',
@@ -461,7 +465,7 @@ describe('the socket', () => {
       authenticate: [],
       database: NO_DATABASE,
       log: pino({ level: 'silent' }),
-      settings: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },
+      settings: HTTP_SETTINGS,
     });
     const failure = second.listen('127.0.0.1', port);
     await expect(failure).rejects.toBeInstanceOf(ListenError);

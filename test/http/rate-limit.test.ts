@@ -8,13 +8,22 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { anonymous } from '../../api/auth/anonymous.js';
 import type { Authentication } from '../../api/auth/authentication.js';
+import { AI_LIMIT, GENERAL_LIMIT } from '../../api/backend/limits.js';
 import { session } from '../../api/auth/session.js';
-import { limitedClient } from '../../api/http/client-address.js';
+import { networksOf } from '../../src/http/client-networks.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { MemoryCounters } from '../../api/http/memory-counters.js';
 import type { WideLimit } from '../../api/http/rate-limit.js';
 import { reply } from '../../api/http/reply.js';
-import { bearer, INTERNAL_KEY, postJson, serve, until, type TestListener } from './support.js';
+import {
+  bearer,
+  HTTP_SETTINGS,
+  INTERNAL_KEY,
+  postJson,
+  serve,
+  type TestListener,
+  until,
+} from './support.js';
 
 const REDIS_SERVER = process.env.TEST_REDIS_SERVER ?? '/usr/bin/redis-server';
 
@@ -26,8 +35,10 @@ const limit = (name: string, max: number, below: string): WideLimit => ({
   below,
 });
 
-const general = limit('general', 6, '/api/');
-const ai = limit('ai', 3, '/api/ai/');
+const one = (client: string) => ({ host: client, site: client });
+
+const general = GENERAL_LIMIT;
+const ai = AI_LIMIT;
 
 const auth = (path: string): Authentication => (path === '/api/private' ? session : anonymous);
 
@@ -75,32 +86,31 @@ describe('in memory', () => {
     const { port, call } = await start();
     const spelt = httpRequest({ port, path: `http://127.0.0.1:${port}/api/plain` }).end();
     const [answer] = (await once(spelt, 'response')) as [IncomingMessage];
-    expect([answer.statusCode, answer.headers['ratelimit-remaining']]).toEqual([200, '5']);
+    expect([answer.statusCode, answer.headers['ratelimit-remaining']]).toEqual([200, '119']);
     answer.resume();
-    expect((await call('/api/plain')).headers.get('ratelimit-remaining')).toBe('4');
+    expect((await call('/api/plain')).headers.get('ratelimit-remaining')).toBe('118');
   });
 
   test('exactly the limit passes of many at once', async () => {
     const { call } = await start();
-    const answers = Array.from({ length: 20 }, () => call('/api/plain'));
-    expect(await statuses(answers)).toEqual([...Array(6).fill(200), ...Array(14).fill(429)]);
-    expect(handled).toBe(6);
+    const answers = Array.from({ length: 134 }, () => call('/api/plain'));
+    expect(await statuses(answers)).toEqual([...Array(120).fill(200), ...Array(14).fill(429)]);
+    expect(handled).toBe(120);
   });
 
   test('nested limits count once each, and the tightest one speaks', async () => {
     const { call } = await start();
     const first = await call('/api/ai/chat');
-    expect(first.headers.get('ratelimit-limit')).toBe('3');
-    expect(first.headers.get('ratelimit-remaining')).toBe('2');
-    await call('/api/ai/chat');
-    await call('/api/ai/chat');
+    expect(first.headers.get('ratelimit-limit')).toBe('30');
+    expect(first.headers.get('ratelimit-remaining')).toBe('29');
+    for (let n = 2; n <= 30; n++) await call('/api/ai/chat');
     const refused = await call('/api/ai/chat');
     expect(refused.status).toBe(429);
-    expect(await refused.json()).toEqual({ error: 'too many for ai' });
+    expect(await refused.json()).toEqual({ error: 'AI rate limit exceeded.' });
 
     const other = await call('/api/plain');
-    expect(other.headers.get('ratelimit-limit')).toBe('6');
-    expect(other.headers.get('ratelimit-remaining')).toBe('2');
+    expect(other.headers.get('ratelimit-limit')).toBe('120');
+    expect(other.headers.get('ratelimit-remaining')).toBe('89');
   });
 
   test('limited answers carry whole seconds, others nothing', async () => {
@@ -121,7 +131,7 @@ describe('in memory', () => {
   test('errors of a limited path carry the headers as well', async () => {
     const { call } = await start();
     const { status, headers } = await call('/api/private');
-    expect([status, headers.get('ratelimit-remaining')]).toEqual([401, '5']);
+    expect([status, headers.get('ratelimit-remaining')]).toEqual([401, '119']);
   });
 
   test('a refused request is neither authenticated nor read nor handled', async () => {
@@ -141,41 +151,41 @@ describe('in memory', () => {
   test('entries vanish after their window', () => {
     let now = 0;
     const counters = new MemoryCounters(() => now);
-    for (let client = 0; client < 100; client++) counters.take(String(client), [general, ai]);
+    for (let client = 0; client < 100; client++) counters.take(one(String(client)), [general, ai]);
     expect(counters.size).toBe(200);
     now = 60_000;
-    expect(counters.take('0', [general]).counts[0]?.remaining).toBe(5);
+    expect(counters.take(one('0'), [general]).counts[0]?.remaining).toBe(119);
     expect(counters.size).toBe(1);
   });
 
   test('a refusal does not prolong the window', () => {
     let now = 0;
     const counters = new MemoryCounters(() => now);
-    for (let i = 0; i < 3; i++) counters.take('a', [ai]);
+    for (let n = 1; n <= 30; n++) counters.take(one('a'), [ai]);
     now = 59_999;
-    expect(counters.take('a', [ai]).refused).toBe(true);
+    expect(counters.take(one('a'), [ai]).refused).toBe(true);
     now = 60_000;
-    expect(counters.take('a', [ai]).refused).toBe(false);
+    expect(counters.take(one('a'), [ai]).refused).toBe(false);
   });
 
   test('the number of entries is bounded', () => {
     const counters = new MemoryCounters();
-    for (let client = 0; client < 50_100; client++) counters.take(String(client), [general]);
+    for (let client = 0; client < 50_100; client++) counters.take(one(String(client)), [general]);
     expect(counters.size).toBe(50_000);
   });
 });
 
-describe('the client', () => {
+describe('the client', { tags: 'attack' }, () => {
   test.each([
-    ['192.0.2.1', '192.0.2.1'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['2001:db8:1:2::9', '2001:db8:1:2::/64'],
-    ['2001:0DB8:0001:0002::', '2001:db8:1:2::/64'],
-    ['2001:db8::1', '2001:db8:0:0::/64'],
-    ['::1', '0:0:0:0::/64'],
-    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
-  ])('%s counts as %s', (address, client) => {
-    expect(limitedClient(address)).toBe(client);
+    ['192.0.2.1', '192.0.2.1', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+    ['2001:db8:1:2::9', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+    ['2001:0DB8:0001:0002::', '2001:db8:1:2::/64', '2001:db8:1::/48'],
+    ['2001:db8::1', '2001:db8:0:0::/64', '2001:db8:0::/48'],
+    ['::1', '0:0:0:0::/64', '0:0:0::/48'],
+    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64', '64:ff9b:0::/48'],
+  ])('%s counts as %s, of the site %s', (address, host, site) => {
+    expect(networksOf(address)).toEqual({ host, site });
   });
 
   const from = (address: string, extra = {}) => ({
@@ -186,16 +196,16 @@ describe('the client', () => {
 
   test('cannot choose its address itself', async () => {
     const { call } = await start();
-    expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('5');
-    expect(await remaining(call('/api/plain', from('192.0.2.2', bearer('wrong'))))).toBe('4');
+    expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('119');
+    expect(await remaining(call('/api/plain', from('192.0.2.2', bearer('wrong'))))).toBe('118');
   });
 
   test('is told by the holder of the internal key', async () => {
     const { call } = await start();
     const key = bearer(INTERNAL_KEY);
-    expect(await remaining(call('/api/plain', from('192.0.2.1', key)))).toBe('5');
-    expect(await remaining(call('/api/plain', from('192.0.2.2', key)))).toBe('5');
-    expect(await remaining(call('/api/plain', from('::ffff:192.0.2.2', key)))).toBe('4');
+    expect(await remaining(call('/api/plain', from('192.0.2.1', key)))).toBe('119');
+    expect(await remaining(call('/api/plain', from('192.0.2.2', key)))).toBe('119');
+    expect(await remaining(call('/api/plain', from('::ffff:192.0.2.2', key)))).toBe('118');
   });
 
   test('is the first untrusted hop from the right behind trusted proxies', async () => {
@@ -203,13 +213,13 @@ describe('the client', () => {
     trustedProxies.addSubnet('127.0.0.0', 8, 'ipv4');
     trustedProxies.addAddress('198.51.100.7', 'ipv4');
     const { call } = await start({
-      settings: { production: false, trustedProxies, redisUrl: undefined },
+      settings: { ...HTTP_SETTINGS, trustedProxies },
     });
-    expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('5');
+    expect(await remaining(call('/api/plain', from('192.0.2.1')))).toBe('119');
     expect(await remaining(call('/api/plain', from('10.9.9.9, 192.0.2.1, 198.51.100.7')))).toBe(
-      '4',
+      '118',
     );
-    expect(await remaining(call('/api/plain', from('192.0.2.1, nonsense')))).toBe('5');
+    expect(await remaining(call('/api/plain', from('192.0.2.1, nonsense')))).toBe('119');
   });
 });
 
@@ -218,8 +228,7 @@ describe('in Redis', () => {
   let port = 0;
 
   const settings = () => ({
-    production: false,
-    trustedProxies: new BlockList(),
+    ...HTTP_SETTINGS,
     redisUrl: `redis://127.0.0.1:${port}`,
   });
 
@@ -255,23 +264,26 @@ describe('in Redis', () => {
   afterAll(stopRedis);
 
   test('exactly the limit passes, over two processes together', async () => {
-    const limits = [limit('shared', 10, '/api/')];
+    const limits = [{ ...GENERAL_LIMIT, name: 'shared' }];
     const listeners = [
       await start({ limits, settings: settings() }),
       await start({ limits, settings: settings() }),
     ];
     const answers = listeners.flatMap(({ call }) =>
-      Array.from({ length: 15 }, () => call('/api/plain')),
+      Array.from({ length: 65 }, () => call('/api/plain')),
     );
-    expect(await statuses(answers)).toEqual([...Array(10).fill(200), ...Array(20).fill(429)]);
+    expect(await statuses(answers)).toEqual([...Array(120).fill(200), ...Array(10).fill(429)]);
   });
 
   test('nested limits count once each, and refusals in none', async () => {
-    const limits = [limit('outer', 6, '/api/'), limit('inner', 3, '/api/ai/')];
+    const limits = [
+      { ...GENERAL_LIMIT, name: 'outer' },
+      { ...AI_LIMIT, name: 'inner' },
+    ];
     const { call } = await start({ limits, settings: settings() });
-    for (let i = 0; i < 5; i++) await call('/api/ai/chat');
+    for (let n = 1; n <= 32; n++) await call('/api/ai/chat');
     const { headers } = await call('/api/plain');
-    expect(headers.get('ratelimit-remaining')).toBe('2');
+    expect(headers.get('ratelimit-remaining')).toBe('89');
     expect(headers.get('ratelimit-reset')).toMatch(/^(59|60)$/);
   });
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { internalKey } from '../../api/auth/internal-key.js';
@@ -7,6 +8,8 @@ import { endpoint } from '../../api/http/endpoint.js';
 import { nextPageLink, page as pageOf } from '../../api/http/pagination.js';
 import { reply } from '../../api/http/reply.js';
 import { encodeEvent, eventStream, type ServerEvent } from '../../api/http/sse.js';
+import { ringOf } from '../../src/secrets/key-ring.js';
+import { SecretBox } from '../../src/secrets/secret-box.js';
 import { serve, until, type TestListener } from './support.js';
 
 let open: TestListener | undefined;
@@ -98,15 +101,24 @@ test('the OpenAPI document has every endpoint, status, parameter and limit', asy
     message: 'slow down',
     below: '/api/',
   };
-  open = await serve([list, create, page], { limits: [limit] });
+  const secrets = new SecretBox(ringOf(randomBytes(32)));
+  open = await serve([list, create, page], { limits: [limit], secrets });
   const answer = await open.call('/openapi.json');
   const document = documentShape.parse(await answer.json());
   const { get, post } = document.paths['/api/things/{kind}'] ?? {};
 
   expect(Object.keys(document.paths)).toEqual(['/api/things/{kind}', '/page']);
-  expect(Object.keys(get?.responses ?? {})).toEqual(['200', '400', '401', '404', '429', '500']);
+  expect(Object.keys(get?.responses ?? {})).toEqual([
+    '200',
+    '400',
+    '401',
+    '404',
+    '421',
+    '429',
+    '500',
+  ]);
   expect(Object.keys(post?.responses ?? {})).toEqual(
-    [201, 202, 400, 401, 403, 409, 413, 415, 422, 429, 500].map(String),
+    [201, 202, 400, 401, 403, 409, 413, 415, 421, 422, 429, 500].map(String),
   );
   expect(get?.parameters.map(({ name }) => name)).toEqual(['kind', 'limit', 'cursor']);
   expect(post?.parameters.map(({ name }) => name)).toEqual(['kind', 'Idempotency-Key']);
@@ -138,7 +150,7 @@ test('a page is 50 long unless asked otherwise, and at most 200', async () => {
 });
 
 test('the next page is named in a Link header whose cursor leads there, the last names none', async () => {
-  const position = ['2026-01-01', 'id'];
+  const position = ['2026-01-01T00:00:00.000Z', 'id'];
   const { Link = '' } = nextPageLink('/positions', { limit: 2, status: undefined }, position);
   expect(Link).toMatch(/^<\/positions\?limit=2&cursor=[\w-]+>; rel="next"$/);
   expect(nextPageLink('/positions', {}, undefined)).toEqual({});
@@ -148,14 +160,18 @@ test('the next page is named in a Link header whose cursor leads there, the last
   expect(await following.json()).toEqual({ limit: 2, cursor: position });
 });
 
-test.each(['x', 'bnVsbA', Buffer.from('["one"]').toString('base64url')])(
-  'the cursor %s, which no page has named, is refused',
-  async (cursor) => {
-    open = await serve([positions]);
-    const refused = await open.call(`/positions?cursor=${cursor}`);
-    expect([refused.status, await refused.json()]).toEqual([400, { error: 'cursor is not valid' }]);
-  },
-);
+const cursorOf = (position: unknown) => Buffer.from(JSON.stringify(position)).toString('base64url');
+
+test.each([
+  'x',
+  'bnVsbA',
+  cursorOf(['one']),
+  cursorOf(['-271821-04-20', 'before all of PostgreSQL']),
+])('the cursor %s, which no page has named, is refused', async (cursor) => {
+  open = await serve([positions]);
+  const refused = await open.call(`/positions?cursor=${cursor}`);
+  expect([refused.status, await refused.json()]).toEqual([400, { error: 'cursor is not valid' }]);
+});
 
 test('an event is written line by line and cannot forge another', () => {
   const event = { id: '1', event: 'log', data: 'a\nb' };

@@ -1,18 +1,24 @@
+// @module-tag attack
 import { selectFrom, type RowOf } from '../../src/database/table.js';
 import { idempotencyKeys } from '../../src/database/tables/records.js';
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { anonymous } from '../../api/auth/anonymous.js';
+import { backendEndpoints } from '../../api/backend/backend.js';
+import { agentAiEndpoints } from '../../api/containers/ai.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { hashRequest } from '../../api/http/idempotency.js';
 import { reply } from '../../api/http/reply.js';
+import { accountEndpoints } from '../../api/web/accounts.js';
+import { webEndpoints } from '../../api/web/web.js';
 import { BadRequestError } from '../../src/errors.js';
-import { SecretBox } from '../../src/secrets/secret-box.js';
+import { databaseAlone } from '../support/dependencies.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { postJson, serve, type TestListener } from './support.js';
 
 let database: TestDatabase;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
 let listener: TestListener;
 let made: string[] = [];
 
@@ -22,7 +28,7 @@ const secretThings = endpoint({
   summary: 'Make a secret',
   tag: 'things',
   auth: anonymous,
-  idempotent: 'sealed',
+  idempotent: true,
   body: z.strictObject({ name: z.string() }),
   responses: { 201: z.strictObject({ secret: z.string() }) },
   handler({ body }) {
@@ -42,12 +48,15 @@ const statement = (sql: string) => database.db.asPlatform().query(sql);
 
 beforeAll(async () => {
   database = await testDatabase();
-  const secrets = new SecretBox(randomBytes(32));
-  listener = await serve([secretThings], { database: database.db, secrets });
+  alone = await databaseAlone(database);
+  const { secrets } = alone.dependencies;
+  const accounts = accountEndpoints(alone.dependencies);
+  listener = await serve([secretThings, ...accounts], { database: database.db, secrets });
 }, 60_000);
 
 afterAll(async () => {
   await listener?.close();
+  await alone?.close();
   await database?.close();
 });
 
@@ -67,6 +76,48 @@ test('a secret answer is given again, the same bytes, and kept where nobody read
   expect(row?.state).toBe('done');
   expect(JSON.stringify(row)).not.toContain(made[0]);
   expect(JSON.stringify(row)).not.toContain('secret"');
+});
+
+test('registering leaves no digest by which a password could be guessed', async () => {
+  const body = { email: 'ada@example.com', password: 'an-old-password' };
+  const request = postJson(body, { 'idempotency-key': 'r', 'user-agent': 'test' });
+  expect((await listener.call('/api/register', request)).status).toBe(200);
+  const [row] = await kept();
+  expect(row?.requestHash).not.toBe(hashRequest(undefined, undefined, body));
+  expect((await listener.call('/api/register', request)).headers.get('idempotent-replayed')).toBe(
+    'true',
+  );
+});
+
+test('no endpoint of any listener keeps an answer, or a digest of its request, unsealed', async () => {
+  const { dependencies } = alone;
+  const declared = [
+    ...webEndpoints(dependencies),
+    ...backendEndpoints(dependencies),
+    ...agentAiEndpoints(dependencies),
+  ].filter(({ idempotent }) => idempotent);
+  expect(declared.length).toBeGreaterThan(10);
+  // As declared, but for who may call, what is asked and what is done.
+  const answering = declared.map(({ method, path, idempotent }, index) =>
+    endpoint({
+      ...{ method, idempotent, summary: '', tag: 'any', auth: anonymous },
+      path: `/${index}${path.replaceAll(':', '')}`,
+      body: z.unknown(),
+      responses: { 200: z.unknown() },
+      handler: () => reply(200, { secret: 'the answer' }),
+    }),
+  );
+  const all = await serve(answering, { database: database.db, secrets: dependencies.secrets });
+  const body = { password: 'the question' };
+  for (const { method, path } of answering) {
+    const request = { ...postJson(body, { 'idempotency-key': 'k' }), method };
+    expect((await all.call(path, request)).status).toBe(200);
+  }
+  await all.close();
+  const rows = await kept();
+  expect(rows).toHaveLength(declared.length);
+  expect(JSON.stringify(rows)).not.toContain('the answer');
+  expect(JSON.stringify(rows)).not.toContain(hashRequest(undefined, undefined, body));
 });
 
 test('what was asked cannot be guessed from what is kept', async () => {

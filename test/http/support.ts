@@ -1,6 +1,7 @@
 import { BlockList } from 'node:net';
 import { pino, type Logger } from 'pino';
 import type { CallingAgent } from '../../src/agents/agent-caller-lookup.js';
+import { LOOPBACK_NAMES } from '../../src/http/own-names.js';
 import { Database } from '../../src/database/database.js';
 import { agentToken } from '../../api/auth/agent-token.js';
 import { internalKey } from '../../api/auth/internal-key.js';
@@ -8,8 +9,10 @@ import { session } from '../../api/auth/session.js';
 import type { Endpoint } from '../../api/http/endpoint.js';
 import { createListener, type ListenerOptions } from '../../api/http/listener.js';
 import type { Listening } from '../../api/http/server.js';
+import { testSecrets } from '../support/secrets.js';
 
 export const INTERNAL_KEY = 'internal-key-of-this-test';
+export const PREVIOUS_KEY = 'previous-key-of-this-test';
 export const SESSION_TOKEN = 'session-token-of-this-test';
 export const CSRF_TOKEN = 'csrf-token-of-this-test';
 
@@ -26,15 +29,26 @@ export const AGENT: CallingAgent = {
   plan: 'solo',
 };
 
+/** What a listener is told when it is not said otherwise. */
+export const HTTP_SETTINGS = {
+  ownNames: new Set<string>(LOOPBACK_NAMES),
+  production: false,
+  trustedProxies: new BlockList(),
+  redisUrl: undefined,
+  requestsPerMinute: 6_000,
+};
+
 /** Finds the one session there is. */
 export const findSession = (token: string) =>
   Promise.resolve(
-    token === SESSION_TOKEN ? { user: ADA, plan: undefined, csrfToken: CSRF_TOKEN } : undefined,
+    token === SESSION_TOKEN
+      ? { sessionId: 'of-ada', user: ADA, plan: undefined, csrfToken: CSRF_TOKEN }
+      : undefined,
   );
 
 const KNOWN_CALLERS = [
   session.with({ find: findSession }),
-  internalKey.with(INTERNAL_KEY),
+  internalKey.with([INTERNAL_KEY, PREVIOUS_KEY]),
   agentToken.with((shown) =>
     Promise.resolve(shown.agentToken === 'agent-token' ? AGENT : undefined),
   ),
@@ -63,8 +77,9 @@ export async function serve(
     authenticate: KNOWN_CALLERS,
     believesForwarded: (request) => request.headers.authorization === `Bearer ${INTERNAL_KEY}`,
     database: NO_DATABASE,
+    secrets: testSecrets(),
     log,
-    settings: { production: false, trustedProxies: new BlockList(), redisUrl: undefined },
+    settings: HTTP_SETTINGS,
     ...options,
   });
   const listening = await listener.listen('127.0.0.1', 0);

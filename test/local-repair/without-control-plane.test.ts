@@ -8,7 +8,7 @@ import { containerName, type AgentContainerSpec } from '../../src/containers/con
 import { Database } from '../../src/database/database.js';
 import type { JournalEntry } from '../../src/local-repair/journal-entry.js';
 import { HostJournal } from '../../src/local-repair/host-journal.js';
-import { openLocalRepair } from '../../worker/local-repair.js';
+import { openLocalRepair, type LocalRepairParts } from '../../worker/local-repair.js';
 import { loadSettings } from '../../src/settings.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until, type TestDocker } from '../support/docker.js';
@@ -35,6 +35,7 @@ let running: Promise<void> = Promise.resolve();
 beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'aps-local-repair-'));
   own = testDocker();
+  lines.length = 0;
   stop = new AbortController();
 });
 afterEach(async () => {
@@ -44,7 +45,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const { log } = keptLog();
+const { log, lines } = keptLog();
 const journalFolder = () => path.join(folder, 'host-journal', 'local');
 
 /** An agent that ran well when its supervisor was heard of last. */
@@ -66,7 +67,7 @@ async function knownAgent(entry: Partial<JournalEntry> = {}): Promise<AgentConta
 }
 
 /** A worker's local repair, as after its start. */
-async function begin(): Promise<void> {
+async function begin(given: Partial<LocalRepairParts> = {}): Promise<void> {
   const database = new Database(NOWHERE);
   const env = testEnvironment({
     DATABASE_URL: NOWHERE,
@@ -81,6 +82,7 @@ async function begin(): Promise<void> {
     log,
     atHand: { connected: undefined },
     times: TIMES,
+    ...given,
   });
   running = local.run(stop.signal).then(() => database.close());
 }
@@ -103,7 +105,8 @@ test('a killed container comes back though neither Temporal nor PostgreSQL is th
   const agent = await knownAgent();
   await begin();
   const { Id: id } = await own.docker.getContainer(containerName(agent.agentId)).inspect();
-  await new Promise((resolve) => setTimeout(resolve, 300)); // Docker is heard by then
+  const isHeard = () => lines.some((line) => line.includes('local repair hears Docker'));
+  await until(() => Promise.resolve(isHeard()));
   const killedAt = Date.now();
   await own.docker.getContainer(id).kill();
   await until(() => isUp(agent), 20_000);
@@ -153,4 +156,36 @@ test('what was stopped, is changed, loops, or is not as it was is left alone', a
   for (const { agentId } of [held, looping, other, forgetful]) {
     expect((await own.containers.inspect(agentId))?.status).toBe('exited');
   }
+}, 60_000);
+
+test('a killed container comes back while PostgreSQL alone is away', async () => {
+  const agent = await knownAgent();
+  const answering = {
+    // As much of it as is asked.
+    connection: {
+      withDeadline: (_: number, work: () => Promise<unknown>) => work(),
+      workflowService: { describeNamespace: () => Promise.resolve({}) },
+    },
+    namespace: 'default',
+    supervisors: { checkNow: () => Promise.resolve() },
+  } as unknown as LocalRepairParts['atHand']['connected'];
+  await begin({ atHand: { connected: answering } });
+  await own.docker.getContainer(containerName(agent.agentId)).kill();
+  await until(() => isUp(agent), 20_000);
+  const entry = await until(async () => {
+    const now = await journaled(agent.agentId);
+    return now?.memory.state === 'running' && now.past.length > 0 && now;
+  }, 20_000);
+  expect(changesOf(entry)?.at(-1)).toMatch(/> running/);
+}, 60_000);
+
+test('nothing is repaired as long as the database does not say that the host is this one', async () => {
+  const agent = await knownAgent();
+  await own.docker.getContainer(containerName(agent.agentId)).kill();
+  let isOurs = false;
+  await begin({ mayAct: () => isOurs });
+  await new Promise((resolve) => setTimeout(resolve, 3_000)); // others came up within this time
+  expect((await own.containers.inspect(agent.agentId))?.status).toBe('exited');
+  isOurs = true;
+  await until(() => isUp(agent), 20_000);
 }, 60_000);

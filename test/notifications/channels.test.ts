@@ -1,3 +1,4 @@
+// @module-tag attack
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ChannelError } from '../../src/notifications/channel.js';
@@ -55,7 +56,13 @@ describe('Telegram', () => {
         method: 'POST',
         url: `/bot${BOT_TOKEN}/sendMessage`,
         contentType: 'application/json',
-        body: { chat_id: CHAT_ID, text: 'Agent "*a*" is <b>degraded</b>' },
+        body: {
+          chat_id: CHAT_ID,
+          text: 'Agent "*a*" is <b>degraded</b>',
+          // In it Telegram makes links of nothing.
+          entities: [{ type: 'pre', offset: 0, length: 30 }],
+          link_preview_options: { is_disabled: true },
+        },
       },
     ]);
   });
@@ -99,8 +106,9 @@ describe('Discord', () => {
         url: `/api/webhooks/42/${WEBHOOK_TOKEN}?wait=true`,
         contentType: 'application/json',
         body: {
-          content: 'Agent "@everyone \\[x\\]\\(http://x\\)" is \\*degraded\\*',
+          content: 'Agent "@everyone \\[x\\]\\(http\\://x\\)" is \\*degraded\\*',
           allowed_mentions: { parse: [] },
+          flags: 4,
         },
       },
     ]);

@@ -6,7 +6,7 @@ import { loadSettings } from '../../src/settings.js';
 import { configuredChannels } from '../../src/notifications/configured-channels.js';
 import type { Notification } from '../../src/notifications/notification.js';
 import { Notifier } from '../../src/notifications/notifier.js';
-import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 import {
   BOT_TOKEN,
   CHAT_ID,
@@ -50,12 +50,15 @@ const timePasses = (seconds: number) =>
       .replace(/^/, 'UPDATE notifications SET '),
   );
 
-async function newAgent(name = `agent ${randomUUID()}`): Promise<Notification['agent']> {
+async function newAgent(
+  name = `agent ${randomUUID()}`,
+  userId = OPERATOR,
+): Promise<Notification['agent']> {
   const id = randomUUID();
-  await database.db.asUser(OPERATOR).transaction((db) =>
+  await database.db.asUser(userId).transaction((db) =>
     db.Agent.create({
       id,
-      userId: OPERATOR,
+      userId,
       name,
       subdomain: id,
       plan: 'network',
@@ -63,7 +66,7 @@ async function newAgent(name = `agent ${randomUUID()}`): Promise<Notification['a
       aiProvider: 'openai',
     }),
   );
-  return { agentId: id, userId: OPERATOR };
+  return { agentId: id, userId };
 }
 
 /** A worker with its own memory; two of them are two processes. */
@@ -114,7 +117,9 @@ async function waitOf(work: Promise<unknown>): Promise<number> {
 }
 
 const texts = () => stubs.telegram.received.map(({ body }) => body.text as string);
-const contents = () => stubs.discord.received.map(({ body }) => body.content as string);
+/** As people read them: without what keeps Discord from reading them as Markdown. */
+const contents = () =>
+  stubs.discord.received.map(({ body }) => (body.content as string).replace(/\\([^\w\s])/g, '$1'));
 
 describe('a notification', () => {
   test('reaches every channel that is set, with what the database says of the agent', async () => {
@@ -308,6 +313,33 @@ describe('more notifications than a channel is to carry', () => {
     expect(late.filter(({ status }) => status === 'fulfilled')).toHaveLength(20);
     expect(contents()).toHaveLength(40);
   });
+
+  test(
+    "of one owner's agents keep nobody else's from being told of",
+    { tags: 'attack' },
+    async () => {
+      const notify = newWorker(onlyDiscord);
+      const loop = (agent: Notification['agent']) =>
+        ({ id: randomUUID(), agent, event: 'crash_loop', crashes: 3 }) as const;
+      const flooding = await newAgent('flooding', await newUser(database));
+      const flood = Array.from({ length: 130 }, () => loop(flooding));
+      await Promise.allSettled(flood.map(notify));
+      // All turns of five minutes are taken.
+      const others = [loop(await oneAgent()), loop(await oneAgent())];
+      for (const other of others) {
+        await expect(notify(other)).rejects.toSatisfy(
+          (error) => error instanceof Waiting && error.delayMs <= 60_000,
+        );
+      }
+      await timePasses(61);
+      const told = await Promise.allSettled([...flood, ...others].map(notify));
+      const sentNow = told.filter(({ status }) => status === 'fulfilled').slice(-2);
+      expect(sentNow).toMatchObject([
+        { value: { discord: 'sent' } },
+        { value: { discord: 'sent' } },
+      ]);
+    },
+  );
 
   let shared: Promise<Notification['agent']> | undefined;
   const oneAgent = () => (shared ??= newAgent());

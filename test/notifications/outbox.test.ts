@@ -6,7 +6,8 @@ import type { Notification } from '../../src/notifications/notification.js';
 import type { Delivery } from '../../src/notifications/notifier.js';
 import { sendDue } from '../../src/notifications/outbox.js';
 import { keptLog } from '../support/platform-environment.js';
-import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
+import { testSecrets } from '../support/secrets.js';
 
 const USER = 'operator';
 const MEMORY: WatchdogMemory = {
@@ -24,7 +25,7 @@ const { log, lines } = keptLog();
 
 beforeAll(async () => {
   database = await testDatabase();
-  store = new SupervisorStore(database.db);
+  store = new SupervisorStore(database.db, testSecrets());
 });
 beforeEach(() => sql('DELETE FROM pending_notifications'));
 afterAll(() => database?.close());
@@ -32,12 +33,12 @@ afterAll(() => database?.close());
 const sql = (statement: string) => database.db.asPlatform().query(statement);
 const waiting = async () => (await sql('SELECT FROM pending_notifications')).length;
 
-async function newAgent() {
+async function newAgent(userId = USER) {
   const id = randomUUID();
-  const names = { id, userId: USER, name: id, subdomain: id };
+  const names = { id, userId, name: id, subdomain: id };
   const kind = { plan: 'network', model: 'gpt-4', aiProvider: 'openai' } as const;
-  await database.db.asUser(USER).transaction((db) => db.Agent.create({ ...names, ...kind }));
-  return { agentId: id, userId: USER, host: 'local' };
+  await database.db.asUser(userId).transaction((db) => db.Agent.create({ ...names, ...kind }));
+  return { agentId: id, userId, host: 'local' };
 }
 
 let version = 0;
@@ -103,6 +104,22 @@ describe('what the watchdog writes down', () => {
 });
 
 describe('what waits to be told', () => {
+  test(
+    "is taken up owner by owner: one's flood is behind another's first",
+    { tags: 'attack' },
+    async () => {
+      const flooding = await newAgent(await newUser(database));
+      for (let count = 0; count < 25; count++) {
+        await store.recordTransition(flooding, change('degraded'));
+      }
+      const other = await newAgent();
+      await store.recordTransition(other, change('degraded'));
+      const { told, parts } = channels();
+      expect(await sendDue(parts)).toBe(10);
+      expect(told.map(({ agent: { userId } }) => userId)).toContain(USER);
+    },
+  );
+
   const oneWaits = async () => store.recordTransition(await newAgent(), change('degraded'));
 
   test('is told once, however many processes look', async () => {

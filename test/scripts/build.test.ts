@@ -18,7 +18,11 @@ test('npm run build makes what production runs, and nothing of tests, benchmarks
     ['', 'activities', 'api', 'scripts', 'src', 'temporal', 'worker', 'workflows'].sort(),
   );
   expect(made.filter((file) => !file.includes('/'))).toEqual(['workflow-bundle.js']);
-  expect(made.filter((file) => file.startsWith('scripts/'))).toEqual(['scripts/migrate.js']);
+  expect(made.filter((file) => file.startsWith('scripts/'))).toEqual([
+    'scripts/admin-links.js',
+    'scripts/migrate.js',
+    'scripts/rotate-keys.js',
+  ]);
   for (const program of ['api/main.js', 'worker/main.js']) {
     expect(existsSync(path.join(dist, program))).toBe(true);
   }

@@ -22,9 +22,9 @@ test('tells name, value, default in development and production, and meaning', ()
   ]);
   expect(cells('ENCRYPTION_KEY')?.slice(1, 3)).toEqual([
     'secret: 32 bytes in base64 (openssl rand -base64 32)',
-    'required',
+    'required without `ENCRYPTION_KEYS`',
   ]);
   expect(cells('INTERNAL_API_KEY')?.[2]).toBe('none; in production required');
   expect(cells('BOT_DETECTION')?.[2]).toBe('`false`; in production `true`');
-  expect(cells('AGENT_HOST_CAPACITY')?.[2]).toBe('ports in `AGENT_PORT_RANGE`');
+  expect(cells('AGENT_HOST_CAPACITY')?.[2]).toBe("by the memory of Docker's machine");
 });

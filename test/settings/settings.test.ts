@@ -8,6 +8,11 @@ import { AREAS, loadSettings } from '../../src/settings.js';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 const NEEDED = { DATABASE_URL: 'postgres://u:p@localhost/db', ENCRYPTION_KEY: KEY };
+const PRODUCTION = {
+  NODE_ENV: 'production',
+  INTERNAL_API_KEY: 'k'.repeat(32),
+  AGENT_RUNTIME_IMAGE: 'mine:1',
+};
 
 let folder: string;
 beforeAll(async () => {
@@ -38,7 +43,7 @@ describe('the environment', () => {
       },
       agents: {
         host: 'local',
-        hostCapacity: 900,
+        hostCapacity: undefined,
         portRange: { first: 19100, last: 19999 },
         aiPort: 3002,
         domain: 'localhost',
@@ -102,6 +107,77 @@ describe('the environment', () => {
     expect(String(new SettingsError(problems))).not.toContain('hunter');
   });
 
+  test.each(['0.0.0.0', '192.168.1.2', '::', 'my-machine'])(
+    'refuses to show development to others at %s without a word',
+    (HOST) => {
+      expect(problemsOf({ ...NEEDED, HOST })).toEqual([
+        expect.stringMatching(/^HOST is an address/),
+      ]);
+      expect(problemsOf({ ...NEEDED, HOST, EXPOSE_DEVELOPMENT: 'true' })).toEqual([]);
+    },
+  );
+
+  test.each(['127.0.0.1', '127.1.2.3', '::1', 'localhost'])('takes %s without a word', (HOST) => {
+    expect(problemsOf({ ...NEEDED, HOST })).toEqual([]);
+  });
+
+  test('demands a long internal key in production, and takes a previous one beside it', () => {
+    const env = { ...NEEDED, ...PRODUCTION };
+    expect(problemsOf({ ...env, INTERNAL_API_KEY: 'x'.repeat(31) })).toEqual([
+      expect.stringMatching(/^INTERNAL_API_KEY must be at least 32 characters/),
+    ]);
+    const keys = { INTERNAL_API_KEY: 'x'.repeat(32), INTERNAL_API_KEY_PREVIOUS: 'short' };
+    expect(loadSettings({ ...env, ...keys }).http.internalApiKeys).toEqual(Object.values(keys));
+  });
+
+  describe('with a ring of encryption keys', () => {
+    const other = Buffer.alloc(32, 8).toString('base64');
+    const ID = { INSTALLATION_ID: '0123456789abcdef' };
+
+    test('has the named ones first, and the one alone as the last, named 1', () => {
+      const { secrets } = loadSettings({ ...NEEDED, ...ID, ENCRYPTION_KEYS: `b:${other}` });
+      expect(secrets.keys.map(({ id, key }) => [id, key[0]])).toEqual([
+        ['b', 8],
+        ['1', 7],
+      ]);
+      const { ENCRYPTION_KEY: _, ...rest } = NEEDED;
+      const ring = loadSettings({ ...rest, ...ID, ENCRYPTION_KEYS: `b:${other}, 1:${KEY}` });
+      expect(ring.secrets).toEqual(secrets);
+    });
+
+    test('keeps its name on Docker, and demands it, with the name that it had, when keys change', () => {
+      const { installation } = loadSettings(NEEDED).secrets;
+      expect(problemsOf({ ...NEEDED, ENCRYPTION_KEYS: `b:${other}` })).toEqual([
+        `INSTALLATION_ID is missing: it must stay as the keys change; without one it was ${installation}`,
+      ]);
+      const env = { ...NEEDED, ENCRYPTION_KEYS: `b:${other}`, INSTALLATION_ID: installation };
+      expect(loadSettings(env).secrets.installation).toBe(installation);
+    });
+
+    test.each(['', `:${other}`, `b:${other},b:${KEY}`, 'b:short', `b:${other},c`])(
+      'refuses what is none (%#)',
+      (ENCRYPTION_KEYS) => {
+        const { ENCRYPTION_KEY: _, ...rest } = NEEDED;
+        expect(problemsOf({ ...rest, ...ID, ENCRYPTION_KEYS })).toHaveLength(1);
+      },
+    );
+
+    test('refuses two keys of one name', () => {
+      expect(problemsOf({ ...NEEDED, ...ID, ENCRYPTION_KEYS: `1:${other}` })).toEqual([
+        'ENCRYPTION_KEY is not the key 1 of ENCRYPTION_KEYS',
+      ]);
+    });
+  });
+
+  test.each(['DATABASE_OWNER_URL', 'DATABASE_OWNER_URL_FILE'])(
+    'of what serves must not have the database owner (%s)',
+    (name) => {
+      const [problem, ...others] = problemsOf({ ...NEEDED, [name]: '/dev/null/none' });
+      expect(others).toEqual([]);
+      expect(problem).toMatch(/^DATABASE_OWNER_URL/);
+    },
+  );
+
   test('leaves to the connection to Temporal what it is told', () => {
     const told = { TEMPORAL_ADDRESS: 'temporal:7233', TEMPORAL_API_KEY: 'key' };
     expect(loadSettings({ ...NEEDED, ...told, PATH: '/bin' }).temporal.connection).toEqual(told);
@@ -114,7 +190,7 @@ describe('the environment', () => {
     const { ENCRYPTION_KEY: _, ...rest } = NEEDED;
     const files = { ...rest, ENCRYPTION_KEY_FILE: key, WEB_PORT_FILE: port };
     expect(loadSettings(files)).toMatchObject({
-      secrets: { encryptionKey: Buffer.alloc(32, 7) },
+      secrets: { keys: [{ id: '1', key: Buffer.alloc(32, 7) }] },
       http: { webPort: 4000 },
     });
     await writeFile(port, 'four thousand');
@@ -124,19 +200,38 @@ describe('the environment', () => {
   });
 
   test('in production needs the internal key, and is strict with cookies and robots', () => {
-    const production = { ...NEEDED, NODE_ENV: 'production' };
+    const production = { ...NEEDED, NODE_ENV: 'production', AGENT_RUNTIME_IMAGE: 'mine:1' };
     expect(problemsOf(production)).toEqual(['INTERNAL_API_KEY is missing']);
-    expect(loadSettings({ ...production, INTERNAL_API_KEY: 'k' })).toMatchObject({
+    expect(loadSettings({ ...production, INTERNAL_API_KEY: 'k'.repeat(32) })).toMatchObject({
       accounts: { sessionCookieSecure: true, botDetection: true, firstIsAdmin: false },
     });
   });
 
   test('in production believes no headers of callers without a key', () => {
-    const production = { ...NEEDED, NODE_ENV: 'production', INTERNAL_API_KEY: 'k' };
+    const production = { ...NEEDED, ...PRODUCTION };
     expect(loadSettings(production).ai.trustHeaders).toBe('never');
     expect(problemsOf({ ...production, AI_TRUST_HEADERS: 'loopback' })).toEqual([
       'AI_TRUST_HEADERS must be never in production',
     ]);
+  });
+
+  test('in production knows what is in the images of agents', { tags: 'attack' }, () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const problems = (AGENT_RUNTIME_IMAGE: string | undefined, AGENT_VERSIONS?: string) =>
+      problemsOf({ ...NEEDED, ...PRODUCTION, AGENT_RUNTIME_IMAGE, AGENT_VERSIONS });
+    const usual = expect.stringMatching(/^AGENT_RUNTIME_IMAGE must end in the digest/);
+    const others = 'AGENT_VERSIONS must have every release with its digest in production';
+    expect(problems(undefined)).toEqual([usual]);
+    expect(problems('ghcr.io/a/b:1')).toEqual([usual]);
+    expect(problems(undefined, '2020.1.1')).toEqual([usual, others]);
+    expect(problems(`ghcr.io/a/b:1@${digest}`, '2020.1.1')).toEqual([others]);
+    expect(problems(`ghcr.io/a/b:1@${digest}`, `2020.1.1@${digest}`)).toEqual([]);
+    expect(problems(undefined, `2026.9.6@${digest}, 2020.1.1@${digest}`)).toEqual([]);
+    expect(problems('on-the-engine:1', '2')).toEqual([]);
+    expect(problemsOf({ ...NEEDED, AGENT_VERSIONS: '2020.1.1' })).toEqual([]);
+    for (const versions of ['1@', '1@sha256:1', '@1', 'a b', `x/y:1`, `1@${digest}0`]) {
+      expect(problems('mine:1', versions)).toEqual([expect.stringContaining('must be releases')]);
+    }
   });
 
   test('repairs agents by itself unless told otherwise with false', () => {
@@ -155,9 +250,9 @@ describe('the environment', () => {
     expect(watchdog.checkIntervalMs).toBe(ms);
   });
 
-  test('takes a host by its name, with as many places as ports unless it says how many', () => {
+  test('takes a host by its name, and as many places as it says', () => {
     const host = { ...NEEDED, AGENT_HOST: 'host-1', AGENT_PORT_RANGE: '20000-20009' };
-    expect(loadSettings(host).agents).toMatchObject({ host: 'host-1', hostCapacity: 10 });
+    expect(loadSettings(host).agents).toMatchObject({ host: 'host-1' });
     const drained = { ...host, AGENT_HOST_CAPACITY: '0' };
     expect(loadSettings(drained).agents.hostCapacity).toBe(0);
     for (const name of ['-host', 'Host', 'host_1', 'h'.repeat(64)]) {

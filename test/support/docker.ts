@@ -44,6 +44,7 @@ export function testDocker(): TestDocker {
       port: await freePort(),
       subnet: freeSubnet(),
       env: {},
+      secrets: {},
       files: {},
       ...overrides,
     }),

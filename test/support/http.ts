@@ -66,6 +66,18 @@ export function newAddress(): string {
 
 let addresses = Math.floor(Math.random() * 0xffffff);
 
+/** The pages of a list, from the first to the last, as their `Link` headers name them. */
+export async function* pagesOf(
+  ask: (path: string) => Promise<Answer>,
+  first: string,
+): AsyncGenerator<Answer> {
+  for (let path: string | undefined = first; path !== undefined;) {
+    const page: Answer = await ask(path);
+    yield page;
+    path = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1];
+  }
+}
+
 export interface ReceivedEvent {
   readonly id: string | undefined;
   readonly event: string | undefined;

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { pino, type Logger } from 'pino';
+import { LOG_SERIALIZERS } from '../../src/log.js';
 
 /** The web API's administrator, by `ADMIN_EMAILS`. */
 export const ADMIN_EMAIL = 'admin@example.com';
@@ -22,6 +23,7 @@ export function testEnvironment(
     ADMIN_EMAILS: ADMIN_EMAIL,
     AI_PROVIDER: 'openai',
     AGENT_PORT_RANGE: `${firstPort}-${firstPort + 99}`,
+    AGENT_HOST_CAPACITY: '100',
     AGENT_SUBNET_POOL: `10.${232 + Math.floor(Math.random() * 23)}.0.0/16`,
     WATCHDOG_CHECK_INTERVAL: '2s',
     ...made,
@@ -32,5 +34,11 @@ export function testEnvironment(
 /** A log that is kept, a JSON object a line, instead of shown. */
 export function keptLog(): { log: Logger; lines: string[] } {
   const lines: string[] = [];
-  return { log: pino({ level: 'debug' }, { write: (line: string) => lines.push(line) }), lines };
+  return {
+    log: pino(
+      { level: 'debug', serializers: LOG_SERIALIZERS },
+      { write: (line: string) => lines.push(line) },
+    ),
+    lines,
+  };
 }

@@ -17,9 +17,11 @@ import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
 import { createWeb } from '../../api/web/web.js';
+import type { AgentSupervisors } from '../../src/agents/supervisors.js';
 import type { Plan } from '../../src/accounts/plans.js';
 import { loadSettings, type Settings } from '../../src/settings.js';
 import type { AgentContainers } from '../../src/containers/agent-containers.js';
+import type { DiskLimits } from '../../src/containers/disk-limits.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
@@ -64,6 +66,10 @@ export interface PlatformOptions {
   readonly temporalForWorkers?: (address: string) => Promise<string>;
   /** How patient the host's own repairs are, in milliseconds; as in production when left out. */
   readonly localRepair?: LocalRepairTimes;
+  /** What memories may take of the disk; may change meanwhile. */
+  readonly disk?: DiskLimits;
+  /** In the place of the agents' supervisors, for the API. */
+  readonly supervisors?: (database: Database) => AgentSupervisors;
   /** What is out of reach for the API from the beginning. */
   readonly dead?: readonly ('docker' | 'temporal' | 'backend')[];
 }
@@ -120,7 +126,10 @@ export interface TestPlatform {
   becomes(agentId: string, status: string): Promise<Answer>;
   /** Tells the agent's program inside the test image what to do. */
   tellAgent(agentId: string, order: unknown): Promise<void>;
-  startWorkers(): Promise<void>;
+  /** Writes the host down as it is now, sooner than the next report does. */
+  reportHost(): Promise<void>;
+  /** Those that tell no operators leave in the outbox what they were to be told. */
+  startWorkers(options?: { readonly telling?: boolean }): Promise<void>;
   stopWorkers(): Promise<void>;
   /** Names of what Docker has for an agent: container, network, volume. */
   resourcesOf(agentId: string): Promise<string[]>;
@@ -160,7 +169,7 @@ async function build(
   const isDead = (part: 'docker' | 'temporal' | 'backend') => options.dead?.includes(part) === true;
   const dockerHost = isDead('docker') ? 'unix:///nowhere/docker.sock' : process.env.DOCKER_HOST;
   const { installation, labels } = test;
-  const docker = new DockerHost({ dockerHost, installation, labels });
+  const docker = new DockerHost({ dockerHost, installation, labels, disk: options.disk });
 
   const internalKey = `internal-${randomBytes(16).toString('hex')}`;
   const settings = loadSettings(
@@ -189,11 +198,11 @@ async function build(
     settings: { ...settings, process: { ...settings.process, dataDir: folder } },
     database: db,
     docker,
-    supervisors: new Supervisors(seenByApi, TEMPORAL_UI),
+    supervisors: options.supervisors?.(db) ?? new Supervisors(seenByApi, TEMPORAL_UI),
     log,
   });
   const { ai, secrets } = services;
-  cleanups.push(() => ai.meter.close());
+  cleanups.push(() => ai.close());
 
   const backendParts = { ...services, settings, database: db, docker, log };
   const backendListening = await createBackend(backendParts).listen('127.0.0.1', 0);
@@ -217,14 +226,20 @@ async function build(
   cleanups.push(() => Promise.resolve(reporting.abort()));
   const { host: id, hostCapacity: capacity, portRange: ports } = settings.agents;
   const host = { id, capacity, ports, url: settings.hosts.listener?.url };
-  const lease = new HostLease({ database: db, docker: test.host, host, log });
+  const lease = new HostLease({
+    database: db,
+    docker: options.disk ? docker : test.host,
+    host,
+    egress: () => ({ status: 'guarded', reason: null, refuses: false }),
+    log,
+  });
   await lease.report();
   void lease.keep(reporting.signal);
 
   let workers: { worker: Worker; running: Promise<void> }[] = [];
   let stopFollowing: () => Promise<void> = () => Promise.resolve();
   let closeConnection = () => Promise.resolve();
-  const startWorkers = async () => {
+  const startWorkers = async ({ telling: tells = true }: { readonly telling?: boolean } = {}) => {
     const agents = { ...settings.agents, aiPort: agentsListening.port };
     const onAgentsPort = { ...settings, agents };
     const services = createWorkerServices({ settings: onAgentsPort, database: db, docker });
@@ -262,10 +277,8 @@ async function build(
       { database: db, supervisors, docker, log, host: settings.agents.host },
       ending.signal,
     );
-    const telling = sendNotifications(
-      { database: db, notifier: services.notifier, log },
-      ending.signal,
-    );
+    const outbox = { database: db, notifier: services.notifier, log };
+    const telling = tells ? sendNotifications(outbox, ending.signal) : undefined;
     stopFollowing = async () => {
       ending.abort();
       await Promise.all([following, repairing, telling]);
@@ -325,11 +338,15 @@ async function build(
     web,
     backend,
     becomes,
+    reportHost: () => lease.report(),
     startWorkers,
     stopWorkers,
     async signUp(plan, email = `${randomUUID()}@example.com`) {
       const credentials = { email, password: PASSWORD };
       const { id } = ok(await web(undefined, 'POST', '/api/register', { body: credentials })).body;
+      if (email === ADMIN_EMAIL) {
+        await queryRows(database.ownerUrl, `UPDATE users SET is_admin = true WHERE id = '${id}'`);
+      }
       const signedIn = ok(await web(undefined, 'POST', '/api/auth/login', { body: credentials }));
       const cookie = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
       if (plan !== undefined) {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -26,6 +26,19 @@ export interface TestDatabase {
   readonly db: Database;
   /** Drops the database, and stops the server if this was its last and it was started here. */
   close(): Promise<void>;
+}
+
+/** Somebody who has an account, with a password that nobody knows. */
+export async function newUser({ db }: Pick<TestDatabase, 'db'>): Promise<string> {
+  const id = randomUUID();
+  const facts = {
+    email: `${id}@example.com`,
+    name: id,
+    passwordHash: '',
+    referralCode: randomBytes(4).toString('hex').toUpperCase(),
+  };
+  await db.asPlatform().transaction((all) => all.User.create({ id, ...facts }));
+  return id;
 }
 
 /** A fresh migrated database, copied from one that was migrated once for all test files. */

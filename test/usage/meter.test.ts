@@ -210,6 +210,24 @@ describe('a call that is begun', () => {
     await expect.poll(() => readdirSync(folder), SOON).toEqual([]);
   });
 
+  test('that was only being asked for at a kill counts as it was reckoned, unless it is over', async () => {
+    const { meter } = meterOf();
+    const [asked, ended] = [usageOf(), usageOf({ userId: 'eve' })];
+    for (const { callId, userId } of [asked, ended]) {
+      await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
+    }
+    for (const record of [asked, ended]) meter.expect(record.callId, () => record);
+    meter.release(ended.callId);
+    await expect
+      .poll(() => readdirSync(folder), SOON)
+      .toContainEqual(expect.stringMatching('open'));
+    await killed(meter);
+    meterOf();
+    await expect.poll(used, SOON).toEqual([{ id: asked.callId, in: 3, out: 2 }]);
+    expect(await balanceOf(db, asked.userId)).toEqual({ used: 5, held: 0 });
+    await expect.poll(() => readdirSync(folder), SOON).toEqual([]);
+  });
+
   test('and recorded counts once, as it was recorded', async () => {
     const { meter } = meterOf();
     const [left, ended] = [usageOf(), usageOf()];

@@ -59,6 +59,21 @@ test('one that has ended is not, and another one takes its place', () => {
   expect(inFile().map(({ callId }) => callId)).toEqual([fifth]);
 });
 
+test('one that is expected is there once it has lasted, and what it has begun to use at once', () => {
+  const [record, short] = [usageOf(), usageOf()];
+  calls.expect(record.callId, () => record);
+  calls.expect(short.callId, () => short);
+  expect(existsSync(file)).toBe(false);
+  calls.end(short.callId);
+  calls.refresh();
+  expect(inFile()).toEqual([record]);
+  const begun = { ...record, outputTokens: 77 };
+  calls.begin(record.callId, () => begun);
+  expect(inFile()).toEqual([begun]);
+  calls.end(record.callId);
+  expect(statSync(file).size).toBe(0);
+});
+
 test('the longest that a call can tell has room', () => {
   const long = { userId: 'u'.repeat(255), agentId: 'a'.repeat(255), model: 'm'.repeat(100) };
   const id = begin({ ...long, endpoint: `/${'é'.repeat(254)}`, heldBy: randomUUID(), held: 1e15 });

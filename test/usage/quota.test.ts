@@ -81,7 +81,7 @@ const reservations = async () => (await rowsOf(db, 'SELECT FROM quota_reservatio
 const admitted = (outcomes: readonly PromiseSettledResult<unknown>[]) =>
   outcomes.filter(({ status }) => status === 'fulfilled').length;
 
-describe('1,000 calls at once', () => {
+describe('1,000 calls at once', { tags: 'attack' }, () => {
   test('by two processes: exactly those that fit are let in', async () => {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 1_000 }, (_, n) => reserve(7_000, { of: n % 2 ? quota : other })),

@@ -32,62 +32,93 @@ const asked = (content: unknown, rest: Omit<Partial<ChatBody>, 'messages'> = {})
   ...rest,
 });
 
+/** What the widest model of a route takes in. */
+const WINDOW = 1_000_000;
+
 /** What is held for the question alone. */
-const inputOf = (request: ChatBody) => tokenBound({ ...request, max_tokens: 1, n: 1 }) - 1;
+const inputOf = (request: ChatBody) => tokenBound({ ...request, max_tokens: 1, n: 1 }, WINDOW) - 1;
 
-describe('what is held for a question is never less than tokenizers count', () => {
-  test.each(COUNTED)('of %s', (_name, text, counts) => {
-    for (const count of counts) {
-      expect(inputOf(asked(text))).toBeGreaterThanOrEqual(count + FRAME);
-      expect(inputOf(asked([{ type: 'text', text }]))).toBeGreaterThanOrEqual(count + FRAME);
-    }
-  });
+describe(
+  'what is held for a question is never less than tokenizers count',
+  { tags: 'attack' },
+  () => {
+    test.each(COUNTED)('of %s', (_name, text, counts) => {
+      for (const count of counts) {
+        expect(inputOf(asked(text))).toBeGreaterThanOrEqual(count + FRAME);
+        expect(inputOf(asked([{ type: 'text', text }]))).toBeGreaterThanOrEqual(count + FRAME);
+      }
+    });
 
-  test('of a conversation of a thousand short messages', () => {
-    const messages = Array.from({ length: 1_000 }, () => ({ role: 'user', content: 'a' }));
-    expect(inputOf({ messages })).toBeGreaterThanOrEqual(1_000 * (1 + FRAME));
-  });
+    test('of a conversation of a thousand short messages', () => {
+      const messages = Array.from({ length: 1_000 }, () => ({ role: 'user', content: 'a' }));
+      expect(inputOf({ messages })).toBeGreaterThanOrEqual(1_000 * (1 + FRAME));
+    });
 
-  test('of tools, calls of tools, and their results', () => {
-    const parameters = { type: 'object', properties: { city: { type: 'string' } } };
-    const tool = { type: 'function', function: { name: 'weather', parameters } };
-    const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{}' } };
-    const messages: ChatMessage[] = [
-      { role: 'assistant', content: null, tool_calls: [call] },
-      { role: 'tool', tool_call_id: 'call_1', content: 'sunny' },
-    ];
-    const bytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
-    expect(inputOf({ messages, tools: [tool] })).toBeGreaterThanOrEqual(
-      bytes(tool) + bytes(call) + bytes('sunny') + 2 * FRAME + ANTHROPIC_TOOLS,
-    );
-  });
+    test('of tools, calls of tools, and their results', () => {
+      const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+      const tool = { type: 'function', function: { name: 'weather', parameters } };
+      const call = {
+        id: 'call_1',
+        type: 'function',
+        function: { name: 'weather', arguments: '{}' },
+      };
+      const messages: ChatMessage[] = [
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'call_1', content: 'sunny' },
+      ];
+      const bytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
+      expect(inputOf({ messages, tools: [tool] })).toBeGreaterThanOrEqual(
+        bytes(tool) + bytes(call) + bytes('sunny') + 2 * FRAME + ANTHROPIC_TOOLS,
+      );
+    });
 
-  test('of images, by their number and not by their size', () => {
-    const image = (url: string) => ({ type: 'image_url', image_url: { url } });
-    const small = inputOf(asked([image('https://example.com/a.png')]));
-    const large = inputOf(asked([image(`data:image/png;base64,${'A'.repeat(5_000_000)}`)]));
-    const two = inputOf(asked([image('https://example.com/a'), image('https://example.com/b')]));
-    // OpenAI counts 765 for a photo in high detail, Anthropic 1,600, Gemini 258 a tile.
-    expect(small).toBeGreaterThanOrEqual(1_600 + FRAME);
-    expect(large).toBe(small);
-    expect(two).toBeGreaterThanOrEqual(small + 1_600);
-  });
+    test('of images, by their number and not by their size', () => {
+      const image = (url: string) => ({ type: 'image_url', image_url: { url } });
+      const small = inputOf(asked([image('data:image/png;base64,AAAA')]));
+      const large = inputOf(asked([image(`data:image/png;base64,${'A'.repeat(5_000_000)}`)]));
+      const two = inputOf(
+        asked([image('data:image/png;base64,A'), image('DATA:image/png;base64,B')]),
+      );
+      // OpenAI counts 765 for a photo in high detail, Anthropic 1,600, Gemini 258 a tile.
+      expect(small).toBeGreaterThanOrEqual(1_600 + FRAME);
+      expect(large).toBe(small);
+      expect(two).toBeGreaterThanOrEqual(small + 1_600);
+    });
 
-  test.each([
-    ['nothing', undefined],
-    ['null', null],
-    ['no parts', []],
-    ['parts that say nothing', [{ type: 'text' }, {}]],
-  ])('of %s', (_name, content) => {
-    const bound = tokenBound(asked(content));
-    expect(Number.isSafeInteger(bound)).toBe(true);
-    expect(bound).toBeGreaterThan(DEFAULT_MAX_OUTPUT);
-  });
-});
+    test.each([
+      [{ url: 'https://example.com/a.png' }],
+      [{ url: 'http://data:image/' }],
+      [{}],
+      [null],
+    ])('of what is elsewhere, all that a model can take in: %j', (image_url) => {
+      const elsewhere = [
+        { type: 'text', text: 'what is this?' },
+        { type: 'image_url', image_url },
+      ];
+      expect(inputOf(asked(elsewhere))).toBe(WINDOW);
+      const long = {
+        messages: [...asked('x'.repeat(WINDOW)).messages, ...asked(elsewhere).messages],
+      };
+      expect(inputOf(long)).toBeGreaterThan(WINDOW);
+    });
+
+    test.each([
+      ['nothing', undefined],
+      ['null', null],
+      ['no parts', []],
+      ['parts that say nothing', [{ type: 'text' }, {}]],
+    ])('of %s', (_name, content) => {
+      const bound = tokenBound(asked(content), WINDOW);
+      expect(Number.isSafeInteger(bound)).toBe(true);
+      expect(bound).toBeGreaterThan(DEFAULT_MAX_OUTPUT);
+    });
+  },
+);
 
 describe('what is held for the answer', () => {
   /** Both, for a question of about ten tokens. */
-  const boundOf = (rest: Omit<Partial<ChatBody>, 'messages'>) => tokenBound(asked('hi', rest));
+  const boundOf = (rest: Omit<Partial<ChatBody>, 'messages'>) =>
+    tokenBound(asked('hi', rest), WINDOW);
   const QUESTION = 1 + FRAME;
 
   test('is what the request allows', () => {
@@ -110,7 +141,7 @@ describe('what is held for the answer', () => {
 
   test('is what the request is then given as its bound, when it has none', () => {
     const request = { ...asked('hi'), model: 'any' };
-    expect(tokenBound(request)).toBeGreaterThanOrEqual(DEFAULT_MAX_OUTPUT + QUESTION);
+    expect(tokenBound(request, WINDOW)).toBeGreaterThanOrEqual(DEFAULT_MAX_OUTPUT + QUESTION);
     expect(withOutputBound(request).max_tokens).toBe(DEFAULT_MAX_OUTPUT);
     expect(withOutputBound(request, 4_096).max_tokens).toBe(4_096);
     expect(withOutputBound(request, 1_000_000).max_tokens).toBe(DEFAULT_MAX_OUTPUT);
@@ -126,7 +157,7 @@ test('an estimate where nobody says what was used is no more than what was held'
   for (const [, text] of COUNTED) {
     const request = asked(text, { max_tokens: 20 });
     const { inputTokens, outputTokens } = usageEstimate(request, 20);
-    expect(inputTokens + outputTokens).toBeLessThanOrEqual(tokenBound(request));
+    expect(inputTokens + outputTokens).toBeLessThanOrEqual(tokenBound(request, WINDOW));
     expect(Number.isSafeInteger(inputTokens)).toBe(true);
   }
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newAddress } from '../support/http.js';
-import { testPlatform, type TestPlatform } from '../support/platform.js';
+import { ADMIN_EMAIL, testPlatform, type TestPlatform } from '../support/platform.js';
 
 let platform: TestPlatform;
 
@@ -10,10 +10,12 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.close());
 
+const attack = { tags: 'attack' };
 const newEmail = () => `${randomUUID()}@example.com`;
 const register = (body: unknown, options = {}) =>
   platform.web(undefined, 'POST', '/api/register', { body, ...options });
-const login = (body: unknown) => platform.web(undefined, 'POST', '/api/auth/login', { body });
+const login = (body: unknown, options = {}) =>
+  platform.web(undefined, 'POST', '/api/auth/login', { body, ...options });
 const session = (cookie?: string) =>
   platform.web(undefined, 'GET', '/api/auth/session', { headers: cookie ? { cookie } : {} });
 
@@ -77,6 +79,13 @@ describe('registration', () => {
     expect(refused.headers.get('x-ratelimit-limit')).toBeNull();
   });
 
+  test('from one site is limited as well', attack, async () => {
+    const networks = Array.from({ length: 21 }, (_, n) => `2001:db8:3:${n.toString(16)}::1`);
+    const statuses: number[] = [];
+    for (const from of networks) statuses.push((await register({}, { from })).status);
+    expect(statuses).toEqual([...Array<number>(20).fill(400), 429]);
+  });
+
   test('with a referral code, in any case, gives both sides the same credit once', async () => {
     const referrer = await platform.signUp();
     const code = await platform.db.asPlatform().transaction(async (db) => {
@@ -135,13 +144,56 @@ describe('sign-in', () => {
     expect(wrong.headers.get('set-cookie')).toBeNull();
   });
 
-  test('by an email of ADMIN_EMAILS is an administrator', async () => {
-    const admin = await platform.signUp(undefined, 'admin@example.com');
+  test('is refused after some wrong passwords, also with the right one', attack, async () => {
+    const { email, password } = await platform.signUp();
+    const from = newAddress();
+    const guesses = Array.from({ length: 8 }, () =>
+      login({ email, password: 'a guess' }, { from }),
+    );
+    const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([401, 401, 401, 401, 401, 429, 429, 429]);
+    // The wait is a second by now: longer than that, on a busy machine, for the test.
+    await platform.asOwner(
+      `UPDATE sign_in_attempts SET blocked_until = blocked_until + interval '1 minute'`,
+    );
+    const refused = await login({ email, password }, { from });
+    expect(refused.status).toBe(429);
+    expect(refused.body.error).toBe('Too many sign-ins, please try again later.');
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect((await login({ email, password })).status).toBe(200);
+  });
+
+  test('is tried so often from one address, and from one site', attack, async () => {
+    const statuses = async (addresses: string[]) => {
+      const answers = await Promise.all(addresses.map((from) => login({}, { from })));
+      return new Set(answers.map(({ status }) => status));
+    };
+    const from = newAddress();
+    expect(await statuses(Array<string>(60).fill(from))).toEqual(new Set([400]));
+    expect(await statuses([from])).toEqual(new Set([429]));
+    const networks = Array.from({ length: 120 }, (_, n) => `2001:db8:1:${n.toString(16)}::1`);
+    expect(await statuses(networks)).toEqual(new Set([400]));
+    expect(await statuses(['2001:db8:1:ffff::1'])).toEqual(new Set([429]));
+    expect(await statuses(['2001:db8:2:ffff::1'])).toEqual(new Set([400]));
+  });
+
+  test('by an email of ADMIN_EMAILS that was proved is an administrator', async () => {
+    const admin = await platform.signUp(undefined, ADMIN_EMAIL);
     expect((await session(admin.cookie)).body.user.isAdmin).toBe(true);
   });
 });
 
 describe('a session', () => {
+  test('takes the place of the one that the browser came with', async () => {
+    const { cookie, email, password } = await platform.signUp();
+    const signedIn = await login({ email, password }, { headers: { cookie } });
+    const [fresh] = (signedIn.headers.get('set-cookie') ?? '').split(';');
+    expect((await session(cookie)).body).toEqual({ user: null });
+    expect((await session(fresh)).body).toMatchObject({ user: { email } });
+    // Somebody else has set one of the two.
+    expect((await session(`${cookie}; ${fresh}`)).body).toEqual({ user: null });
+  });
+
   test('of nobody is answered with 200', async () => {
     const none = await session();
     expect([none.status, none.body]).toEqual([200, { user: null }]);

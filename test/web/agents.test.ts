@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pagesOf } from '../support/http.js';
 import {
   ADMIN_EMAIL,
   testPlatform,
@@ -33,7 +34,7 @@ describe('provisioning over the web API', () => {
         name: 'First',
         status: 'provisioning',
         websocketUrl: expect.stringMatching(/^ws:\/\/first-[0-9a-f]{8}\.localhost/),
-        model: 'claude-opus-4-6',
+        model: 'gpt-6-luna',
         createdAt: expect.any(String),
       },
     });
@@ -41,6 +42,7 @@ describe('provisioning over the web API', () => {
     const { body } = await platform.web(ada, 'GET', `/api/agents/${made.body.agent.id}`);
     expect(body.status).toBe('ok');
     expect(body.agent).toMatchObject({
+      model: 'gpt-6-luna',
       plan: 'solo',
       aiProvider: 'anthropic',
       desired: 'running',
@@ -55,8 +57,15 @@ describe('provisioning over the web API', () => {
     [{ name: 'x'.repeat(65) }, 400, 'name must be at most 64 characters'],
     [{ name: 'x', model: 'gpt-2' }, 400, 'model must be one of claude-opus-4-6, gpt-4, custom'],
     [{ name: 'x', model: 'custom' }, 400, 'config.model must name the model when model is custom'],
-    [{ name: 'x', tier: 'platinum' }, 400, 'plan must be one of label, solo, collective, network'],
+    [{ name: 'x', tier: 'platinum' }, 400, 'tier must be one of starter, pro, enterprise'],
     [{ name: 'x', tier: 'pro' }, 402, 'The plan collective needs a subscription'],
+    [{ name: 'x', tier: 'free' }, 402, 'A paid plan is required'],
+    [{ name: 'x', model: 'gpt-4' }, 403, 'Model gpt-4 is not part of the plan "solo"'],
+    [
+      { name: 'x', model: 'custom', config: { model: 'gpt-6.1-sol' } },
+      403,
+      'Model gpt-6.1-sol is not part of the plan "solo"',
+    ],
     [{ name: 'x', config: { runtime: [] } }, 400, 'config.runtime must be an object'],
     [{ name: 'x', config: { big: 'x'.repeat(70_000) } }, 400, 'config must be at most 64 KiB'],
   ])('that makes no sense or is too much is refused (%#)', async (body, status, error) => {
@@ -190,12 +199,10 @@ describe('the list of agents', () => {
     for (const name of names) await provision(user, { name });
     for (const list of ['/api/agents', PATH]) {
       const seen: string[] = [];
-      for (let next: string | undefined = `${list}?limit=1`; next;) {
-        const page = await platform.web(user, 'GET', next);
-        expect(page.status).toBe(200);
-        expect(page.body.agents).toHaveLength(1);
-        seen.push(page.body.agents[0].name);
-        next = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1];
+      const ask = (path: string) => platform.web(user, 'GET', path);
+      for await (const { body, status } of pagesOf(ask, `${list}?limit=1`)) {
+        expect([status, body.agents.length]).toEqual([200, 1]);
+        seen.push(body.agents[0].name);
       }
       expect(seen).toEqual(names);
     }
@@ -251,17 +258,69 @@ describe('one agent', () => {
     }
   });
 
-  test('is configured within what its owner pays for', async () => {
+  test('is configured within what its owner pays for', { tags: 'attack' }, async () => {
+    const user = await platform.signUp('solo');
+    const config = { model: 'gpt-6-luna' };
+    const { id } = (await provision(user, { name: 'mine', model: 'custom', config })).body.agent;
+    const put = async (body: object, rest = '') => {
+      const answer = await platform.web(user, 'PUT', `/api/agents/${id}${rest}`, { body });
+      return [answer.status, answer.body.code];
+    };
+    for (const plan of ['network', 'free']) {
+      expect(await put({ plan })).toEqual([402, 'PLAN_REQUIRED']);
+    }
+    expect(await put({ aiProvider: 'nobody' })).toEqual([400, undefined]);
+    const dear = { config: { model: 'gpt-6.1-sol' } };
+    for (const rest of ['', '/config']) {
+      expect(await put(dear, rest)).toEqual([403, 'MODEL_RESTRICTED']);
+      expect(await put({ config: {} }, rest)).toEqual([400, undefined]);
+    }
+    const shown = await platform.web(user, 'GET', `/api/agents/${id}/config`);
+    expect(shown.body.config).toEqual(config);
+  });
+
+  /** A configuration with so many skills, of which the last ones are off. */
+  const withSkills = (on: number, off = 0) => {
+    const entries = Array.from({ length: on + off }, (_, n) => [`s${n}`, { enabled: n < on }]);
+    return { runtime: { skills: { entries: Object.fromEntries(entries) } } };
+  };
+
+  test('has as many skills as its owner’s plan has', { tags: 'attack' }, async () => {
+    const user = await platform.signUp('label');
+    const limited = (current: number) => ({ code: 'SKILL_LIMIT_REACHED', current, limit: 3 });
+    const refused = await provision(user, { name: 'x', config: withSkills(4) });
+    expect([refused.status, refused.body]).toMatchObject([402, limited(0)]);
+    const { id } = (await provision(user, { name: 'x', config: withSkills(3, 2) })).body.agent;
+    const put = await platform.web(user, 'PUT', `/api/agents/${id}/config`, {
+      body: { config: withSkills(4) },
+    });
+    expect([put.status, put.body]).toMatchObject([402, limited(3)]);
+    const one = await platform.web(user, 'POST', '/api/agent', {
+      body: { action: 'update-skill', agentId: id, skill: 'one-more', enabled: true },
+    });
+    expect([one.status, one.body]).toMatchObject([402, limited(3)]);
+  });
+
+  test('runs for nobody whose plan has lapsed', { tags: 'attack' }, async () => {
     const user = await platform.signUp('solo');
     const { id } = (await provision(user, { name: 'mine' })).body.agent;
-    const refused = await platform.web(user, 'PUT', `/api/agents/${id}`, {
-      body: { plan: 'network' },
-    });
-    expect([refused.status, refused.body.code]).toEqual([402, 'PLAN_REQUIRED']);
-    const nonsense = await platform.web(user, 'PUT', `/api/agents/${id}`, {
-      body: { aiProvider: 'nobody' },
-    });
-    expect(nonsense.status).toBe(400);
+    await platform.asOwner(
+      `UPDATE subscriptions SET period_start = now() - interval '2 days',
+              period_end = now() - interval '1 s' WHERE user_id = '${user.id}'`,
+    );
+    const post = async (path: string, body?: object) => {
+      const answer = await platform.web(user, 'POST', path, { body });
+      return [answer.status, answer.body.code];
+    };
+    for (const kind of ['start', 'restart', 'repair']) {
+      expect(await post(`/api/agents/${id}/${kind}`)).toEqual([402, 'PLAN_REQUIRED']);
+    }
+    const asked = { agentId: id, message: 'hello' };
+    expect(await post('/api/chat', asked)).toEqual([402, 'PLAN_REQUIRED']);
+    expect(await post('/api/agent', { action: 'chat', ...asked })).toEqual([402, 'PLAN_REQUIRED']);
+    // To look, and to end it, needs no plan.
+    expect((await platform.web(user, 'GET', `/api/agents/${id}`)).status).toBe(200);
+    expect((await platform.web(user, 'DELETE', `/api/agents/${id}`)).status).toBe(200);
   });
 });
 

@@ -65,6 +65,17 @@ describe('the demo chat', () => {
     ]);
   });
 
+  test('takes a message that is longer than an entry of a conversation', async () => {
+    expect((await ask({ message: 'x'.repeat(4001) })).status).toBe(200);
+    const { messages } = platform.provider.requests.at(-1)?.body ?? {};
+    expect(messages).toEqual([{ role: 'user', content: 'x'.repeat(4001) }]);
+    const endless = await ask({ message: 'x'.repeat(32_001) });
+    expect([endless.status, endless.body.error]).toEqual([
+      400,
+      'message must be at most 32000 characters',
+    ]);
+  });
+
   test('is on the account of the demo', async () => {
     const { body } = await ask({ message: 'count me' });
     await platform.meter.flushed();

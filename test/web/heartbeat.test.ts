@@ -5,6 +5,7 @@ import { UnavailableError } from '../../src/errors.js';
 import { scheduleHeartbeats } from '../../worker/schedule-heartbeats.js';
 import { heartbeatScheduleId } from '../../workflows/ids.js';
 import { until } from '../support/docker.js';
+import { newAddress } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { sendJson } from '../support/provider-stub.js';
 
@@ -54,6 +55,19 @@ describe('the heartbeat of a user', () => {
       message: 'The heartbeat is off',
     });
     expect(await intervalOf()).toBeUndefined();
+  });
+
+  test('is set no oftener than the backend lets an address ask', async () => {
+    const from = newAddress();
+    const body = { frequency: '1h' };
+    const setFrom = () => platform.web(ada, 'POST', PATH, { body, from });
+    const answers = await Promise.all(Array.from({ length: 121 }, setFrom));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.map(({ status, body: { error } }) => [status, error])).toEqual([
+      [429, 'Too many requests, please slow down.'],
+    ]);
+    const reset = await platform.web(ada, 'DELETE', PATH, { from });
+    expect([reset.status, reset.body.error]).toEqual([429, 'Too many requests, please slow down.']);
   });
 
   test('once set comes in whole intervals after that, as its schedule has it', async () => {

@@ -115,7 +115,7 @@ describe('a new key', () => {
 });
 
 describe('a user', () => {
-  test('has at most 50 keys, also when two are made at once', async () => {
+  test('has at most 50 keys, also when two are made at once', { tags: 'attack' }, async () => {
     const eve = await platform.signUp();
     await platform.asOwner(`
       INSERT INTO api_keys (id, user_id, name, key_preview, key_hash, lookup_hash, created_at)
@@ -136,7 +136,7 @@ describe('a user', () => {
     expect((await create(eve, { name: 'again' })).status).toBe(201);
   });
 
-  test("neither sees nor deletes another's", async () => {
+  test("neither sees nor deletes another's", { tags: 'attack' }, async () => {
     const { id } = (await create(ada, { name: 'of Ada' })).body;
     for (const refused of [await get(bob, id), await remove(bob, id)]) {
       expect([refused.status, refused.body.error]).toEqual([404, 'API key not found']);
@@ -146,20 +146,24 @@ describe('a user', () => {
     expect((await get(ada, id)).status).toBe(200);
   });
 
-  test('who is not signed in gets nowhere, whatever bearer key comes along', async () => {
-    const { id, key } = (await create(ada, { name: 'bearer' })).body;
-    const bearer = { headers: { authorization: `Bearer ${key}` } };
-    for (const [method, path] of [
-      ['GET', '/api/keys'],
-      ['POST', '/api/keys'],
-      ['GET', `/api/keys/${id}`],
-      ['DELETE', `/api/keys/${id}`],
-    ] as const) {
-      expect((await platform.web(undefined, method, path)).status).toBe(401);
-      expect((await platform.web(undefined, method, path, bearer)).status).toBe(401);
-    }
-    expect((await get(ada, id)).status).toBe(200);
-  });
+  test(
+    'who is not signed in gets nowhere, whatever bearer key comes along',
+    { tags: 'attack' },
+    async () => {
+      const { id, key } = (await create(ada, { name: 'bearer' })).body;
+      const bearer = { headers: { authorization: `Bearer ${key}` } };
+      for (const [method, path] of [
+        ['GET', '/api/keys'],
+        ['POST', '/api/keys'],
+        ['GET', `/api/keys/${id}`],
+        ['DELETE', `/api/keys/${id}`],
+      ] as const) {
+        expect((await platform.web(undefined, method, path)).status).toBe(401);
+        expect((await platform.web(undefined, method, path, bearer)).status).toBe(401);
+      }
+      expect((await get(ada, id)).status).toBe(200);
+    },
+  );
 });
 
 test('a deleted key is gone', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { HostTakenError } from '../../src/hosts/hosts.js';
-import { HostLease } from '../../worker/report-host.js';
+import { HostLease, type HostReporting, RuntimeMissingError } from '../../worker/report-host.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { keptLog } from '../support/platform-environment.js';
@@ -23,17 +23,37 @@ afterAll(() => database?.close());
 
 const asOwner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
+const GIB = 1024 ** 3;
+const MEMORY = 32 * GIB;
+
 /** A machine with an engine of this id; undefined for one that does not answer. */
-function machine(engine: string | undefined, id = 'one', takeoverFrom?: string) {
+function machine(
+  engine: string | undefined,
+  id = 'one',
+  takeoverFrom?: string,
+  given: Partial<HostReporting> = {},
+) {
   const says = { engine };
   const docker = {
     available: () => Promise.resolve(says.engine !== undefined),
-    engineId: () => Promise.resolve(says.engine),
+    engine: () =>
+      Promise.resolve(
+        says.engine === undefined
+          ? undefined
+          : { id: says.engine, memoryBytes: MEMORY, runtimes: ['runc'], weighsDisks: false },
+      ),
     disk: { space: () => Promise.resolve(undefined) },
   };
-  const host = { id, capacity: 5, ports: { first: 19_100, last: 19_199 } };
   const { log } = keptLog();
-  return { says, lease: new HostLease({ database: database.db, docker, host, takeoverFrom, log }) };
+  const reporting = {
+    database: database.db,
+    docker,
+    host: { id, capacity: undefined, ports: { first: 19_100, last: 19_199 } },
+    takeoverFrom,
+    log,
+    ...given,
+  };
+  return { says, lease: new HostLease(reporting) };
 }
 
 async function isHeld({ lease }: ReturnType<typeof machine>): Promise<boolean> {
@@ -131,5 +151,54 @@ describe("a host's name", () => {
     await placeAgent('one');
     one.says.engine = 'A2';
     await expect(one.lease.report()).rejects.toThrow('belongs to another Docker engine (A,');
+  });
+});
+
+describe("a host's capacity", () => {
+  const capacityIn = async (id: string) =>
+    (await asOwner(`SELECT capacity FROM hosts WHERE id = '${id}'`))[0]?.capacity;
+
+  test(
+    'is by the memory of its machine, and stays while that does not answer',
+    { tags: 'attack' },
+    async () => {
+      const one = machine(undefined);
+      await one.lease.report();
+      expect(await capacityIn('one')).toBe(0);
+      one.says.engine = 'A';
+      await one.lease.report();
+      expect(await capacityIn('one')).toBe(10);
+      one.says.engine = undefined;
+      await one.lease.report();
+      expect(await capacityIn('one')).toBe(10);
+    },
+  );
+
+  test('is not above what there are ports for, and what an operator says otherwise', async () => {
+    const ports = { first: 19_100, last: 19_102 };
+    await machine('A', 'few', undefined, {
+      host: { id: 'few', capacity: undefined, ports },
+    }).lease.report();
+    expect(await capacityIn('few')).toBe(3);
+    await machine('A', 'many', undefined, {
+      host: { id: 'many', capacity: 900, ports },
+    }).lease.report();
+    expect(await capacityIn('many')).toBe(900);
+  });
+});
+
+describe('a runtime that containers are to be run by', () => {
+  test('and that Docker has, is well', async () => {
+    expect(await isHeld(machine('A', 'one', undefined, { runtime: 'runc' }))).toBe(true);
+  });
+
+  test('and that Docker does not have, ends the worker before an agent is run by less', async () => {
+    const one = machine(undefined, 'one', undefined, { runtime: 'runsc' });
+    expect(await isHeld(one)).toBe(false);
+    one.says.engine = 'A';
+    await expect(one.lease.report()).rejects.toThrow(RuntimeMissingError);
+    await expect(one.lease.report()).rejects.toThrow(
+      'Docker has no runtime "runsc", by which AGENT_CONTAINER_RUNTIME has agents run, but runc',
+    );
   });
 });

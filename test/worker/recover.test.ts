@@ -10,6 +10,7 @@ import { recoverOperations, SUPERVISOR_ENDED } from '../../worker/recover.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { testSecrets } from '../support/secrets.js';
 
 const USER = 'alice';
 
@@ -78,7 +79,10 @@ function supervisors(over: Partial<AgentSupervisors> = {}) {
 
 async function recover(by: AgentSupervisors): Promise<void> {
   const { db } = database;
-  const services = { supervisorStore: new SupervisorStore(db), releases: new ReleaseStore(db) };
+  const services = {
+    supervisorStore: new SupervisorStore(db, testSecrets()),
+    releases: new ReleaseStore(db),
+  };
   const log = pino({ enabled: false });
   await recoverOperations({ database: db, supervisors: by, services, log });
 }

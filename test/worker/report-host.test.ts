@@ -65,7 +65,17 @@ test('a database that is out of reach is told in the log, and harms nothing', as
   const { log, lines } = keptLog();
   const away = new Database('postgres://nobody@127.0.0.1:1/nothing', { maxConnections: 1 });
   const host = { ...HOST, id: randomUUID() };
-  await new HostLease({ database: away, docker: nowhere, host, log }).report();
+  const lease = new HostLease({ database: away, docker: nowhere, host, log });
+  await lease.report();
   expect(lines.join()).toContain('the host could not be written down');
+  expect(lease.isDoubtful).toBe(false);
   await away.close();
+});
+
+test('a name is doubtful as long as the database answers and the engine has not said who it is', async () => {
+  const { log } = keptLog();
+  const host = { ...HOST, id: randomUUID() };
+  const lease = new HostLease({ database: database.db, docker: nowhere, host, log });
+  await lease.report();
+  expect(lease.isDoubtful).toBe(true);
 });

@@ -7,6 +7,8 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { ReconcileActivities } from '../../activities/reconcile.js';
 import { freePort } from '../../dev/ports.js';
 import { projectRoot } from '../../dev/root.js';
+import { hostTurns } from '../../src/agents/host-turns.js';
+import { tellTurns } from '../../worker/tell-turns.js';
 import { installRuntime } from '../../worker/temporal-runtime.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue } from '../../workflows/ids.js';
 import { keptLog } from '../support/platform-environment.js';
@@ -24,6 +26,8 @@ const DOCUMENTED = [
   ['temporal_request_failure_total', 'operation'],
   ['temporal_num_pollers', 'poller_type'],
   ['temporal_sticky_cache_size', 'task_queue'],
+  ['agent_host_turns_taken', 'kind'],
+  ['agent_host_turns_waiting', 'kind'],
 ] as const;
 
 const HOST = 'measured';
@@ -54,6 +58,8 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
     Worker.create({ ...common, taskQueue: containersTaskQueue(HOST), activities: host }),
   ]);
   const running = Promise.all(workers.map((worker) => worker.run()));
+  const stop = new AbortController();
+  const telling = tellTurns(hostTurns(4), Runtime.instance().metricMeter, stop.signal);
   try {
     const on = { taskQueue: PLATFORM_TASK_QUEUE };
     await client.workflow.start('aTypeThatNobodyKnows', { ...on, workflowId: 'fails' });
@@ -69,8 +75,9 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
     const page = await readFile(path.join(projectRoot, 'docs', 'operations.md'), 'utf8');
     expect(DOCUMENTED.filter(([name]) => !page.includes(name.replace('_bucket', '')))).toEqual([]);
   } finally {
+    stop.abort();
     for (const worker of workers) worker.shutdown();
-    await running;
+    await Promise.all([running, telling]);
     await temporal.close();
   }
 });

@@ -23,5 +23,12 @@ test('a pass removes all that is old, and what fails keeps nothing else', async 
   });
   expect([...new Set(asked)]).toEqual(RETAINED);
   expect(asked.filter((what) => what === 'transitions')).toHaveLength(2);
-  expect(result).toEqual({ agents: 1, operations: 2, messages: 5, usage: 6, audit: 7 });
+  expect(result).toEqual({
+    agents: 1,
+    operations: 2,
+    messages: 5,
+    usage: 6,
+    audit: 7,
+    sessions: 8,
+  });
 });

@@ -23,7 +23,7 @@ export async function platformGateway(platform: BenchPlatform): Promise<Gateway>
     for (let number = 0; number < USERS; number++) {
       const account = { email: `bench-${number}@example.org`, password: randomUUID() };
       const { id } = await web.json<{ id: string }>('POST', '/api/register', account);
-      await grantPlan(database, id, PLAN, 'benchmark');
+      await grantPlan(database, id, PLAN, { actor: 'operator', requestId: 'bench' });
       const owner = { userId: id, requestId: randomUUID() };
       const { key } = await createApiKey(database.asUser(id), owner, 'benchmark');
       keys.push(key);

@@ -25,6 +25,8 @@ export interface StreamReader {
   read(event: WireEvent): readonly string[];
   /** What the provider has said so far that the call uses. */
   readonly usage: TokenUsage | undefined;
+  /** Of all that the model has said so far, in UTF-8: text, thoughts and calls of tools. */
+  readonly bytes: number;
   /** Whether the provider has said that the answer is whole. */
   readonly ended: boolean;
   /** Whether nothing comes any more, and the connection need not be waited for. */

@@ -3,8 +3,9 @@ import type { ChatRequest, Completion, TokenUsage } from '../completion.js';
 import { ProviderError, type ProviderFailure } from '../provider-error.js';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../provider-names.js';
 import type { ProviderAdapter, StreamReader } from './adapter.js';
+import { takenBy } from './fields.js';
 import { failureOfStatus } from './failure-of-status.js';
-import { wantsUsage } from './openai-format.js';
+import { bytesOf, wantsUsage } from './openai-format.js';
 import { isObject, tryParseJson } from '../../json.js';
 import { retryAfterMs } from '../../retry-after.js';
 
@@ -27,7 +28,7 @@ const answer = z.object({
   choices: z
     .array(
       z.object({
-        message: z.object({ content: z.string().nullish() }),
+        message: z.looseObject({ content: z.string().nullish() }),
         error: z.undefined().nullish(),
       }),
     )
@@ -37,7 +38,9 @@ const answer = z.object({
 });
 
 const chunk = z.object({
-  choices: z.array(z.object({ finish_reason: z.string().nullish() })).nullish(),
+  choices: z
+    .array(z.object({ finish_reason: z.string().nullish(), delta: z.unknown().optional() }))
+    .nullish(),
   usage,
   /** Groq's place for it, and for why it stopped early. */
   x_groq: z.object({ usage, error: z.string().nullish() }).nullish(),
@@ -70,6 +73,7 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
       return {
         json: text,
         content: read.data.choices[0]?.message.content ?? '',
+        bytes: read.data.choices.reduce((sum, { message }) => sum + bytesSaid(message), 0),
         usage: toUsage(read.data.usage),
       } satisfies Completion;
     },
@@ -91,22 +95,13 @@ export function openAiCompatible(name: ProviderName): ProviderAdapter {
 }
 
 function bodyFor(name: ProviderName, baseUrl: string, request: ChatRequest): ChatRequest {
+  const isOpenAi = baseUrl === PROVIDER_BASE_URLS.openai;
+  const taken = takenBy(isOpenAi ? undefined : name, request);
   const asked =
     request.stream === true
-      ? { ...request, stream_options: withUsage(request.stream_options) }
-      : request;
-  if (name === 'openrouter') return withoutChoices(asked);
-  return baseUrl === PROVIDER_BASE_URLS.openai ? withOwnBound(asked) : asked;
-}
-
-/** With these OpenRouter would ask other models than the one that is paid for, or charge for more. */
-function withoutChoices({
-  models: _m,
-  route: _r,
-  plugins: _p,
-  ...request
-}: ChatRequest): ChatRequest {
-  return request;
+      ? { ...taken, stream_options: withUsage(request.stream_options) }
+      : taken;
+  return isOpenAi ? withOwnBound(asked) : asked;
 }
 
 /** OpenAI's own newer models refuse the bound's old name, which servers like it still go by. */
@@ -118,6 +113,7 @@ class ChunkReader implements StreamReader {
   usage: TokenUsage | undefined;
   ended = false;
   over = false;
+  bytes = 0;
 
   readonly #name: ProviderName;
   readonly #includeUsage: boolean;
@@ -142,10 +138,24 @@ class ChunkReader implements StreamReader {
     const { choices, usage: said, x_groq: groq } = read.data;
     if (groq?.error) throw new ProviderError(this.#name, 'overloaded');
     this.usage = toUsage(said ?? groq?.usage) ?? this.usage;
+    for (const { delta } of choices ?? []) this.bytes += bytesSaid(delta);
     // Some end with the connection instead of with [DONE].
     if (choices?.some(({ finish_reason: reason }) => reason)) this.ended = true;
     return (choices?.length ?? 0) === 0 && said && !this.#includeUsage ? [] : [data];
   }
+}
+
+/** Of a message, or a piece of one. */
+function bytesSaid(said: unknown): number {
+  if (!isObject(said)) return 0;
+  const { content, refusal, reasoning, reasoning_content: thoughts, tool_calls: calls } = said;
+  let bytes = bytesOf(content, refusal, reasoning ?? thoughts);
+  for (const call of Array.isArray(calls) ? calls : []) {
+    const { name, arguments: json } =
+      isObject(call) && isObject(call.function) ? call.function : {};
+    bytes += bytesOf(name, json);
+  }
+  return bytes;
 }
 
 const withUsage = (options: unknown) => ({

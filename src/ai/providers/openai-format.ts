@@ -22,6 +22,13 @@ export interface Used {
 export const wantsUsage = ({ stream_options: options }: ChatRequest): boolean =>
   isObject(options) && options.include_usage === true;
 
+/** Of texts, in UTF-8. */
+export function bytesOf(...texts: readonly unknown[]): number {
+  let bytes = 0;
+  for (const text of texts) if (typeof text === 'string') bytes += Buffer.byteLength(text);
+  return bytes;
+}
+
 export function toolCall(id: string, name: string, json: string): ToolCall {
   return { id, type: 'function', function: { name, arguments: json } };
 }
@@ -47,7 +54,8 @@ export function toCompletion(answer: {
     choices: [{ index: 0, message, logprobs: null, finish_reason: reason }],
     usage: used && toUsage(used),
   });
-  return { json, content, usage: used?.tokens };
+  const bytes = bytesOf(content, ...calls.map((call) => call.function.arguments));
+  return { json, content, bytes, usage: used?.tokens };
 }
 
 /** Writes the chunks of one streamed answer as OpenAI's API would. */

@@ -11,6 +11,14 @@ import { migration as hostMarks } from './010-hosts.js';
 import { migration as supervision } from './011-supervision.js';
 import { migration as retention } from './012-retention.js';
 import { migration as hostDisks } from './013-host-disks.js';
+import { migration as secrets } from './014-secrets.js';
+import { migration as adminLinks } from './015-admin-links.js';
+import { migration as signInLimits } from './017-sign-in-limits.js';
+import { migration as fairNotices } from './019-fair-notices.js';
+import { migration as memorySizes } from './020-memory-sizes.js';
+import { migration as hostEgress } from './023-host-egress.js';
+import { migration as sessions } from './024-sessions.js';
+import { migration as removals } from './021-removals.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -28,4 +36,12 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '011-supervision', migration: supervision },
   { name: '012-retention', migration: retention },
   { name: '013-host-disks', migration: hostDisks },
+  { name: '014-secrets', migration: secrets },
+  { name: '015-admin-links', migration: adminLinks },
+  { name: '017-sign-in-limits', migration: signInLimits },
+  { name: '019-fair-notices', migration: fairNotices },
+  { name: '020-memory-sizes', migration: memorySizes },
+  { name: '021-removals', migration: removals },
+  { name: '023-host-egress', migration: hostEgress },
+  { name: '024-sessions', migration: sessions },
 ];

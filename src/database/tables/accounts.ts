@@ -1,5 +1,6 @@
+import { literal } from 'sequelize';
 import type { Plan } from '../../accounts/plans.js';
-import { ownedThrough } from '../policies.js';
+import { ownedThrough, PLATFORM } from '../policies.js';
 import {
   boolean,
   created,
@@ -42,15 +43,62 @@ export const Session = table(
   {
     /** SHA-256 of the cookie's token in hex: a read of this table signs nobody in. */
     tokenHash: key(text()),
+    /** By which its owner names it. */
+    id: withDefault(text(), literal('gen_random_uuid()::text')),
     userId: text(),
+    method: withDefault(text<'password'>(), 'password'),
     csrfToken: text(),
     createdAt: created(),
+    /** To the minute. */
+    lastSeenAt: withDefault(timestamp(), literal('now()')),
     expiresAt: timestamp(),
+    userAgent: nullable(text()),
+    address: nullable(text()),
   },
   [
+    { name: 'sessions_id_key', unique: true, fields: ['id'] },
     { name: 'sessions_user_id', fields: ['user_id'] },
     { name: 'sessions_expires_at', fields: ['expires_at'] },
   ],
+  ownedThrough('user_id'),
+);
+
+/** Links by which whom ADMIN_EMAILS names becomes an admin. */
+export const adminLinks = table(
+  'admin_links',
+  {
+    email: key(text()),
+    /** SHA-256 of its token in hex. */
+    tokenHash: text(),
+    expiresAt: timestamp(),
+  },
+  [],
+  PLATFORM,
+);
+
+/** Sign-ins that failed: of an account, a host and so on, until they are forgotten. */
+export const SignInAttempts = table(
+  'sign_in_attempts',
+  {
+    subject: key(text()),
+    /** When all of it is forgotten: what is counted is how far that is ahead. */
+    drainedAt: timestamp(),
+    blockedUntil: nullable(timestamp()),
+  },
+  [{ name: 'sign_in_attempts_drained_at', fields: ['drained_at'] }],
+  PLATFORM,
+);
+
+/** From where users have signed in: no stranger's guesses keep them out there. */
+export const SignInHost = table(
+  'sign_in_hosts',
+  {
+    userId: key(text()),
+    /** An IPv4 address, or the /64 of an IPv6 address. */
+    host: key(text()),
+    lastAt: timestamp(),
+  },
+  [{ name: 'sign_in_hosts_last_at', fields: ['last_at'] }],
   ownedThrough('user_id'),
 );
 

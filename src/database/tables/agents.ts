@@ -5,6 +5,7 @@ import type { OperationKind, OperationStatus } from '../../agents/operation-kind
 import type { WatchdogCause, WatchdogMemory, WatchdogState } from '../../agents/watchdog.js';
 import { ownedThrough } from '../policies.js';
 import {
+  bigint,
   boolean,
   created,
   integer,
@@ -51,7 +52,7 @@ export const Agent = table(
     config: withDefault(json<Record<string, unknown>>(), {}),
     desired: withDefault(text<DesiredState>(), 'running'),
     status: withDefault(text<AgentStatus>(), 'pending'),
-    /** Why the status is `error`, in words for the owner. */
+    /** Why the status is `error`, or why the platform has stopped it, in words for the owner. */
     statusReason: nullable(text()),
     observedAt: nullable(timestamp()),
     startedAt: nullable(timestamp()),
@@ -105,6 +106,11 @@ export const Agent = table(
     { name: 'agents_user_created', fields: ['user_id', 'created_at', 'id'] },
     { name: 'agents_parent', fields: ['parent_agent_id'] },
     { name: 'agents_host_present', fields: ['host'], where: { deleted_at: null } },
+    {
+      name: 'agents_being_removed',
+      fields: ['id'],
+      where: { desired: 'deleted', deleted_at: null },
+    },
     {
       name: 'agents_deleted',
       fields: ['deleted_at'],
@@ -164,15 +170,20 @@ export interface OperationInput {
   readonly plan?: Plan;
   readonly aiProvider?: string;
   readonly model?: string;
-  readonly config?: Record<string, unknown>;
-  /** A skill that a `configure` changes in the configuration as it is then. */
-  readonly skill?: SkillChange;
+  /** A skill that a `configure` changes, without its settings. */
+  readonly skill?: Omit<SkillChange, 'config'>;
+  /** Configurations, which may hold secrets, until the operation ends (src/agents/operation-input.ts). */
+  readonly sealed?: string;
+  /** By which two that bring the same configuration are known. */
+  readonly digest?: string;
   /** A credential that a `configure` changes: its version is in `agent_credentials`. */
   readonly credential?: { readonly name: string; readonly version: string };
   /** The image of an `update`. */
   readonly image?: string;
   /** The archive of a `restore`. */
   readonly archiveId?: string;
+  /** Why the platform itself asks for a `stop`, in words for the owner. */
+  readonly reason?: string;
 }
 
 export const Operation = table(
@@ -244,6 +255,14 @@ export const AgentVolume = table(
     madeBy: text(),
     /** Nobody uses it any more, and it is to be removed. */
     obsolete: withDefault(boolean(), false),
+    /** What it took of the disk when it was measured last; null until then. */
+    bytes: nullable(bigint()),
+    /** Files, folders and all else in it that has a name. */
+    files: nullable(bigint()),
+    /** When that was tried last. */
+    measuredAt: nullable(timestamp()),
+    /** Since when people know that it is filling. */
+    toldAt: nullable(timestamp()),
     createdAt: timestamp(),
   },
   [{ name: 'agent_volumes_agent', fields: ['agent_id'] }],

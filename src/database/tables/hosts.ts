@@ -39,6 +39,12 @@ export const Host = table(
     diskFree: nullable(bigint()),
     /** Whether that is less than the host's floor. */
     diskLow: withDefault(boolean(), false),
+    /** Whether its agents are kept to the public internet: `guarded`, `open` or `unknown`. */
+    egress: withDefault(text(), 'unknown'),
+    /** Why not. */
+    egressReason: nullable(text()),
+    /** Whether it starts no agents because of that. */
+    egressRefuses: withDefault(boolean(), false),
     createdAt: created(),
     updatedAt: updated(),
   },

@@ -16,6 +16,7 @@ export const Notification = table(
     id: key(text()),
     channel: key(text<NotificationChannelName>()),
     agentId: text(),
+    userId: withDefault(text(), ''),
     /** What it tells; two with the same one say the same of the agent. */
     event: text(),
     status: text<NotificationStatus>(),

@@ -64,11 +64,8 @@ describe('messages', () => {
     expect(sentMessages({ ...HELLO, name: 'ada' })).toEqual([HELLO]);
   });
 
-  test('parts that are not in OpenAI’s format, and what is unknown of a part, go on', () => {
-    const content = [
-      { type: 'text', text: 'What is this?', cache_control: { type: 'ephemeral' } },
-      { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'A' } },
-    ];
+  test('what may be kept in a cache is told', () => {
+    const content = [{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } }];
     expect(sentMessages({ role: 'user', content })).toEqual([{ role: 'user', content }]);
   });
 
@@ -100,6 +97,13 @@ describe('messages', () => {
     ['the role of the old function calls', { role: 'function', name: 'f', content: '1' }],
     ['content that is a number', { role: 'user', content: 7 }],
     ['a part that is no object', { role: 'user', content: ['Hello'] }],
+    [
+      'a part of its own format',
+      {
+        role: 'user',
+        content: [{ type: 'document', source: { type: 'url', url: 'https://a.b' } }],
+      },
+    ],
   ])('%s is refused before it is sent', (_what, message) => {
     expect(() => sentMessages(message)).toThrow(refused);
   });
@@ -187,9 +191,9 @@ describe('tools', () => {
     ]);
   });
 
-  test('Anthropic’s own tools go on as they are', () => {
+  test('Anthropic’s own tools, which cost more than tokens, are refused', () => {
     const search = { type: 'web_search_20250305', name: 'web_search', max_uses: 2 };
-    expect(sent({ tools: [search] }).tools).toEqual([search]);
+    expect(() => sent({ tools: [search] })).toThrow(refused);
   });
 
   test('calls become tool_use, and the results of one round one message', () => {
@@ -276,10 +280,6 @@ describe('tools', () => {
     ['required', { type: 'any' }],
     [
       { type: 'function', function: { name: 'get_weather' } },
-      { type: 'tool', name: 'get_weather' },
-    ],
-    [
-      { type: 'tool', name: 'get_weather' },
       { type: 'tool', name: 'get_weather' },
     ],
   ])('the choice %j is said as %j', (choice, said) => {
@@ -374,14 +374,25 @@ describe('settings', () => {
     expect(sent({ response_format: { type: 'json_object' } })).not.toHaveProperty('output_config');
   });
 
-  test('what OpenAI does not know is meant for Anthropic', () => {
+  test('what Anthropic knows besides is told, and nothing else', () => {
     const own = {
       thinking: { type: 'enabled', budget_tokens: 2048 },
       top_k: 5,
-      service_tier: 'standard_only',
-      something_new: { 'naïve key': ['ß', null, 1e21] },
+      output_config: { effort: 'low' },
     };
-    expect(sent(own)).toEqual({ model: MODEL, messages: [HELLO], max_tokens: 4096, ...own });
+    const more = {
+      mcp_servers: [{}],
+      container: 'c',
+      inference_geo: 'us',
+      speed: 'fast',
+      system: 'x',
+    };
+    expect(sent({ ...own, ...more, service_tier: 'standard_only' })).toEqual({
+      model: MODEL,
+      messages: [HELLO],
+      max_tokens: 4096,
+      ...own,
+    });
   });
 
   test('what only OpenAI knows is left out', () => {

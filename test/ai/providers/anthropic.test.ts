@@ -282,6 +282,12 @@ describe('a stream', () => {
     expect(chunks.at(-1).choices[0].finish_reason).toBe('tool_calls');
   });
 
+  test('counts the bytes of texts, thoughts and calls', () => {
+    expect(readAll(HELLO).stream.bytes).toBe(Buffer.byteLength('Grüezi, 世界 👋'));
+    const said = 'Hm.web_search{"query":"q"}get_weather{"city": "Zürich"}now';
+    expect(readAll(TOOLS).stream.bytes).toBe(Buffer.byteLength(said));
+  });
+
   test('knows what was used from its first event on', () => {
     const { stream, read } = open();
     expect(stream.usage).toBeUndefined();

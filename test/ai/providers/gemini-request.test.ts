@@ -108,10 +108,9 @@ describe('messages', () => {
   test('images go along as data or as an address', () => {
     const urls = [
       'data:image/png;base64,iVBORw0KGgo=',
-      'data:image/svg+xml;charset=utf-8;base64,PHN2Zz4=',
+      'data:image/webp;charset=utf-8;base64,PHN2Zz4=',
       'https://example.com/a/cat.JPEG?size=1',
       'https://example.com/cat',
-      'gs://bucket/cat.webp',
     ];
     const { contents } = sent({
       messages: [
@@ -127,10 +126,9 @@ describe('messages', () => {
     expect(contents[0].parts).toEqual([
       { text: 'What is this?' },
       { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } },
-      { inlineData: { mimeType: 'image/svg+xml', data: 'PHN2Zz4=' } },
+      { inlineData: { mimeType: 'image/webp', data: 'PHN2Zz4=' } },
       { fileData: { fileUri: 'https://example.com/a/cat.JPEG?size=1', mimeType: 'image/jpeg' } },
       { fileData: { fileUri: 'https://example.com/cat' } },
-      { fileData: { fileUri: 'gs://bucket/cat.webp', mimeType: 'image/webp' } },
     ]);
   });
 
@@ -164,6 +162,9 @@ describe('messages', () => {
       'data:image/png,raw',
       'data:;base64,AAAA',
       'data:image/png;base64',
+      'data:application/pdf;base64,AAAA',
+      'data:video/mp4;base64,AAAA',
+      'gs://bucket/cat.webp',
       'file:///etc/passwd',
       '',
     ].map((url): [string, ChatMessage[]] => [
@@ -396,7 +397,8 @@ describe('settings', () => {
       safetySettings,
       cachedContent: 'cachedContents/abc',
     });
-    expect(body).toMatchObject({ safetySettings, cachedContent: 'cachedContents/abc' });
+    expect(body).toMatchObject({ safetySettings });
+    expect(body).not.toHaveProperty('cachedContent');
     expect(body.generationConfig).toEqual({
       maxOutputTokens: 10,
       topK: 5,

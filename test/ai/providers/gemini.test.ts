@@ -244,6 +244,12 @@ describe('a stream', () => {
     expect(deltas).toEqual([{ role: 'assistant', content: 'Hi' }, {}]);
   });
 
+  test('counts the bytes of texts, thoughts and calls', () => {
+    const call = { functionCall: { name: 'now', args: { at: 'é' } } };
+    const { reader } = stream(generated([THOUGHT, { text: 'Привіт' }]), generated([call], 'STOP'));
+    expect(reader.bytes).toBe(Buffer.byteLength(`${THOUGHT.text}Привіт{"at":"é"}`));
+  });
+
   test('calls tools, each with its own place', () => {
     const { chunks, deltas } = stream(
       generated([{ text: 'Let me see.' }]),

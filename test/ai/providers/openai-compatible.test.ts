@@ -28,7 +28,7 @@ function failureOf(work: () => unknown): ProviderError {
 
 describe('a request', () => {
   test('goes on as it came, with the key where there is one', () => {
-    const request = { ...REQUEST, tools: [{ type: 'function' }], x_unknown: { deep: [1, null] } };
+    const request = { ...REQUEST, tools: [{ type: 'function' }], logit_bias: { 50256: -100 } };
     const { groq } = { groq: openAiCompatible('groq') };
     expect(groq.request(AT, request)).toEqual({
       url: 'http://127.0.0.1:1/v1/chat/completions',
@@ -50,13 +50,42 @@ describe('a request', () => {
     },
   );
 
-  test('to OpenRouter leaves it no choice of another model, and nothing else to charge for', () => {
-    const choices = { models: ['dear/model'], route: 'fallback', plugins: [{ id: 'web' }] };
-    expect(bodyOf('openrouter', { ...REQUEST, ...choices, top_k: 3 })).toEqual({
-      ...REQUEST,
-      top_k: 3,
-    });
-    expect(bodyOf('groq', { ...REQUEST, ...choices })).toEqual({ ...REQUEST, ...choices });
+  test.each<[ProviderName, readonly string[]]>([
+    ['openrouter', ['reasoning', 'include_reasoning', 'top_k']],
+    ['groq', ['include_reasoning', 'reasoning_format']],
+    ['openai', ['top_k', 'chat_template_kwargs']],
+    ['minimax', ['reasoning_split']],
+  ])('to %s has what it takes, and nothing that costs more', (name, own) => {
+    const all = [
+      'reasoning',
+      'include_reasoning',
+      'top_k',
+      'reasoning_format',
+      'chat_template_kwargs',
+      'reasoning_split',
+      'generationConfig',
+      'thinking',
+    ];
+    const charged = [
+      'models',
+      'route',
+      'plugins',
+      'provider',
+      'preset',
+      'transforms',
+      'web_search_options',
+      'service_tier',
+      'store',
+      'search_settings',
+      'audio',
+      'prediction',
+      '__proto__',
+    ];
+    const fields = Object.fromEntries([...all, ...charged].map((field) => [field, { x: 1 }]));
+    expect(Object.keys(bodyOf(name, { ...REQUEST, ...fields })).toSorted()).toEqual(
+      [...Object.keys(REQUEST), ...own].toSorted(),
+    );
+    expect(bodyOf('openai', { ...REQUEST, ...fields }, PROVIDER_BASE_URLS.openai)).toEqual(REQUEST);
   });
 
   test("bounds the answer as OpenAI's own models take it, and others by the old name", () => {
@@ -89,8 +118,19 @@ describe('a whole answer', () => {
     expect(read('openai', text)).toEqual({
       json: text,
       content: 'Hi',
+      bytes: 2,
       usage: { inputTokens: 12, outputTokens: 34 },
     });
+  });
+
+  test('has as many bytes as are said in all of its answers, thoughts and calls', () => {
+    const call = { id: 'c', type: 'function', function: { name: 'see', arguments: '{"é":1}' } };
+    const choice = (message: object) => ({ index: 0, message, finish_reason: 'stop' });
+    const choices = [
+      choice({ role: 'assistant', content: 'é', reasoning: 'ab', reasoning_details: ['ab'] }),
+      choice({ content: null, refusal: 'no', reasoning_content: 'abc', tool_calls: [call, null] }),
+    ];
+    expect(read('openrouter', whole({ choices })).bytes).toBe(2 + 2 + 2 + 3 + 3 + 8);
   });
 
   test('may have no text, where it calls tools', () => {
@@ -193,6 +233,16 @@ describe('a stream', () => {
     }
     const asking = { stream_options: { include_usage: true } };
     expect(stream('openai', events, asking)).toEqual({ ...told, chunks: events.slice(0, 4) });
+  });
+
+  test('counts the bytes of what is said in it', () => {
+    const reader = openAiCompatible('openai').openStream(REQUEST);
+    const calls = [{ index: 0, function: { arguments: '{"a":' } }];
+    const pieces = [{ content: 'é' }, { reasoning_content: 'ab' }, { tool_calls: calls }, {}, null];
+    for (const said of pieces) {
+      reader.read({ data: JSON.stringify({ choices: [{ index: 0, delta: said }] }) });
+    }
+    expect(reader.bytes).toBe(2 + 2 + 5);
   });
 
   test("finds the usage in Groq's place, and beside a last piece of text", () => {

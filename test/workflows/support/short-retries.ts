@@ -33,6 +33,7 @@ export const compensation = onContainer;
 export const healthWatch: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
 export const endlessDockerCall = cancellable;
 export const look: ActivityOptions = { ...onContainer, cancellationType: 'TRY_CANCEL' };
+export const boundedLook = look;
 export const degradedWatch = look;
 export const crashReport = onContainer;
 export const reconciliation = onContainer;

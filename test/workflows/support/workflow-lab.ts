@@ -125,7 +125,7 @@ export class WorkflowLab {
     const handle = await workflow.start<typeof provisionAgent>('provisionAgent', {
       workflowId,
       taskQueue: PLATFORM_TASK_QUEUE,
-      args: [agent.ref],
+      args: [{ ...agent.ref, version: 1 }],
       // A cancellation reaches a local activity with the next heartbeat of its workflow task.
       workflowTaskTimeout: '2 seconds',
     });

@@ -70,7 +70,6 @@ function blocks(content: unknown): Block[] {
 const isEmptyText = (part: unknown): boolean =>
   isObject(part) && part.type === 'text' && part.text === '';
 
-/** Parts that OpenAI does not know are Anthropic's own, and go on as they are. */
 function toBlock(part: unknown): Block {
   if (!isObject(part)) throw unsupported();
   switch (part.type) {
@@ -80,8 +79,10 @@ function toBlock(part: unknown): Block {
     }
     case 'refusal':
       return { type: 'text', text: part.refusal };
-    default:
+    case 'text':
       return part;
+    default:
+      throw unsupported();
   }
 }
 

@@ -11,45 +11,6 @@ const DEFAULT_MAX_TOKENS = 4096;
 const MAX_TEMPERATURE = 1;
 
 /**
- * Fields of OpenAI's API that Anthropic would refuse: what is translated below, and what has no
- * counterpart. Everything else is meant for Anthropic and passed on.
- */
-const OPENAI_ONLY: ReadonlySet<string> = new Set([
-  'audio',
-  'frequency_penalty',
-  'function_call',
-  'functions',
-  'logit_bias',
-  'logprobs',
-  'max_completion_tokens',
-  'metadata',
-  'modalities',
-  'n',
-  'parallel_tool_calls',
-  'prediction',
-  'presence_penalty',
-  'prompt_cache_key',
-  'prompt_cache_retention',
-  'reasoning_effort',
-  'response_format',
-  'safety_identifier',
-  'seed',
-  'service_tier',
-  'stop',
-  'store',
-  'stream',
-  'stream_options',
-  'temperature',
-  'tool_choice',
-  'tools',
-  'top_logprobs',
-  'top_p',
-  'user',
-  'verbosity',
-  'web_search_options',
-]);
-
-/**
  * A chat completion as the body of Anthropic's Messages API.
  *
  * @throws ProviderError `bad_request` for what cannot be said there.
@@ -57,11 +18,9 @@ const OPENAI_ONLY: ReadonlySet<string> = new Set([
 export function toMessagesRequest(request: ChatRequest): JsonObject {
   const { system, messages } = toConversation(request.messages);
   const tools = toTools(request.tools);
-  const body: Record<string, unknown> = {};
-  for (const field of Object.keys(request)) {
-    if (!OPENAI_ONLY.has(field)) body[field] = request[field];
-  }
-  return Object.assign(body, {
+  const { model, thinking, top_k: topK } = request;
+  return {
+    model,
     max_tokens: request.max_completion_tokens ?? request.max_tokens ?? DEFAULT_MAX_TOKENS,
     messages,
     ...(system.length > 0 && { system }),
@@ -70,9 +29,10 @@ export function toMessagesRequest(request: ChatRequest): JsonObject {
     ...sampling(request),
     ...stopSequences(request.stop),
     ...metadata(request),
-    ...serviceTier(request.service_tier),
-    ...outputFormat(request),
-  });
+    ...(isObject(thinking) && { thinking }),
+    ...(typeof topK === 'number' && { top_k: topK }),
+    ...outputConfig(request),
+  };
 }
 
 function sampling({ model, temperature, top_p: topP }: ChatRequest): JsonObject {
@@ -98,17 +58,11 @@ function metadata({ metadata: given, user }: ChatRequest): JsonObject {
   return typeof user === 'string' ? { metadata: { user_id: user } } : {};
 }
 
-/** Both have the field; of OpenAI's values only `auto` means something there. */
-function serviceTier(tier: unknown): JsonObject {
-  return tier === 'auto' || tier === 'standard_only' ? { service_tier: tier } : {};
-}
-
 /** A schema is held there too; "any JSON" has no counterpart. */
-function outputFormat({ response_format: format, output_config: config }: ChatRequest): JsonObject {
-  if (!isObject(format) || format.type !== 'json_schema') return {};
-  const schema = isObject(format.json_schema) ? format.json_schema.schema : undefined;
-  if (!isObject(schema)) return {};
-  return {
-    output_config: { ...(isObject(config) && config), format: { type: 'json_schema', schema } },
-  };
+function outputConfig({ response_format: format, output_config: config }: ChatRequest): JsonObject {
+  const own = isObject(config) ? config : undefined;
+  const isSchema = isObject(format) && format.type === 'json_schema';
+  const schema = isSchema && isObject(format.json_schema) ? format.json_schema.schema : undefined;
+  if (!isObject(schema)) return own ? { output_config: own } : {};
+  return { output_config: { ...own, format: { type: 'json_schema', schema } } };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ChatRequest, TokenUsage } from '../../completion.js';
 import type { StreamReader, WireEvent } from '../adapter.js';
 import { isObject, tryParseJson, type JsonObject } from '../../../json.js';
-import { ChunkWriter, toolCall } from '../openai-format.js';
+import { bytesOf, ChunkWriter, toolCall } from '../openai-format.js';
 import { toFinishReason, toUsed, wireUsage, type WireUsage } from './answer.js';
 import { errorInside } from './errors.js';
 
@@ -23,6 +23,7 @@ const blockDelta = z.object({
     type: z.string(),
     text: z.string().nullish(),
     partial_json: z.string().nullish(),
+    thinking: z.string().nullish(),
   }),
 });
 const messageDelta = z.object({
@@ -42,6 +43,7 @@ interface OpenCall {
 export class AnthropicStream implements StreamReader {
   ended = false;
   over = false;
+  bytes = 0;
   /** There once the message has begun. */
   #chunks: ChunkWriter | undefined;
   #used: WireUsage | undefined;
@@ -91,6 +93,7 @@ export class AnthropicStream implements StreamReader {
 
   #beginBlock(event: JsonObject): string[] {
     const { type, text, id, name, input } = parsed(blockStart, event).content_block;
+    this.bytes += bytesOf(text, name);
     this.#call = undefined;
     if (type === 'text' && text) return [this.#write({ content: text })];
     if (type !== 'tool_use') return [];
@@ -101,7 +104,8 @@ export class AnthropicStream implements StreamReader {
   }
 
   #continueBlock(event: JsonObject): string[] {
-    const { type, text, partial_json: json } = parsed(blockDelta, event).delta;
+    const { type, text, partial_json: json, thinking } = parsed(blockDelta, event).delta;
+    this.bytes += bytesOf(text, json, thinking);
     if (type === 'text_delta' && text) return [this.#write({ content: text })];
     // Without an open call these are the arguments of a tool that the provider runs itself.
     if (type === 'input_json_delta' && json && this.#call)

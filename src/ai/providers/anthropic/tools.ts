@@ -4,13 +4,12 @@ import { isObject, type JsonObject } from '../../../json.js';
 
 const NO_PARAMETERS = { type: 'object', properties: {} };
 
-/** Functions of OpenAI's format; tools of another type are Anthropic's own, and go on as they are. */
+/** @throws ProviderError `bad_request` for what are no functions of OpenAI's format. */
 export function toTools(tools: unknown): JsonObject[] {
   if (tools === undefined || tools === null) return [];
   if (!Array.isArray(tools)) throw unsupported();
   return tools.map((tool: unknown) => {
-    if (!isObject(tool)) throw unsupported();
-    if (tool.type !== 'function') return tool;
+    if (!isObject(tool) || tool.type !== 'function') throw unsupported();
     const { type: _type, function: declared, ...others } = tool;
     if (!isObject(declared)) throw unsupported();
     const { parameters, strict, ...rest } = declared;
@@ -45,9 +44,7 @@ function toChoice(wanted: unknown): JsonObject | undefined {
     case 'required':
       return { type: 'any' };
     default:
-      if (!isObject(wanted)) throw unsupported();
-      if (wanted.type !== 'function') return wanted;
-      if (!isObject(wanted.function)) throw unsupported();
+      if (!isObject(wanted) || !isObject(wanted.function)) throw unsupported();
       return { type: 'tool', name: wanted.function.name };
   }
 }

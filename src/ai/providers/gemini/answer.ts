@@ -64,12 +64,14 @@ interface SignedToolCall extends ToolCall {
   readonly extra_content?: { readonly google: { readonly thought_signature: string } };
 }
 
-/** What a candidate says to the client: its text without the thinking, and its tool calls. */
+/** What a candidate says to the client, its text and its tool calls, and what it thinks. */
 export function readParts(candidate: GeminiCandidate | undefined): {
   text: string;
   calls: SignedToolCall[];
+  thoughts: string;
 } {
   let text = '';
+  let thoughts = '';
   const calls: SignedToolCall[] = [];
   for (const part of candidate?.content?.parts ?? []) {
     const { text: said, thought, thoughtSignature: signature, functionCall: call } = part;
@@ -79,11 +81,12 @@ export function readParts(candidate: GeminiCandidate | undefined): {
         ...toolCall(call.id || `call_${randomUUID()}`, call.name, json),
         ...(signature && { extra_content: { google: { thought_signature: signature } } }),
       });
-    } else if (said && thought !== true) {
-      text += said;
+    } else if (said) {
+      if (thought === true) thoughts += said;
+      else text += said;
     }
   }
-  return { text, calls };
+  return { text, calls, thoughts };
 }
 
 const FINISHED: ReadonlyMap<string, FinishReason> = new Map([

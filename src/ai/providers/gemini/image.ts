@@ -10,12 +10,12 @@ const MAX_DATA_HEAD_LENGTH = 200;
  * @throws ProviderError `bad_request` for anything else.
  */
 export function imagePart(url: string): JsonObject {
-  if (/^(https?|gs):\/\//i.test(url)) {
+  if (/^https?:\/\//i.test(url)) {
     return { fileData: { fileUri: url, mimeType: mimeTypeOf(url) } };
   }
   // A data URL is megabytes long: only its head is looked through.
   const head = url.slice(0, MAX_DATA_HEAD_LENGTH);
-  const [whole, mimeType] = /^data:([^;,]+)(?:;[^;,]+)*;base64,/i.exec(head) ?? [];
+  const [whole, mimeType] = /^data:(image\/[^;,]+)(?:;[^;,]+)*;base64,/i.exec(head) ?? [];
   if (whole === undefined) throw badRequest();
   return { inlineData: { mimeType, data: url.slice(whole.length) } };
 }

@@ -65,7 +65,6 @@ export function geminiBody(request: ChatRequest): string {
       }),
     },
     safetySettings: request.safetySettings,
-    cachedContent: request.cachedContent,
   };
   return toJson(body, 'bad_request');
 }

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { ChatRequest, TokenUsage } from '../../completion.js';
 import type { StreamReader, WireEvent } from '../adapter.js';
-import { ChunkWriter, type Used } from '../openai-format.js';
+import { bytesOf, ChunkWriter, type Used } from '../openai-format.js';
 import { finishReason, readGemini, readParts, readUsed, type GeminiCandidate } from './answer.js';
 
 /** Turns the events of a `streamGenerateContent` into OpenAI's chunks. */
 export class GeminiStream implements StreamReader {
   ended = false;
+  bytes = 0;
   /** What was used can follow the end. */
   readonly over = false;
   readonly #chunks: ChunkWriter;
@@ -33,7 +34,8 @@ export class GeminiStream implements StreamReader {
 
   #readCandidate(candidate: GeminiCandidate | undefined): string[] {
     const chunks: string[] = [];
-    const { text, calls } = readParts(candidate);
+    const { text, calls, thoughts } = readParts(candidate);
+    this.bytes += bytesOf(text, thoughts, ...calls.map((call) => call.function.arguments));
     if (text !== '' || calls.length > 0) {
       const indexed = calls.map((call) => ({ index: this.#calls++, ...call }));
       chunks.push(

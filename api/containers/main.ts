@@ -1,0 +1,55 @@
+import { configuredDocker } from '../../src/containers/docker-host.js';
+import { Database } from '../../src/database/database.js';
+import { createLogger } from '../../src/log.js';
+import { Metrics } from '../../src/metrics.js';
+import { onShutdown, reportFailure, reportReady } from '../../src/process-lifecycle.js';
+import { createAgentAiServices } from '../../src/services.js';
+import { loadSettings } from '../../src/settings.js';
+import { ListenError, type Listening } from '../http/server.js';
+import { createMetricsListener } from '../metrics/metrics.js';
+import { serveAgents } from './serve-agents.js';
+
+/*
+ * The process that answers agents' AI calls: however busy those keep it, the APIs go on beside it.
+ */
+
+try {
+  await main();
+} catch (error) {
+  reportFailure(error);
+  process.exitCode = 1;
+}
+process.disconnect?.();
+
+async function main(): Promise<void> {
+  const ended = onShutdown();
+  const settings = loadSettings();
+  const log = createLogger('agents-ai', settings.process);
+  const database = new Database(settings.database.url);
+  const docker = configuredDocker(settings);
+  const metrics = new Metrics();
+  const services = createAgentAiServices({
+    settings,
+    database,
+    log,
+    onAttempt: (result) => metrics.recordAttempt(result),
+  });
+  const open: Pick<Listening, 'close'>[] = [];
+  try {
+    open.push(await serveAgents({ ...services, settings, database, docker, log }));
+    const forOperators = createMetricsListener({ settings, database, metrics, log });
+    try {
+      open.push(await forOperators.listen(settings.http.host, settings.agents.aiMetricsPort));
+    } catch (error) {
+      if (!(error instanceof ListenError)) throw error;
+      log.warn({ reason: error.message }, 'no metrics: set AGENT_AI_METRICS_PORT');
+    }
+    reportReady();
+    await ended;
+  } finally {
+    await Promise.all(open.map((listening) => listening.close()));
+    await services.ai.close();
+    await services.refusals.flush();
+    await database.close();
+  }
+}

@@ -1,0 +1,46 @@
+import { networksOf } from '../../src/http/client-networks.js';
+import type { RateLimit, Taken } from './rate-limit.js';
+
+const WINDOW_MS = 60_000;
+
+/** Addresses that are counted; beyond, all are forgotten rather than kept. */
+const MAX_ADDRESSES = 200_000;
+
+/**
+ * What one address may ask of a listener in all, whatever it is. For each request it costs one look
+ * into this process's memory, so it is shared with no other process. All windows end together.
+ */
+export class AddressGuard {
+  readonly #limit: RateLimit;
+  readonly #now: () => number;
+  readonly #counts = new Map<string, number>();
+  #endsAt = 0;
+
+  /** @param now milliseconds that never go back. */
+  constructor(perMinute: number, now: () => number = () => performance.now()) {
+    this.#limit = {
+      name: 'address',
+      max: perMinute,
+      windowMs: WINDOW_MS,
+      message: 'Too many requests, please slow down.',
+    };
+    this.#now = now;
+  }
+
+  /** @returns undefined when the request may go on. */
+  refuse(address: string): Taken | undefined {
+    const now = this.#now();
+    if (now >= this.#endsAt || this.#counts.size >= MAX_ADDRESSES) {
+      this.#counts.clear();
+      this.#endsAt = now + WINDOW_MS;
+    }
+    const { host } = networksOf(address);
+    const count = this.#counts.get(host) ?? 0;
+    if (count < this.#limit.max) {
+      this.#counts.set(host, count + 1);
+      return undefined;
+    }
+    const resetMs = this.#endsAt - now;
+    return { refused: true, counts: [{ limit: this.#limit, remaining: 0, resetMs }] };
+  }
+}

@@ -1,0 +1,34 @@
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPEN_BRACKET = 0x5b;
+const OPEN_BRACE = 0x7b;
+
+/**
+ * Whether JSON has more values than so many, without parsing it; an empty list counts as two. What
+ * it costs to parse, to walk and to check goes by their number: 1 MB of empty lists costs fifty times
+ * what 1 MB of text does.
+ */
+export function hasMoreValues(json: Buffer, most: number): boolean {
+  let values = 1;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (byte === QUOTE) {
+      at = endOfText(json, at);
+    } else if (byte === COMMA || byte === OPEN_BRACKET || byte === OPEN_BRACE) {
+      if (++values > most) return true;
+    }
+  }
+  return false;
+}
+
+/** Where the quote is that ends the text which begins at another. */
+function endOfText(json: Buffer, begin: number): number {
+  for (let at = begin; ;) {
+    at = json.indexOf(QUOTE, at + 1);
+    if (at < 0) return json.length;
+    let escapes = 0;
+    while (json[at - 1 - escapes] === BACKSLASH) escapes++;
+    if (escapes % 2 === 0) return at;
+  }
+}

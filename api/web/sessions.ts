@@ -1,0 +1,111 @@
+import { z } from 'zod';
+import { changePassword } from '../../src/accounts/change-password.js';
+import {
+  endOtherSessions,
+  endSession,
+  listSessions,
+  type ListedSession,
+} from '../../src/accounts/sessions.js';
+import { serializeSessionCookie } from '../auth/session-cookie.js';
+import { session } from '../auth/session.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+import { signInHeaders, signInPlace } from './sign-in-place.js';
+
+const PATH = '/api/auth/sessions';
+
+const sessions = area({ tag: 'Accounts', auth: session });
+
+const sessionItem = z.strictObject({
+  id: z.string(),
+  current: z.boolean(),
+  method: z.enum(['password']),
+  createdAt: z.iso.datetime(),
+  lastSeenAt: z.iso.datetime().describe('To the minute'),
+  expiresAt: z.iso.datetime(),
+  userAgent: z.string().nullable(),
+  address: z.string().nullable(),
+});
+
+function presentSession(row: ListedSession, current: string) {
+  return {
+    id: row.id,
+    current: row.id === current,
+    method: row.method,
+    createdAt: row.createdAt.toISOString(),
+    lastSeenAt: row.lastSeenAt.toISOString(),
+    expiresAt: row.expiresAt.toISOString(),
+    userAgent: row.userAgent,
+    address: row.address,
+  };
+}
+
+/** A user's own sessions, and the password that opens them. */
+export function sessionEndpoints({ settings, database }: WebDependencies) {
+  const secure = settings.accounts.sessionCookieSecure;
+  return [
+    sessions({
+      method: 'GET',
+      path: PATH,
+      summary: 'Where you are signed in, the session used last first',
+      responses: { 200: z.strictObject({ sessions: z.array(sessionItem) }) },
+      async handler({ caller, tenant }) {
+        const found = await listSessions(tenant, caller.user.id);
+        return reply(200, { sessions: found.map((row) => presentSession(row, caller.sessionId)) });
+      },
+    }),
+    sessions({
+      method: 'DELETE',
+      path: PATH,
+      summary: 'Sign out everywhere but here',
+      responses: {
+        200: z.strictObject({ success: z.literal(true), ended: z.number().int() }),
+      },
+      async handler({ caller, clientAddress: address, requestId, tenant }) {
+        const origin = { address, requestId };
+        const ended = await endOtherSessions(tenant, caller.user.id, caller.sessionId, origin);
+        return reply(200, { success: true, ended });
+      },
+    }),
+    sessions({
+      method: 'DELETE',
+      path: `${PATH}/:id`,
+      summary: 'End one of your sessions',
+      params: z.object({ id: z.string().max(64) }),
+      responses: { 200: z.strictObject({ success: z.literal(true) }) },
+      errors: [404],
+      async handler({ caller, clientAddress: address, params, requestId, tenant }) {
+        await endSession(tenant, caller.user.id, params.id, { address, requestId });
+        return reply(200, { success: true });
+      },
+    }),
+    sessions({
+      method: 'POST',
+      path: '/api/settings/password',
+      summary: 'Change your password; all other sessions end',
+      headers: signInHeaders,
+      body: z.object({
+        currentPassword: z.string().min(1).max(1024),
+        newPassword: z.string().min(8).max(1024),
+      }),
+      limit: LIMITS.signIn,
+      responses: { 200: z.strictObject({ success: z.literal(true) }) },
+      errors: [403],
+      async handler(request) {
+        const { body, caller } = request;
+        const { token } = await changePassword(
+          database,
+          { ...body, user: caller.user, place: signInPlace(request) },
+          settings.accounts,
+        );
+        return reply(
+          200,
+          { success: true },
+          { 'Set-Cookie': serializeSessionCookie(token, secure), 'Cache-Control': 'no-store' },
+        );
+      },
+    }),
+  ];
+}

@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { databaseUrl } from '../src/database/roles.js';
+import { StartFailure } from './failure.js';
+import { keptPorts } from './kept-ports.js';
+import { OWN_DATABASE } from './own-database.js';
+import { loadSecrets, withMadeSecrets } from './secrets.js';
+import { isSet } from './settings.js';
+
+/**
+ * The environment of the product as `npm start` runs it with this data folder, for a program beside it.
+ *
+ * @throws StartFailure when nothing was started there yet.
+ */
+export function runningEnvironment(dataDir: string, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  if (!existsSync(path.join(dataDir, 'secrets.json'))) {
+    if (isSet(env, 'DATABASE_URL')) return env;
+    throw new StartFailure(`There is no platform in ${dataDir} yet: npm start makes one.`);
+  }
+  const secrets = loadSecrets(dataDir);
+  const made = withMadeSecrets(env, secrets);
+  if (isSet(env, 'DATABASE_URL')) return made;
+  const server = `postgres://127.0.0.1:${keptPorts(dataDir).postgres}`;
+  const { database, servingRole } = OWN_DATABASE;
+  const url = databaseUrl(server, database, servingRole, secrets.servingPassword);
+  return { ...made, DATABASE_URL: url };
+}

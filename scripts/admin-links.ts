@@ -1,0 +1,37 @@
+// Prints a link for each address of ADMIN_EMAILS that is no admin's yet.
+import {
+  ADMIN_LINK_MINUTES,
+  ADMIN_LINK_PATH,
+  makeAdminLinks,
+} from '../src/accounts/admin-links.js';
+import { accountSettings } from '../src/accounts/settings.js';
+import { Database } from '../src/database/database.js';
+import { databaseSettings } from '../src/database/settings.js';
+import { readAreas } from '../src/environment/read.js';
+import { SettingsError } from '../src/environment/settings-error.js';
+import { httpSettings } from '../src/http/settings.js';
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof SettingsError)) throw error;
+  console.error(error.message);
+  process.exitCode = 1;
+}
+
+async function main(): Promise<void> {
+  const areas = { accounts: accountSettings, database: databaseSettings, http: httpSettings };
+  const { accounts, database: stored, http } = readAreas(areas, process.env);
+  const database = new Database(stored.url, { maxConnections: 1 });
+  try {
+    for (const { email, token } of await makeAdminLinks(database, accounts.adminEmails)) {
+      console.log(
+        `To be an admin as ${email}: register, sign in, and open this link with that session, once ` +
+          `and within ${ADMIN_LINK_MINUTES} minutes:\n` +
+          `  ${http.webUrl}${ADMIN_LINK_PATH}?token=${token}`,
+      );
+    }
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,12 @@
+// Asks every operation of every listener for as long as FUZZ_MINUTES says, as test/fuzz does:
+//
+//     FUZZ_MINUTES=10 FUZZ_SEED=1 npm run fuzz
+//
+// A run with the same seed asks the same.
+import { run } from './bootstrap.mjs';
+
+process.env.FUZZ_MINUTES ??= '10';
+process.env.FUZZ_SEED ??= String(Date.now() % 1_000_000);
+console.log(`Fuzzing for ${process.env.FUZZ_MINUTES} minutes, FUZZ_SEED=${process.env.FUZZ_SEED}`);
+process.argv.push('test/fuzz/fuzz.test.ts');
+await run('test');

@@ -1,0 +1,50 @@
+import { ofUser, recordAudit } from '../audit/audit.js';
+import type { Database } from '../database/database.js';
+import { ForbiddenError } from '../errors.js';
+import { networksOf } from '../http/client-networks.js';
+import type { AdminRules } from './admin.js';
+import { checkPassword, hashPassword } from './password.js';
+import { addSession, type NewSession, type SignInPlace } from './sessions.js';
+import { verifyPassword, type SignedInUser } from './sign-in.js';
+
+/** Who changes their password, in a request. */
+export interface PasswordChange {
+  readonly user: Pick<SignedInUser, 'id' | 'email'>;
+  readonly currentPassword: string;
+  readonly newPassword: string;
+  readonly place: SignInPlace;
+}
+
+/**
+ * Changes a password. All sessions end, those too that are just being opened with the old one.
+ *
+ * @returns a session for who changed it.
+ * @throws ForbiddenError when the current password is wrong, BadRequestError when the new one cannot
+ *   be one, TooManyRequestsError as signing in does.
+ */
+export async function changePassword(
+  database: Database,
+  { user, currentPassword, newPassword, place }: PasswordChange,
+  rules: AdminRules,
+): Promise<NewSession> {
+  checkPassword(newPassword);
+  const from = networksOf(place.address);
+  const shown = { email: user.email, password: currentPassword, from };
+  const proof = await verifyPassword(database, shown, rules);
+  if (proof?.user.id !== user.id) throw incorrect();
+  const { passwordHash } = proof;
+  const changed = await hashPassword(newPassword, from.site);
+  return database.asPlatform().transaction(async (db) => {
+    const count = await db.User.update(
+      { passwordHash: changed },
+      { where: { id: user.id, passwordHash } },
+    );
+    if (count === 0) throw incorrect();
+    await db.Session.destroy({ where: { userId: user.id } });
+    const { address, requestId } = place;
+    await recordAudit(db, ofUser(user.id, 'password.change', { address, requestId }));
+    return addSession(db, user.id, 'password', place);
+  });
+}
+
+const incorrect = () => new ForbiddenError('Current password is incorrect');

@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto';
+import { DockerRefusedError } from '../containers/container-errors.js';
+import { filesWithin } from '../containers/disk-limits.js';
+import type { DockerHost } from '../containers/docker-host.js';
+import { MEASURED_TOGETHER, type VolumeUse } from '../containers/volume-meter.js';
+import type { Database } from '../database/database.js';
+import type { AgentRow } from '../database/models.js';
+import { putInOutbox } from '../notifications/outbox.js';
+import type { AgentRef } from './agent-ref.js';
+
+/** The share of what a memory may take at which people are told, and below which that is forgotten. */
+const TOLD_AT = 0.8;
+const FORGOTTEN_AT = 0.7;
+
+/** An agent's memory takes all that it may. */
+export class MemoryFullError extends Error {
+  override readonly name = 'MemoryFullError';
+}
+
+/** A memory that an agent uses. */
+export interface UsedMemory {
+  readonly agentId: string;
+  readonly userId: string;
+  /** Null for that of new agents. */
+  readonly image: string | null;
+  readonly volume: string;
+}
+
+type Use = Pick<VolumeUse, 'bytes' | 'files'>;
+
+/** The volume in use, with what it took when it was measured last. */
+const MEMORIES = `
+  SELECT a.id AS "agentId", a.user_id AS "userId", a.image, v.name AS volume,
+         v.bytes::float8 AS bytes, v.files::float8 AS files
+    FROM agents a JOIN agent_volumes v ON v.name = COALESCE(a.volume, 'agent-' || a.id)
+   WHERE a.deleted_at IS NULL`;
+
+const ON_HOST = `a.host = $host AND a.desired = 'running' AND a.started_at IS NOT NULL`;
+
+/** What agents' memories take of their host's disk, and what they may. */
+export class MemorySizes {
+  readonly #database: Database;
+  readonly #docker: DockerHost;
+  /** That of new agents. */
+  readonly #image: string;
+
+  constructor(database: Database, docker: DockerHost, image: string) {
+    this.#database = database;
+    this.#docker = docker;
+    this.#image = image;
+  }
+
+  /** Memories in use on a host that were not measured for so long, longest ago first. */
+  due(host: string, olderThanMs: number, most: number): Promise<UsedMemory[]> {
+    return this.#database.asPlatform().query<UsedMemory>(
+      `${MEMORIES} AND ${ON_HOST} AND
+         (v.measured_at IS NULL OR v.measured_at < now() - make_interval(secs => $seconds))
+       ORDER BY v.measured_at NULLS FIRST LIMIT $most`,
+      { host, seconds: olderThanMs / 1000, most },
+    );
+  }
+
+  /**
+   * Measures memories and puts down what they take; tells people once of each that is filling.
+   *
+   * @returns those of which not all could be counted, or nothing.
+   */
+  async measure(memories: readonly UsedMemory[]): Promise<UsedMemory[]> {
+    const partly: UsedMemory[] = [];
+    for (const together of this.#batches(memories)) {
+      const uses = await this.#measureBatch(together);
+      for (const [at, memory] of together.entries()) {
+        const use = uses?.[at];
+        await this.#record(memory, use);
+        const isKnown = use ? use.complete || this.#isFull(use) : uses !== undefined;
+        if (!isKnown) partly.push(memory);
+      }
+    }
+    return partly;
+  }
+
+  /** @returns undefined where Docker refuses that. */
+  async #measureBatch(together: readonly UsedMemory[]) {
+    const image = together[0]?.image ?? this.#image;
+    try {
+      return await this.#docker.volumes.measure(image, together, this.#bounds);
+    } catch (error) {
+      if (error instanceof DockerRefusedError) return undefined;
+      throw error;
+    }
+  }
+
+  /** As one container measures them. */
+  *#batches(memories: readonly UsedMemory[]): Generator<readonly UsedMemory[]> {
+    for (const image of new Set(memories.map((memory) => memory.image))) {
+      const all = memories.filter((memory) => memory.image === image);
+      for (let start = 0; start < all.length; start += MEASURED_TOGETHER) {
+        yield all.slice(start, start + MEASURED_TOGETHER);
+      }
+    }
+  }
+
+  /** Agents of a host that should run, and whose memory takes more than it may. */
+  async full(host: string): Promise<{ readonly agent: AgentRow; readonly reason: string }[]> {
+    const platform = this.#database.asPlatform();
+    const found = await platform.query<UsedMemory & Use>(
+      `${MEMORIES} AND ${ON_HOST} AND (v.bytes >= $bytes OR v.files >= $files) LIMIT 200`,
+      { host, ...this.#bounds },
+    );
+    const rows = await platform.transaction((db) =>
+      db.Agent.findAll({ where: { id: found.map(({ agentId }) => agentId) } }),
+    );
+    return rows.flatMap((agent) => {
+      const use = found.find(({ agentId }) => agentId === agent.id);
+      return use ? [{ agent, reason: this.#reasonOf(use) }] : [];
+    });
+  }
+
+  /**
+   * Refuses an agent whose memory is full; one that was full is measured anew.
+   *
+   * @throws MemoryFullError
+   */
+  async requireRoom({ agentId, userId }: AgentRef): Promise<void> {
+    const known = async () => {
+      const sql = `${MEMORIES} AND a.id = $agentId`;
+      const tenant = this.#database.asUser(userId);
+      return (await tenant.query<UsedMemory & Use>(sql, { agentId }))[0];
+    };
+    const before = await known();
+    if (!before || !this.#isFull(before)) return;
+    await this.measure([before]);
+    const now = await known();
+    if (now && this.#isFull(now)) throw new MemoryFullError(this.#reasonOf(now));
+  }
+
+  get #bounds(): Use {
+    const bytes = this.#docker.disk.limit;
+    return { bytes, files: filesWithin(bytes) };
+  }
+
+  #isFull(use: Use): boolean {
+    return this.#shareOf(use) >= 1;
+  }
+
+  #shareOf({ bytes, files }: Use): number {
+    return Math.max(bytes / this.#bounds.bytes, files / this.#bounds.files);
+  }
+
+  #reasonOf({ bytes, files }: Use): string {
+    const bounds = this.#bounds;
+    const what =
+      bytes >= bounds.bytes
+        ? `${inMib(bytes)} of the ${inMib(bounds.bytes)}`
+        : `${files} of the ${bounds.files} files`;
+    return (
+      `Its memory is full, with ${what} that it may take: reset the memory, ` +
+      'or have the limit raised, and start the agent'
+    );
+  }
+
+  async #record({ agentId, userId, volume }: UsedMemory, use: VolumeUse | undefined) {
+    await this.#database.asUser(userId).transaction(async (db) => {
+      const row = await db.AgentVolume.findByPk(volume, { lock: true });
+      if (row?.agentId !== agentId) return;
+      const measuredAt = new Date();
+      const where = { name: volume };
+      if (!use) {
+        await db.AgentVolume.update({ measuredAt }, { where });
+        return;
+      }
+      // Of what was not counted to its end is known that it takes at least so much.
+      const least = use.complete ? { bytes: 0, files: 0 } : row;
+      const bytes = Math.max(use.bytes, Number(least.bytes));
+      const files = Math.max(use.files, Number(least.files));
+      const share = this.#shareOf({ bytes, files });
+      const isTold = share >= TOLD_AT || (row.toldAt !== null && share >= FORGOTTEN_AT);
+      const toldAt = isTold ? (row.toldAt ?? measuredAt) : null;
+      const measured = { bytes: String(bytes), files: String(files), measuredAt, toldAt };
+      await db.AgentVolume.update(measured, { where });
+      if (row.toldAt !== null || !isTold || share >= 1) return;
+      const id = randomUUID();
+      await putInOutbox(db, { id, agent: { agentId, userId }, event: 'memory_filling', share });
+    });
+  }
+}
+
+const inMib = (bytes: number): string => `${Math.floor(bytes / 1024 ** 2)} MiB`;

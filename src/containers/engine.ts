@@ -1,0 +1,46 @@
+import { existsSync } from 'node:fs';
+import { release } from 'node:os';
+import type { DockerClient } from './docker-client.js';
+
+/** A Docker daemon and the machine that it runs on. */
+export interface Engine {
+  /** Kept with its data. */
+  readonly id: string | undefined;
+  /** All that the machine has. */
+  readonly memoryBytes: number;
+  /** Names of the programs that it can run containers by. */
+  readonly runtimes: readonly string[];
+  /** Whether a container may be made with a weight of its use of disks. */
+  readonly weighsDisks: boolean;
+}
+
+interface Info {
+  readonly ID?: string;
+  readonly MemTotal: number;
+  readonly Runtimes?: Readonly<Record<string, unknown>>;
+  readonly CgroupVersion?: string;
+  readonly KernelVersion: string;
+}
+
+/** @throws DockerUnavailableError, DockerRefusedError */
+export async function readEngine(client: DockerClient, timeoutMs?: number): Promise<Engine> {
+  const info = await client.call<Info>((docker) => docker.info(), timeoutMs);
+  return {
+    id: info.ID || undefined,
+    memoryBytes: info.MemTotal,
+    runtimes: Object.keys(info.Runtimes ?? {}),
+    weighsDisks: weighsDisks(info),
+  };
+}
+
+/** What a service of systemd's has for it, in kernels that can. */
+const WEIGHTS = ['io.weight', 'io.bfq.weight'].map((name) => `/sys/fs/cgroup/system.slice/${name}`);
+
+/**
+ * With control groups of version 1 Docker looks whether the kernel can, and leaves the weight out with a
+ * warning. With version 2 it does not look, and the container would not start where the kernel cannot:
+ * so the weight is for engines on the kernel that is seen from here.
+ */
+function weighsDisks({ CgroupVersion: version, KernelVersion: kernel }: Info): boolean {
+  return version === '1' || (kernel === release() && WEIGHTS.some((file) => existsSync(file)));
+}

@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { z } from 'zod';
+import { BRIDGE_NAME } from '../containers/agent-networks.js';
+import { bridgeName, bridgePrefix } from '../containers/bridge-name.js';
+import { DockerRefusedError } from '../containers/container-errors.js';
+import { LABEL } from '../containers/container-spec.js';
+import type { DockerClient } from '../containers/docker-client.js';
+import { type AllowedNetwork, egressChain, type EgressRules, egressRules } from './egress-rules.js';
+import { HelperContainers } from './helper-containers.js';
+import { ensureHelperImage } from './helper-image.js';
+import { NEIGHBOUR, SET_RULES, TRY } from './programs.js';
+
+/** An agent's place may be slow to be answered on a busy machine; what is dropped never is. */
+const TRY_MS = 2_000;
+
+/** Addresses of this machine that the probe tries at most. */
+const MAX_ADDRESSES = 32;
+
+/** Subnets that the probe's network tries, from the end of the pool: agents begin at its start. */
+const MAX_SUBNETS = 64;
+
+export interface EgressOptions {
+  /** Out of which agents' networks are taken, such as `10.231.0.0/16`. */
+  readonly subnetPool: string;
+  /** Of the agents' AI listener. */
+  readonly aiPort: number;
+  readonly allow: readonly AllowedNetwork[];
+}
+
+/** What an agent's place was found to reach. */
+export interface EgressProbe {
+  /** What of the host, and of others on private addresses, an agent reaches and must not. */
+  readonly reached: readonly string[];
+  /** Whether the way to the AI listener is open, be it there or not. */
+  readonly reachesAi: boolean;
+  /** Whether an agent has an address in IPv6, for which there are no rules but that nothing passes. */
+  readonly hasIpv6: boolean;
+}
+
+const said = { changed: z.object({ changed: z.boolean() }) };
+const neighbour = z.object({
+  gateway: z.string(),
+  resolvers: z.array(z.string()),
+  address: z.string(),
+  port: z.number(),
+});
+const tried = z.object({ reached: z.array(z.boolean()), ipv6: z.boolean() });
+
+type Target = readonly [host: string, port: number];
+
+/**
+ * What keeps the agents of an installation to the public internet and the AI listener: rules on the
+ * engine's host, which a helper container sets in the host's network. So it does not matter who this
+ * process runs as, nor whether the engine is in a machine of its own.
+ */
+export class AgentEgress {
+  readonly #client: DockerClient;
+  readonly #helpers: HelperContainers;
+  readonly #options: EgressOptions;
+
+  constructor(client: DockerClient, options: EgressOptions) {
+    this.#client = client;
+    this.#helpers = new HelperContainers(client);
+    this.#options = options;
+  }
+
+  /**
+   * Sets the rules, in one step from those that are there to those that should be; and where they were
+   * not there as they should be, or it is wanted, tries them from an agent's place.
+   *
+   * @param prove whether to try them in any case.
+   * @returns what was found; undefined where nothing was tried.
+   * @throws HelperImageError, HelperFailedError, DockerUnavailableError, DockerRefusedError
+   */
+  async hold(prove: boolean): Promise<EgressProbe | undefined> {
+    await this.#helpers.removeLeftovers();
+    const image = await ensureHelperImage(this.#client);
+    const { aiPort, allow } = this.#options;
+    const asNeighbour = { image, script: NEIGHBOUR, network: 'bridge', answer: neighbour };
+    return this.#helpers.run(asNeighbour, async ({ gateway, resolvers, address, port }) => {
+      const ai = { address: gateway, port: aiPort };
+      const rules = egressRules(this.#client.installation, { ai, resolvers, allow });
+      const changed = await setRules(this.#helpers, image, rules);
+      if (!changed && !prove) return undefined;
+      return this.#probe(image, [gateway, aiPort], [address, port]);
+    });
+  }
+
+  /** As `releaseEgress`. */
+  release(): Promise<boolean> {
+    return releaseEgress(this.#client);
+  }
+
+  /** From a network like an agent's: what answers there does so to agents. */
+  async #probe(image: string, ai: Target, other: Target): Promise<EgressProbe> {
+    const own = createServer((socket) => socket.on('error', () => undefined).destroy());
+    const port = await listen(own);
+    const network = await this.#makeNetwork();
+    try {
+      const hosts = new Set([...this.#addressesHere(), network.gateway, ai[0]]);
+      const forbidden: Target[] = [...[...hosts].map((host) => [host, port] as const), other];
+      const task = { targets: [...forbidden, ai], timeoutMs: TRY_MS };
+      const { reached, ipv6 } = await this.#helpers.run(
+        { image, script: TRY, task, network: network.name, answer: tried },
+        (answer) => Promise.resolve(answer),
+      );
+      return {
+        reached: forbidden.filter((_, at) => reached[at]).map(([host]) => host),
+        reachesAi: reached.at(-1) === true,
+        hasIpv6: ipv6,
+      };
+    } finally {
+      own.close();
+      await this.#client.callUnless([404], (docker, bound) =>
+        docker.getNetwork(network.name).remove(bound),
+      );
+    }
+  }
+
+  async #makeNetwork(): Promise<{ readonly name: string; readonly gateway: string }> {
+    const name = `agent-platform-egress-${randomUUID()}`;
+    const [first, second] = this.#options.subnetPool.split('.');
+    for (let place = 1; ; place++) {
+      const start = 65_536 - place * 16;
+      const base = `${first}.${second}.${start >> 8}`;
+      const subnet = `${base}.${start & 255}/28`;
+      const gateway = `${base}.${(start & 255) + 1}`;
+      const bridge = bridgeName(this.#client.installation, subnet);
+      try {
+        await this.#client.call((docker, bound) =>
+          docker.createNetwork({
+            Name: name,
+            Driver: 'bridge',
+            EnableIPv6: false,
+            Options: { [BRIDGE_NAME]: bridge },
+            IPAM: { Driver: 'default', Config: [{ Subnet: subnet, Gateway: gateway }] },
+            Labels: this.#helpers.labels,
+            ...bound,
+          }),
+        );
+        return { name, gateway };
+      } catch (error) {
+        // Taken, by an agent or by somebody else.
+        if (!(error instanceof DockerRefusedError) || place === MAX_SUBNETS) throw error;
+      }
+    }
+  }
+
+  /** Of this machine, but for the agents' own bridges, of which the probe's is one. */
+  #addressesHere(): string[] {
+    const prefix = bridgePrefix(this.#client.installation);
+    return Object.entries(networkInterfaces())
+      .filter(([name]) => !name.startsWith(prefix))
+      .flatMap(([, addresses]) => addresses ?? [])
+      .filter(({ family, internal }) => family === 'IPv4' && !internal)
+      .map(({ address }) => address)
+      .slice(0, MAX_ADDRESSES);
+  }
+}
+
+/**
+ * Takes an installation's rules away, unless a network of an agent's is there.
+ *
+ * @returns whether none is left.
+ */
+export async function releaseEgress(client: DockerClient): Promise<boolean> {
+  const helpers = new HelperContainers(client);
+  await helpers.removeLeftovers();
+  const label = [`${LABEL.installation}=${client.installation}`];
+  const filters = JSON.stringify({ label });
+  const networks = await client.call((docker, bound) => docker.listNetworks({ filters, ...bound }));
+  if (networks.length > 0) return false;
+  const image = await ensureHelperImage(client);
+  await setRules(helpers, image, { chain: egressChain(client.installation) });
+  return true;
+}
+
+/** Without `from` and rules the chain goes. @returns whether anything has changed. */
+async function setRules(
+  helpers: HelperContainers,
+  image: string,
+  rules: Pick<EgressRules, 'chain'> & Partial<EgressRules>,
+): Promise<boolean> {
+  const program = { image, script: SET_RULES, task: rules, network: 'host', answer: said.changed };
+  const { changed } = await helpers.run({ ...program, administersNetwork: true }, (answer) =>
+    Promise.resolve(answer),
+  );
+  return changed;
+}
+
+/** On all addresses, so that only rules keep anybody from it. @returns the port. */
+async function listen(server: Server): Promise<number> {
+  server.listen(0, '0.0.0.0');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}

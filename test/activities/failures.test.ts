@@ -1,0 +1,43 @@
+// @module-tag attack
+import { ApplicationFailure } from '@temporalio/common';
+import { expect, test } from 'vitest';
+import { asApplicationFailure } from '../../activities/failures.js';
+import { asContainerError } from '../../src/containers/docker-client.js';
+import { DiskLowError } from '../../src/containers/container-errors.js';
+import { failureReason } from '../../workflows/failure-reason.js';
+
+const PATH = '/var/lib/docker/overlay2/3f2a/merged';
+
+async function failure(error: unknown): Promise<ApplicationFailure> {
+  try {
+    await asApplicationFailure(() => {
+      throw error;
+    });
+  } catch (thrown) {
+    if (thrown instanceof ApplicationFailure) return thrown;
+  }
+  throw new Error('it did not fail as an activity does');
+}
+
+test("what Docker says of its host does not reach an agent's owner, and operators see it", async () => {
+  const said = Object.assign(new Error(`error mounting ${PATH}: no such file`), {
+    statusCode: 500,
+  });
+  const told = await failure(asContainerError(said));
+  expect(failureReason(told)).toBe('The container engine refused this step (ENGINE_REFUSED)');
+  expect(told.type).toBe('DockerRefusedError');
+  expect(told.cause?.cause).toBe(said);
+});
+
+test('neither does what a library says', async () => {
+  const said = new TypeError(`cannot read ${PATH}`);
+  const told = await failure(said);
+  expect(failureReason(told)).toBe('The platform failed in this step (INTERNAL_ERROR)');
+  expect(told.cause).toBe(said);
+});
+
+test('what is ours to say does', async () => {
+  const told = await failure(new DiskLowError(1, 2));
+  expect(failureReason(told)).toContain("of the host's disk are free");
+  expect(told.nonRetryable).toBe(true);
+});

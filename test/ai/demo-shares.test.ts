@@ -1,0 +1,26 @@
+// @module-tag attack
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { DemoShares } from '../../src/ai/demo-shares.js';
+import { TooManyRequestsError } from '../../src/errors.js';
+import { networksOf } from '../../src/http/client-networks.js';
+
+beforeEach(() => void vi.useFakeTimers({ now: 0 }));
+afterEach(() => vi.useRealTimers());
+
+test('a visitor who has used a day of demo tokens keeps nobody else from it', () => {
+  const shares = new DemoShares();
+  const greedy = networksOf('192.0.2.1');
+  for (let count = 0; count < 10; count++) shares.hold(greedy, 10_000);
+  expect(() => shares.hold(greedy, 1)).toThrow(TooManyRequestsError);
+  shares.hold(networksOf('192.0.2.2'), 10_000);
+  vi.setSystemTime(24 * 60 * 60_000);
+  shares.hold(greedy, 10_000);
+});
+
+test('addresses of one site share, and what a call did not use is given back', () => {
+  const shares = new DemoShares();
+  const settle = shares.hold(networksOf('2001:db8:1:1::1'), 90_000);
+  expect(() => shares.hold(networksOf('2001:db8:1:2::1'), 90_000)).toThrow(TooManyRequestsError);
+  settle(1_000);
+  shares.hold(networksOf('2001:db8:1:2::1'), 90_000);
+});

@@ -1,0 +1,158 @@
+// @module-tag attack
+import { createServer, type RequestListener, type Server } from 'node:http';
+import {
+  createServer as createTcpServer,
+  type AddressInfo,
+  type Server as TcpServer,
+} from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, test } from 'vitest';
+import { askGateway } from '../../src/chat/gateway.js';
+import { BadGatewayError } from '../../src/errors.js';
+
+const servers: (Server | TcpServer)[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    if ('closeAllConnections' in server) server.closeAllConnections();
+    server.close();
+  }
+});
+
+async function listen(server: Server | TcpServer): Promise<number> {
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port; // TCP: never a string
+}
+
+/** A gateway that its tenant has made. */
+const gateway = (answer: RequestListener) => listen(createServer(answer));
+
+const SSE = { 'content-type': 'text/event-stream; charset=utf-8' };
+const piece = (content: string) =>
+  `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`;
+
+async function ask(port: number, signal = new AbortController().signal): Promise<string> {
+  let answer = '';
+  const question = { message: 'hello', conversation: 'c' };
+  for await (const each of askGateway({ port, token: 't' }, question, signal)) answer += each;
+  return answer;
+}
+
+/** Goes on as fast as it is read, until the reader leaves. */
+const endlessly =
+  (text: string, head: Record<string, string> = SSE): RequestListener =>
+  (_request, response) => {
+    response.writeHead(200, head);
+    const block = text.repeat(Math.ceil(65_536 / text.length));
+    const write = () => {
+      while (!response.destroyed && response.write(block));
+    };
+    response.on('drain', write);
+    write();
+  };
+
+test('an agent answers in pieces', async () => {
+  const port = await gateway((_request, response) => {
+    response.writeHead(200, SSE).write(': up\n\ndata: {"choices":[]}\n\n');
+    const whole = Buffer.from(`${piece('ünï')}${piece('🚀')}data: [DONE]\n\n`);
+    // In the middle of a character.
+    for (const byte of whole) response.write(Buffer.of(byte));
+    response.end();
+  });
+  expect(await ask(port)).toBe('ünï🚀');
+});
+
+describe('a hostile gateway', () => {
+  test.each([301, 302, 303, 307, 308])('is not followed anywhere: %i', async (status) => {
+    const visits: string[] = [];
+    const elsewhere = await gateway((request, response) => {
+      visits.push(`${request.method} ${request.headers.authorization}`);
+      response.writeHead(200, SSE).end(`${piece('secret of another service')}data: [DONE]\n\n`);
+    });
+    const port = await gateway((_request, response) => {
+      response.writeHead(status, { ...SSE, location: `http://127.0.0.1:${elsewhere}/` }).end();
+    });
+    await expect(ask(port)).rejects.toThrow(BadGatewayError);
+    expect(visits).toEqual([]);
+  });
+
+  test.each([
+    ['a page', { 'content-type': 'text/html' }],
+    ['JSON', { 'content-type': 'application/json' }],
+    ['what has no type', {}],
+  ])('that answers with %s has not answered', async (_case, head) => {
+    const port = await gateway((_request, response) => {
+      response.writeHead(200, head).end(`${piece('x')}data: [DONE]\n\n`);
+    });
+    await expect(ask(port)).rejects.toThrow(BadGatewayError);
+  });
+
+  test('is asked for no compression, and one that compresses has not answered', async () => {
+    let accepted: string | undefined;
+    const port = await gateway((request, response) => {
+      accepted = request.headers['accept-encoding'];
+      response.writeHead(200, { ...SSE, 'content-encoding': 'gzip' });
+      response.end(gzipSync(`${piece('x')}data: [DONE]\n\n`));
+    });
+    await expect(ask(port)).rejects.toThrow(BadGatewayError);
+    expect(accepted).toBe('identity');
+  });
+
+  test.each([
+    ['empty events', 'data: {"choices":[]}\n\n'],
+    ['text without an end', piece('x'.repeat(1_000))],
+    ['an event without an end', 'data: x'],
+  ])('that sends %s for ever is cut off', async (_case, text) => {
+    await expect(ask(await gateway(endlessly(text)))).rejects.toThrow(BadGatewayError);
+  });
+
+  test.each([
+    ['blank lines', '\n'],
+    ['comments', ': nothing\n'],
+    ['names of events', 'event: x\nid: y\n'],
+  ])('that sends %s for ever is read slowly', async (_case, text) => {
+    const leaving = new AbortController();
+    const before = process.cpuUsage();
+    setTimeout(() => leaving.abort(), 800);
+    await expect(ask(await gateway(endlessly(text)), leaving.signal)).rejects.toThrow();
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1_000).toBeLessThan(500);
+  });
+
+  test.each([
+    ['header lines', 'HTTP/1.1 200 OK\r\n', 'x-a: b\r\n'],
+    ['a header line', 'HTTP/1.1 200 OK\r\nx-a: ', 'b'],
+    ['notices before its answer', '', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+    [
+      'chunk extensions',
+      'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n1;',
+      'x=y;',
+    ],
+  ])('that sends %s for ever is cut off', async (_case, head, text) => {
+    const port = await listen(
+      createTcpServer((socket) => {
+        socket.on('error', () => undefined); // cut off
+        socket.write(head);
+        const block = text.repeat(Math.ceil(65_536 / text.length));
+        const write = () => {
+          while (!socket.destroyed && socket.write(block));
+        };
+        socket.on('drain', write);
+        write();
+      }),
+    );
+    await expect(ask(port)).rejects.toThrow(BadGatewayError);
+  });
+
+  test('that asks for another protocol has not answered', async () => {
+    const port = await listen(
+      createTcpServer((socket) => {
+        socket.on('error', () => undefined); // cut off
+        socket.write(
+          'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
+        );
+      }),
+    );
+    await expect(ask(port)).rejects.toThrow(BadGatewayError);
+  });
+});

@@ -1,0 +1,41 @@
+// @module-tag attack
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { fuzz } from './fuzz.js';
+import { fuzzSite, type FuzzSite } from './site.js';
+
+/** Half of them as declared. `npm run fuzz` asks until its time is up. */
+const ROUNDS = 10;
+const MINUTES = Number(process.env.FUZZ_MINUTES ?? 0);
+const SEED = Number(process.env.FUZZ_SEED ?? 1);
+
+/** What succeeds by luck alone, or takes a container, of which none is made here. */
+const HARD = [
+  'web: GET /api/auth/admin',
+  'web: DELETE /api/auth/sessions/{id}',
+  'web: POST /api/settings/password',
+  'backend: POST /api/logs/{agentId}/stop',
+  'backend: DELETE /api/hosts/{id}',
+  'agents: POST /v1/chat/completions',
+];
+
+let site: FuzzSite;
+beforeAll(async () => {
+  site = await fuzzSite();
+});
+afterAll(() => site?.close());
+
+test(
+  'no listener breaks, shows what is another’s, or answers what it does not declare',
+  async () => {
+    const end = performance.now() + MINUTES * 60_000;
+    const { faults, neverDone, requests } = await fuzz(site.targets, {
+      seed: SEED,
+      beforeRound: site.renew,
+      isOver: (rounds) => rounds >= ROUNDS && performance.now() >= end,
+    });
+    expect(faults.join('\n\n')).toBe('');
+    expect(neverDone.filter((name) => !HARD.includes(name))).toEqual([]);
+    expect(requests).toBeGreaterThan(1_000);
+  },
+  MINUTES * 60_000 + 180_000,
+);

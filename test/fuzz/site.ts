@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { agentAiEndpoints } from '../../api/containers/ai.js';
+import { openApiDocument } from '../../api/http/openapi.js';
+import { readAgentTokens } from '../../src/agents/agent-secrets.js';
+import type { AgentSupervisors, RequestedOperation } from '../../src/agents/supervisors.js';
+import type { RequestedKind } from '../../src/agents/operation-kinds.js';
+import type { Database } from '../../src/database/database.js';
+import { call } from '../support/http.js';
+import {
+  ADMIN_EMAIL,
+  testPlatform,
+  type TestPlatform,
+  type TestUser,
+} from '../support/platform.js';
+import { sendEvents, streamOf } from '../support/ai-providers.js';
+import { completion, sendJson } from '../support/provider-stub.js';
+import { operationsOf } from './document.js';
+import type { FuzzCaller, FuzzTarget } from './fuzz.js';
+
+/** A platform to be fuzzed. */
+export interface FuzzSite {
+  readonly targets: readonly FuzzTarget[];
+  /** Makes what a round may take away. */
+  renew(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Every operation has ended well as soon as it is asked for; no container is made. */
+class Instant implements AgentSupervisors {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  provision(_agent: unknown, operationId: string): Promise<RequestedOperation> {
+    return this.#end(operationId);
+  }
+
+  request(_agent: unknown, _kind: RequestedKind, operationId: string): Promise<RequestedOperation> {
+    return this.#end(operationId);
+  }
+
+  async #end(operationId: string): Promise<RequestedOperation> {
+    await this.#database
+      .asPlatform()
+      .query(
+        `UPDATE operations SET status = 'succeeded', finished_at = now() WHERE id = $operationId`,
+        { operationId },
+      );
+    return { operationId, run: undefined };
+  }
+
+  knows = () => Promise.resolve(true);
+  isAbout = () => Promise.resolve(false);
+}
+
+/** Operations after which nothing is as it was for who asked: they get what nobody else needs. */
+const TAKES_AWAY = /^DELETE |signout$|subscriptions\/deploy$/;
+
+/** Operations that sign who asks out. */
+const ENDS_SESSIONS = /signout|sessions|password|\/auth\/login/;
+
+const SECRET = 'the secret project';
+
+export async function fuzzSite(): Promise<FuzzSite> {
+  const gateway = await startGateway();
+  const platform = await testPlatform({
+    workers: false,
+    supervisors: (database) => new Instant(database),
+    env: { AGENT_HOST_CAPACITY: '65000' },
+  });
+  const close = async () => {
+    await platform.close();
+    await gateway.close();
+  };
+  try {
+    return { ...(await furnish(platform, gateway.port)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function furnish(
+  platform: TestPlatform,
+  gatewayPort: number,
+): Promise<Pick<FuzzSite, 'targets' | 'renew'>> {
+  const [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
+  const admin = await platform.signUp('network', ADMIN_EMAIL);
+  const adas = await newAgent(platform, ada, { name: SECRET, config: { note: SECRET } });
+  const bobs = await newAgent(platform, bob);
+  await platform.asOwner(
+    `UPDATE agents SET status = 'active', port = ${gatewayPort}, started_at = now(), host = 'local'
+      WHERE id = '${bobs}'`,
+  );
+  platform.provider.behave(({ body }, response) => {
+    const { model, stream } = body ?? {};
+    if (stream === true) sendEvents(response, streamOf('openai', String(model), 'said'));
+    else sendJson(response, 200, completion('said', model));
+  });
+  const everywhere = platform.db.asPlatform();
+  const adasTokens = await readAgentTokens(everywhere, platform.secrets, adas);
+  const tokens = await readAgentTokens(everywhere, platform.secrets, bobs);
+  const key = await newKey(platform, bob);
+
+  /** What the next round may take away. */
+  let spare = { agent: bobs, key: key.id, host: 'local', user: bob.id, cookie: '', archive: '' };
+  const renew = async () => {
+    const user = await platform.signUp();
+    const host = `host-${randomUUID()}`;
+    await platform.asOwner(
+      `INSERT INTO hosts (id, engine_id, engine_available, capacity, first_port, last_port, seen_at, created_at, updated_at)
+       VALUES ('${host}', '${host}', true, 1, 30000, 30001, now() - interval '1 day', now(), now())`,
+    );
+    const { cookie } = await platform.signUp();
+    const [agent, { id }] = [await newAgent(platform, bob), await newKey(platform, bob)];
+    const archive = randomUUID();
+    await platform.asOwner(
+      `INSERT INTO agent_archives (id, agent_id, user_id, volume, reason, created_at)
+       VALUES ('${archive}', '${bobs}', '${bob.id}', '${archive}', 'reset-memory', now())`,
+    );
+    spare = { agent, key: id, host, user: user.id, cookie, archive };
+  };
+
+  const known = {
+    name: ['an agent', `agent ${randomUUID()}`],
+    password: [bob.password],
+    model: ['gpt-4', 'openai/gpt-6-luna', 'auto'],
+    plan: ['label', 'solo', 'network'],
+    provider: ['openai', 'anthropic'],
+    taskType: ['coding', 'general'],
+    aiProvider: ['openai'],
+    version: ['2026.1.1'],
+    skill: ['weather'],
+    role: ['user', 'system'],
+    stats: ['true'],
+    wait: ['0', '1'],
+    limit: ['1', '50'],
+    days: ['7'],
+    frequency: ['3h'],
+  };
+  const knownTo = (operation: { readonly name: string }) => {
+    const agents = TAKES_AWAY.test(operation.name) ? [spare.agent] : [bobs, bobs, bobs, adas];
+    const byPath = operation.name.includes('/keys/')
+      ? [spare.key]
+      : operation.name.includes('/hosts/')
+        ? [spare.host]
+        : agents;
+    const names = operation.name.includes('/credentials/') ? ['SHOP_TOKEN'] : known.name;
+    const newcomer = [`${randomUUID()}@example.com`];
+    const users = TAKES_AWAY.test(operation.name) ? [spare.user] : [bob.id, bob.id, ada.id];
+    return {
+      ...known,
+      id: byPath,
+      agentId: agents,
+      userId: users,
+      name: names,
+      email: operation.name.endsWith('/register') ? newcomer : [bob.email],
+      confirm: [spare.host],
+      archiveId: [spare.archive],
+    };
+  };
+  const forbidden = [SECRET, ...adasTokens, ada.email];
+  const caller = (
+    name: string,
+    headers: Readonly<Record<string, string>>,
+    seesAll = false,
+  ): FuzzCaller => ({
+    name,
+    headersFor: (operation) =>
+      ENDS_SESSIONS.test(operation.name) && name !== 'nobody' ? { cookie: spare.cookie } : headers,
+    knownFor: knownTo,
+    forbidden: seesAll ? [] : forbidden,
+  });
+  const internal = { authorization: `Bearer ${platform.internalKey}` };
+  const paid = { 'x-user-plan': 'network', 'x-billing-subscription-id': 'sub_1' };
+
+  const documentOf = async (url: string) =>
+    (await call(url, 'GET', '/openapi.json')).body as unknown;
+  const targets: FuzzTarget[] = [
+    {
+      name: 'web',
+      url: platform.webUrl,
+      operations: operationsOf(await documentOf(platform.webUrl)),
+      callers: [
+        caller('nobody', {}),
+        caller('bob', { cookie: bob.cookie }),
+        caller('an admin', { cookie: admin.cookie }),
+      ],
+      away: {},
+    },
+    {
+      name: 'backend',
+      url: platform.backendUrl,
+      operations: operationsOf(await documentOf(platform.backendUrl)),
+      callers: [
+        caller('nobody', {}),
+        caller('the operator', { ...internal, ...paid }, true),
+        caller('the web API for bob', { ...internal, ...paid, 'x-user-id': bob.id }),
+        caller("bob's program", { authorization: `Bearer ${key.key}` }),
+      ],
+      away: {},
+    },
+    {
+      name: 'agents',
+      url: platform.agentsUrl,
+      operations: operationsOf(
+        openApiDocument({
+          title: 'agents',
+          endpoints: agentAiEndpoints(platform.dependencies.agents),
+          limits: [],
+        }),
+      ),
+      callers: [
+        caller('nobody', {}),
+        ...tokens.map((token) => caller('an agent', { authorization: `Bearer ${token}` })),
+      ],
+      away: {},
+    },
+  ];
+  return { targets, renew };
+}
+
+async function newAgent(platform: TestPlatform, user: TestUser, body = {}): Promise<string> {
+  const made = await platform.web(user, 'POST', '/api/agents/provision', {
+    body: { name: `agent ${randomUUID()}`, model: 'gpt-4', ...body },
+  });
+  if (made.status !== 201) throw new Error(made.text);
+  return made.body.agent.id as string;
+}
+
+async function newKey(platform: TestPlatform, user: TestUser) {
+  const made = await platform.web(user, 'POST', '/api/keys', { body: { name: 'a key' } });
+  if (made.status !== 201) throw new Error(made.text);
+  return made.body as { readonly id: string; readonly key: string };
+}
+
+/** An agent's gateway that answers everything. */
+async function startGateway() {
+  const server = createServer((request, response) => {
+    request.resume();
+    const piece = { choices: [{ delta: { content: 'said' } }] };
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.end(`data: ${JSON.stringify(piece)}\n\ndata: [DONE]\n\n`);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  return {
+    port,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import { operationsOf } from './document.js';
+import { faultOf } from './verdict.js';
+
+const [operation] = operationsOf({
+  paths: {
+    '/things': {
+      post: {
+        requestBody: {
+          required: true,
+          content: { 'application/json': { schema: { $ref: '#/components/schemas/Thing' } } },
+        },
+        responses: {
+          201: {
+            content: { 'application/json': { schema: { $ref: '#/components/schemas/Thing' } } },
+          },
+          204: {},
+          400: { content: { 'application/json': { schema: { type: 'object' } } } },
+          503: { content: { 'application/json': { schema: { type: 'object' } } } },
+        },
+      },
+    },
+  },
+  components: {
+    schemas: {
+      Thing: {
+        type: 'object',
+        properties: { size: { type: 'integer', minimum: 1 } },
+        required: ['size'],
+        additionalProperties: false,
+      },
+    },
+  },
+});
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+interface Said {
+  readonly status: number;
+  readonly type?: string;
+  readonly text: string;
+  /** In the place of what is declared. */
+  readonly sent?: string;
+}
+
+test.each<[Said, string | undefined]>([
+  [{ status: 201, text: '{"size":1}' }, undefined],
+  [{ status: 204, type: '', text: '' }, undefined],
+  [{ status: 400, text: '{"error":"size must be at least 1"}' }, undefined],
+  [{ status: 500, text: '{}' }, '500: {}'],
+  [{ status: 503, text: '{}' }, '503: {}'],
+  [{ status: 200, text: '{"size":1}' }, 'undeclared status 200'],
+  [{ status: 201, type: 'text/html', text: '' }, 'undeclared text/html with 201'],
+  [{ status: 204, text: '{}' }, 'undeclared application/json with 204'],
+  [{ status: 201, text: '{"size":0}' }, 'undeclared body with 201'],
+  [{ status: 201, text: '{"size":1,"secret":1}' }, 'undeclared body with 201'],
+  [{ status: 400, text: '{"error":"relation \\"things\\" violates"}' }, 'tells of its inside'],
+  [{ status: 201, text: '{"size":1}', sent: '{"size":0}' }, '201 for a body that is not declared'],
+  [{ status: 201, text: '{"size":1}', sent: '' }, '201 for a body that is not declared'],
+])('of the answer %j the fault is: %s', ({ status, type = JSON_TYPE, text, sent }, fault) => {
+  if (!operation) throw new Error('there is one operation');
+  const body = sent ?? '{"size":1}';
+  const request = { method: 'POST', path: '/things', headers: {}, body };
+  const found = faultOf(operation, request, { status, type, text }, []);
+  if (fault === undefined) expect(found).toBeUndefined();
+  else expect(found).toContain(fault);
+});
+
+test('what is away may be told to be away', () => {
+  if (!operation) throw new Error('there is one operation');
+  const request = { method: 'POST', path: '/things', headers: {}, body: '{"size":1}' };
+  const answer = { status: 503, type: JSON_TYPE, text: '{}' };
+  expect(faultOf(operation, request, answer, [503])).toBeUndefined();
+});

@@ -1,0 +1,53 @@
+import type { Operation } from './document.js';
+import type { FuzzRequest } from './requests.js';
+
+/** What came back; `text` is undefined of a stream that was left. */
+export interface FuzzAnswer {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string | undefined;
+}
+
+/** How a listener's inside looks when it shows. */
+const INSIDES =
+  /node_modules|\bat .*\.(ts|js):\d+|sequelize|ECONNREFUSED|ENOENT|violates|syntax error at|invalid input syntax|\/(?:tmp|home|var|root|usr)\//i;
+
+/**
+ * What is wrong with an answer, in words; undefined when nothing is.
+ *
+ * @param away statuses above 500 that say that something is not there, where it is not.
+ */
+export function faultOf(
+  operation: Operation,
+  request: FuzzRequest,
+  { status, type, text }: FuzzAnswer,
+  away: readonly number[],
+): string | undefined {
+  if (status >= 500 && !away.includes(status)) return `${status}: ${text?.slice(0, 300)}`;
+  const declared = operation.answers.get(status);
+  if (declared === undefined) return `undeclared status ${status}: ${text?.slice(0, 300)}`;
+  const [mediaType = ''] = type.split(';');
+  if (declared.types.length === 0 ? text !== '' : !fits(declared.types, mediaType)) {
+    return `undeclared ${mediaType} with ${status}`;
+  }
+  if (mediaType === 'application/json' && declared.json) {
+    const read = declared.json.safeParse(JSON.parse(text ?? ''));
+    if (!read.success) return `undeclared body with ${status}: ${read.error.message.slice(0, 300)}`;
+  }
+  if (status >= 400 && INSIDES.test(text ?? '')) return `tells of its inside: ${text}`;
+  if (status < 300 && operation.body && !isAccepted(operation, request)) {
+    return `${status} for a body that is not declared`;
+  }
+  return undefined;
+}
+
+function fits(declared: readonly string[], type: string): boolean {
+  return declared.some((each) => each === '*/*' || each === type);
+}
+
+function isAccepted({ body }: Operation, request: FuzzRequest): boolean {
+  if (body === undefined) return true;
+  if (request.body === undefined || request.body === '') return !body.required;
+  // As it was read: what is left out is not there.
+  return body.accepts.safeParse(JSON.parse(request.body)).success;
+}

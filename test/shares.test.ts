@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { Chats } from '../src/chat/chats.js';
+import type { Database } from '../src/database/database.js';
+import { TooManyRequestsError } from '../src/errors.js';
+import { LiveLogs } from '../src/logs/live-logs.js';
+import { Shares } from '../src/shares.js';
+
+const never = () => new AbortController().signal;
+
+test('what one owner has under way is bounded, and so is all together', () => {
+  const shares = new Shares({ most: 3, perOwner: 2, refusal: 'enough' });
+  const first = shares.take('one');
+  shares.take('one');
+  expect(() => shares.take('one')).toThrow(
+    new TooManyRequestsError('enough', undefined, { retryAfter: 5 }),
+  );
+  shares.take('other');
+  expect(() => shares.take('third')).toThrow(TooManyRequestsError);
+  first();
+  first();
+  shares.take('third');
+  expect(() => shares.take('one')).toThrow(TooManyRequestsError);
+});
+
+describe('who has as much under way as one may', { tags: 'attack' }, () => {
+  test("of log streams keeps nobody else from following an agent's log", () => {
+    const live = new LiveLogs();
+    const host = {
+      async *logs() {
+        yield await new Promise<never>(() => undefined); // silent until its reader leaves
+      },
+    };
+    const leaving = new AbortController();
+    const follow = (userId: string, signal = never()) =>
+      live.follow(host, { id: 'a', userId }, { since: undefined, redact: [], signal });
+    follow('one', leaving.signal);
+    for (let count = 1; count < 20; count++) follow('one');
+    expect(() => follow('one')).toThrow(TooManyRequestsError);
+    follow('other');
+    leaving.abort();
+    follow('one');
+  });
+
+  test('of questions keeps nobody else from asking an agent', async () => {
+    // As much of them as a question needs.
+    const agentOf = (userId: string) => ({
+      id: 'a',
+      userId,
+      host: 'local',
+      status: 'active',
+      port: 1,
+    });
+    const directory = { of: () => Promise.resolve({ ask: () => undefined }) };
+    const settings = { ai: { provider: 'openai', providers: { openai: { apiKey: 'k' } } } };
+    const chats = new Chats(
+      ...([directory, settings] as unknown as ConstructorParameters<typeof Chats>),
+    );
+    const ask = (userId: string, signal = never()) => {
+      const query = () => Promise.resolve([agentOf(userId)]);
+      const tenant = { query } as unknown as ReturnType<Database['asUser']>;
+      return chats.ask(tenant, { agentId: 'a', message: 'hello' }, signal);
+    };
+    const leaving = new AbortController();
+    await ask('one', leaving.signal);
+    for (let count = 1; count < 20; count++) await ask('one');
+    await expect(ask('one')).rejects.toThrow(TooManyRequestsError);
+    await ask('other');
+    leaving.abort();
+    await ask('one');
+  });
+});

@@ -1,0 +1,45 @@
+import { Runtime } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { DockerClient } from '../src/containers/docker-client.js';
+import { AgentEgress } from '../src/egress/agent-egress.js';
+import { HostEgress, type EgressState } from '../src/egress/host-egress.js';
+import { reportNotice } from '../src/process-lifecycle.js';
+import type { Settings } from '../src/settings.js';
+
+/** What keeps the agents of this worker's host to the public internet. */
+export function openHostEgress(settings: Settings, log: Logger): HostEgress {
+  const { aiPort, egress, egressAllow: allow, subnetPool } = settings.agents;
+  const { dockerHost } = settings.containers;
+  const client = new DockerClient({ dockerHost, installation: settings.secrets.installation });
+  const guarded = egress === 'guarded';
+  const gauge = Runtime.instance().metricMeter.createGauge(
+    'agent_network_guarded',
+    'int',
+    undefined,
+    "1 while the agents' networks of this host are known to be guarded",
+  );
+  gauge.set(0);
+  return new HostEgress({
+    egress: new AgentEgress(client, { subnetPool, aiPort, allow }),
+    guarded,
+    required: guarded && settings.process.production,
+    log,
+    onChange(state) {
+      gauge.set(state.status === 'guarded' ? 1 : 0);
+      const notice = noticeOf(state);
+      if (notice !== undefined) reportNotice(notice);
+    },
+  });
+}
+
+function noticeOf({ status, reason }: EgressState): string | undefined {
+  if (status === 'unknown') return undefined;
+  const why = reason === null ? '' : ` (${reason})`;
+  if (status === 'guarded') {
+    return `Agents reach the internet and the AI listener, and no private network${why}.`;
+  }
+  return (
+    `Agents reach private networks and this machine's own addresses: ${reason}. ` +
+    'Headers of callers on this machine are not believed (docs/security.md).'
+  );
+}

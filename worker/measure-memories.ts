@@ -1,0 +1,97 @@
+import type { Logger } from 'pino';
+import type { MemorySizes } from '../src/agents/memory-sizes.js';
+import { stopFull } from '../src/agents/stop-full.js';
+import type { AgentSupervisors } from '../src/agents/supervisors.js';
+import { DockerUnavailableError } from '../src/containers/container-errors.js';
+import type { DiskSpace, EngineDisk } from '../src/containers/engine-disk.js';
+import type { Database } from '../src/database/database.js';
+import { ConflictError, UnavailableError } from '../src/errors.js';
+import { jittered } from '../src/jitter.js';
+import { pause } from '../src/pause.js';
+
+/** Between two looks at the host's free disk. */
+const TICK_MS = 10_000;
+
+/** Between two measurements of a memory; and where little is free, or nobody knows how much. */
+const PERIOD_MS = 10 * 60_000;
+const CAREFUL_PERIOD_MS = 3 * 60_000;
+
+/** The same while the disk is being filled. */
+const HURRIED_PERIOD_MS = 20_000;
+
+/** The share of what is free by which it falls before memories are measured early. */
+const FALL = 0.1;
+
+/** Memories that are read from the database at a time. */
+const PAGE = 64;
+
+export interface MeasuringParts {
+  readonly database: Database;
+  readonly supervisors: AgentSupervisors;
+  readonly memorySizes: MemorySizes;
+  readonly docker: { readonly disk: Pick<EngineDisk, 'space'> };
+  readonly host: string;
+  readonly log: Logger;
+}
+
+/** Keeps the memories of a host's agents within their bound, until the signal aborts. */
+export async function measureMemories(parts: MeasuringParts, signal: AbortSignal): Promise<void> {
+  const { docker, log } = parts;
+  const pace = new MeasuringPace();
+  for (; !signal.aborted; await pause(jittered(TICK_MS), signal)) {
+    try {
+      await measureDue(parts, jittered(pace.periodAt(await docker.disk.space())), signal);
+    } catch (error) {
+      // Without its engine no agent writes.
+      if (error instanceof DockerUnavailableError) continue;
+      log.warn({ err: error }, 'memories could not be measured, which is tried again');
+    }
+  }
+}
+
+/** How old a measurement may be, by what happens to the host's disk. */
+export class MeasuringPace {
+  /** What was free when all memories were last measured in a hurry, or more since. */
+  #free: number | undefined;
+
+  /** Milliseconds. */
+  periodAt(space: DiskSpace | undefined): number {
+    if (!space) return CAREFUL_PERIOD_MS;
+    this.#free = Math.max(this.#free ?? 0, space.free);
+    if (space.free > this.#free * (1 - FALL)) return space.low ? CAREFUL_PERIOD_MS : PERIOD_MS;
+    this.#free = space.free;
+    return HURRIED_PERIOD_MS;
+  }
+}
+
+/** Measures what is due, and stops whose memory is full. */
+export async function measureDue(
+  { database, supervisors, memorySizes, host, log }: MeasuringParts,
+  olderThanMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const began = Date.now();
+  // What was measured since this began is not due again, however long it takes.
+  const due = () => memorySizes.due(host, olderThanMs + Date.now() - began, PAGE);
+  for (let memories = await due(); memories.length > 0; memories = await due()) {
+    for (const { agentId, volume } of await memorySizes.measure(memories)) {
+      log.warn({ agentId, volume }, 'a memory takes more than could be counted');
+    }
+    await stopAllFull();
+    if (signal.aborted) return;
+  }
+  await stopAllFull();
+
+  async function stopAllFull(): Promise<void> {
+    for (const { agent, reason } of await memorySizes.full(host)) {
+      const { id: agentId } = agent;
+      try {
+        await stopFull({ database, supervisors }, agent, reason);
+        log.warn({ agentId, reason }, 'an agent is stopped, because its memory is full');
+      } catch (error) {
+        if (!(error instanceof ConflictError || error instanceof UnavailableError)) throw error;
+        log.info({ agentId, err: error }, 'an agent whose memory is full is stopped later');
+      }
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import type { Logger } from 'pino';
+import type { RuntimeImages } from '../src/containers/runtime-images.js';
+import type { Database } from '../src/database/database.js';
+import { jittered } from '../src/jitter.js';
+import { pause } from '../src/pause.js';
+
+/** Milliseconds between two looks. */
+const INTERVAL_MS = 60 * 60_000;
+
+interface ImageRemoval {
+  readonly database: Database;
+  readonly docker: { readonly images: Pick<RuntimeImages, 'removeUnused'> };
+  /** What new agents run. */
+  readonly usual: string;
+  readonly log: Logger;
+}
+
+/** Removes pulled images that no agent runs or goes back to, until the signal aborts. */
+export async function removeImagesPeriodically(
+  removal: ImageRemoval,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      const removed = await removeImages(removal);
+      if (removed.length > 0) removal.log.info({ images: removed }, 'removed images without use');
+    } catch (error) {
+      removal.log.warn({ err: error }, 'images without use stay until the next look');
+    }
+    await pause(jittered(INTERVAL_MS), signal);
+  }
+}
+
+/** @returns the names that were removed. */
+export async function removeImages({ database, docker, usual }: ImageRemoval): Promise<string[]> {
+  const agents = await database.asPlatform().query<{ image: string }>(
+    `SELECT DISTINCT image FROM
+       (SELECT image FROM agents WHERE deleted_at IS NULL
+         UNION ALL
+        SELECT previous_release ->> 'image' FROM agents WHERE deleted_at IS NULL) used
+      WHERE image IS NOT NULL`,
+  );
+  return docker.images.removeUnused(new Set([usual, ...agents.map(({ image }) => image)]));
+}

@@ -1,0 +1,24 @@
+import type { MetricMeter } from '@temporalio/common';
+import type { HostTurns } from '../src/agents/host-turns.js';
+import { pause } from '../src/pause.js';
+
+const INTERVAL_MS = 5_000;
+
+const KINDS: readonly (keyof HostTurns)[] = ['calls', 'starts', 'pulls', 'copies', 'heartbeats'];
+
+/** Tells Prometheus how much of a host's work goes on and waits, by kind, until the signal aborts. */
+export async function tellTurns(
+  turns: HostTurns,
+  meter: MetricMeter,
+  signal: AbortSignal,
+): Promise<void> {
+  const taken = meter.createGauge('agent_host_turns_taken', 'int', undefined, 'Turns taken');
+  const waiting = meter.createGauge('agent_host_turns_waiting', 'int', undefined, 'Turns awaited');
+  for (; !signal.aborted; await pause(INTERVAL_MS, signal)) {
+    for (const kind of KINDS) {
+      const { state } = turns[kind];
+      taken.set(state.taken, { kind });
+      waiting.set(state.waiting, { kind });
+    }
+  }
+}
