@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { hasApt, installPackages } from '../apt.js';
 import { StartFailure } from '../failure.js';
 import { poll } from '../poll.js';
 import { say, step } from '../report.js';
-import { minimalEnvironment } from '../processes/minimal-environment.js';
-import { lastWords, run } from '../processes/run.js';
+import { lastWords } from '../processes/run.js';
 import { answers } from './find-docker.js';
 import { cannotReadNetworks, forgetNetworks } from './docker-networks.js';
 import { findProgram } from '../processes/find-program.js';
@@ -128,24 +127,14 @@ async function refuseNextToAnother(): Promise<void> {
 }
 
 async function installDocker(): Promise<string> {
-  if (!existsSync('/etc/debian_version') || (await findProgram('apt-get')) === undefined) {
+  if (!(await hasApt())) {
     throw new StartFailure('No Docker engine is installed: install one, then start again.');
   }
-  const options = { timeout: 600_000 };
-  const env = { ...minimalEnvironment(), DEBIAN_FRONTEND: 'noninteractive' };
   await step(
     "Installing Debian's docker.io with apt-get (MANAGE_DOCKER=never forbids it)",
     async () => {
       try {
-        await run('apt-get', ['update', '-q'], { ...options, env });
-        await run(
-          'apt-get',
-          ['install', '-qy', '--no-install-recommends', 'docker.io', 'iptables'],
-          {
-            ...options,
-            env,
-          },
-        );
+        await installPackages(['docker.io', 'iptables']);
       } catch (cause) {
         throw new StartFailure(`apt-get could not install docker.io: ${lastWords(cause)}`, {
           cause,

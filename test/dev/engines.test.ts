@@ -1,10 +1,22 @@
 import { existsSync } from 'node:fs';
-import { chmod, chown, cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { installPackages } from '../../dev/apt.js';
 import { readSettings } from '../../dev/settings.js';
 import { dockerDaemonPlace, startDockerDaemon } from '../../dev/docker/docker-daemon.js';
 import { answers } from '../../dev/docker/find-docker.js';
@@ -249,3 +261,33 @@ test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
     }
   },
 );
+
+test('packages are installed one after another, and again when another program had the lock', async () => {
+  const bin = path.join(folder, 'bin');
+  await mkdir(bin);
+  // As apt-get does, it fails at once while another holds its lock.
+  const aptGet = `#!/bin/sh
+    mkdir ${folder}/lock || exit 100
+    sleep 0.2
+    echo "$@" >> ${folder}/done
+    rmdir ${folder}/lock
+  `;
+  await writeFile(path.join(bin, 'apt-get'), aptGet, { mode: 0o755 });
+  const PATH = process.env.PATH;
+  process.env.PATH = `${bin}:${PATH}`;
+  try {
+    await mkdir(path.join(folder, 'lock'));
+    const both = Promise.all([
+      installPackages(['one'], { pauseMs: 100 }),
+      installPackages(['two', 'three'], { pauseMs: 100 }),
+    ]);
+    setTimeout(() => void rm(path.join(folder, 'lock'), { recursive: true }), 250);
+    await both;
+  } finally {
+    process.env.PATH = PATH;
+  }
+  const install = 'install -qy --no-install-recommends';
+  expect(await readFile(path.join(folder, 'done'), 'utf8')).toBe(
+    `update -q\n${install} one\nupdate -q\n${install} two three\n`,
+  );
+});
