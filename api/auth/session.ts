@@ -9,6 +9,8 @@ export interface SessionCaller {
   readonly kind: 'session';
   /** The session's, which opens nothing. */
   readonly sessionId: string;
+  /** When they proved who they are. */
+  readonly signedInAt: Date;
   readonly user: SignedInUser;
   /** The plan that the user is on, if any. */
   readonly plan: Plan | undefined;
@@ -39,11 +41,11 @@ export const session = configurableAuthentication<Sessions, SessionCaller>({
       const token = readSessionCookie(request.headers.cookie);
       const found = token === undefined ? undefined : await sessions.find(token);
       if (found === undefined) return undefined;
-      const { user, plan, csrfToken, sessionId } = found;
+      const { user, plan, csrfToken, sessionId, signedInAt } = found;
       checkCsrf(request, csrfToken);
       const { id } = user;
       return {
-        caller: { kind: 'session', sessionId, user, plan, csrfToken },
+        caller: { kind: 'session', sessionId, signedInAt, user, plan, csrfToken },
         tenant: { userId: id },
         scope: id,
       };

@@ -6,6 +6,7 @@ import {
   listSessions,
   type ListedSession,
 } from '../../src/accounts/sessions.js';
+import { SIGN_IN_METHODS } from '../../src/accounts/ways-in.js';
 import { serializeSessionCookie } from '../auth/session-cookie.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
@@ -21,7 +22,7 @@ const sessions = area({ tag: 'Accounts', auth: session });
 const sessionItem = z.strictObject({
   id: z.string(),
   current: z.boolean(),
-  method: z.enum(['password']),
+  method: z.enum(SIGN_IN_METHODS),
   createdAt: z.iso.datetime(),
   lastSeenAt: z.iso.datetime().describe('To the minute'),
   expiresAt: z.iso.datetime(),

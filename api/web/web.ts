@@ -1,5 +1,6 @@
 import { LastUses } from '../../src/accounts/last-uses.js';
 import { findSession } from '../../src/accounts/sessions.js';
+import { freshSession } from '../auth/fresh-session.js';
 import { session } from '../auth/session.js';
 import { createListener, type Listener } from '../http/listener.js';
 import { accountEndpoints } from './accounts.js';
@@ -57,6 +58,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
         },
         publicUrl: settings.http.webUrl,
       }),
+      freshSession.with({ maxAgeMs: settings.accounts.stepUpMaxAgeMs }),
     ],
     database,
     refusals,

@@ -29,7 +29,7 @@ interface AgentFound {
 }
 
 const database = new Database(process.env.DATABASE_URL ?? '', { maxConnections: 20 });
-const FIND = { name: 'find_web_session', text: 'SELECT * FROM find_web_session($1)' };
+const FIND = { name: 'find_signed_in', text: 'SELECT * FROM find_signed_in($1)' };
 const app = new Koa();
 app.use(async (ctx) => {
   const token = /service-session=([\w-]+)/.exec(ctx.get('cookie'))?.[1] ?? '';

@@ -8,7 +8,8 @@ import { tokenHash } from '../secrets/token-hash.js';
 import { wellFormed } from '../well-formed.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import type { Plan } from './plans.js';
-import type { SignedInUser, SignInProof } from './sign-in.js';
+import { stillHolds, type SignedInUser, type SignInProof } from './sign-in.js';
+import type { SignInMethod } from './ways-in.js';
 
 /** How long a session lasts, in milliseconds: 30 days. */
 export const SESSION_LIFETIME_MS = 30 * 24 * 60 * 60 * 1000;
@@ -27,6 +28,8 @@ const MAX_USER_AGENT_LENGTH = 200;
 export interface Session {
   /** By which its owner ends it; it opens nothing. */
   readonly id: string;
+  /** When the user proved who they are. */
+  readonly signedInAt: Date;
   /** To the minute. */
   readonly lastSeenAt: Date;
   readonly user: SignedInUser;
@@ -61,22 +64,18 @@ export interface NewSession {
 /**
  * Opens a session in place of the one that the browser came with.
  *
- * @returns undefined when what was proven holds no more, as when the password was changed meanwhile.
+ * @returns undefined when what was proven holds no more, as when the password was changed, or the
+ *   identity taken from the account, meanwhile.
  */
 export async function createSession(
   database: Database,
-  { user, method, passwordHash }: SignInProof,
+  proof: SignInProof,
   place: SignInPlace,
 ): Promise<NewSession | undefined> {
   return database.asPlatform().transaction(async (db) => {
-    // Locked: who changes the password ends this session, or this sees that it was changed.
-    const [stillSo] = await db.query(
-      'SELECT FROM users WHERE id = $id AND password_hash = $passwordHash FOR SHARE',
-      { id: user.id, passwordHash },
-    );
-    if (!stillSo) return undefined;
+    if (!(await stillHolds(db, proof))) return undefined;
     if (place.replaces !== undefined) await endByToken(db, place.replaces, place);
-    return addSession(db, user.id, method, place);
+    return addSession(db, proof.user.id, proof.method, place);
   });
 }
 
@@ -84,7 +83,7 @@ export async function createSession(
 export async function addSession(
   db: TenantTransaction,
   userId: string,
-  method: SignInProof['method'],
+  method: SignInMethod,
   { address, requestId, userAgent }: SignInPlace,
 ): Promise<NewSession> {
   const session = {
@@ -114,10 +113,11 @@ export async function addSession(
   return session;
 }
 
-const FIND = { name: 'find_web_session', text: 'SELECT * FROM find_web_session($1)' };
+const FIND = { name: 'find_signed_in', text: 'SELECT * FROM find_signed_in($1)' };
 
 interface SessionFound {
   readonly session_id: string;
+  readonly signed_in_at: Date;
   readonly last_seen_at: Date;
   readonly csrf_token: string;
   readonly expires_at: Date;
@@ -143,6 +143,7 @@ export async function findSession(
   const user = { id: found.id, name: found.name, email: found.email };
   return {
     id: found.session_id,
+    signedInAt: found.signed_in_at,
     lastSeenAt: found.last_seen_at,
     user: { ...user, isAdmin: isAdmin({ ...user, isAdmin: found.is_admin }, rules) },
     plan: found.plan ?? undefined,

@@ -1,5 +1,5 @@
 import { area, variable, type SettingsOf } from '../environment/area.js';
-import { boolean, entriesOf, textAs } from '../environment/types.js';
+import { boolean, duration, entriesOf, textAs } from '../environment/types.js';
 
 const emails = textAs('addresses, separated by commas', (value): readonly string[] =>
   entriesOf(value.toLowerCase()),
@@ -17,6 +17,11 @@ export const accountSettings = area(
       'SESSION_COOKIE_SECURE',
       boolean.prefault(String(production)),
       'whether session cookies go over https alone',
+    ),
+    stepUpMaxAgeMs: variable(
+      'STEP_UP_MAX_AGE',
+      duration.prefault('10m'),
+      'how long after signing in one can do what is dangerous, such as linking and unlinking ways to sign in',
     ),
     botDetection: variable(
       'BOT_DETECTION',

@@ -1,9 +1,10 @@
-import type { Database } from '../database/database.js';
+import type { Database, TenantTransaction } from '../database/database.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import { normalizeEmail } from './email.js';
 import type { ClientNetworks } from '../http/client-networks.js';
 import { NOBODYS_HASH, passwordMatches } from './password.js';
 import { SignInLimits } from './sign-in-limits.js';
+import type { SignInMethod } from './ways-in.js';
 
 /** A user as answers and handlers know them. */
 export interface SignedInUser {
@@ -13,12 +14,46 @@ export interface SignedInUser {
   readonly isAdmin: boolean;
 }
 
-/** What proves who somebody is, until a session is made of it. */
-export interface SignInProof {
+/** Proof by password. */
+export interface PasswordProof {
   readonly user: SignedInUser;
   readonly method: 'password';
   /** As it was stored when the password matched. */
   readonly passwordHash: string;
+}
+
+/** Proof by what the account is linked to. */
+export interface IdentityProof {
+  readonly user: SignedInUser;
+  readonly method: Exclude<SignInMethod, 'password'>;
+  /** The id of the row in `identities`. */
+  readonly identityId: string;
+}
+
+/** What proves who somebody is, until a session is made of it. */
+export type SignInProof = PasswordProof | IdentityProof;
+
+/**
+ * Whether what was proven holds still. The user's row, and then that of the identity, stay locked
+ * until the transaction ends: who changes the password, or takes the identity away, comes before and
+ * is seen, or after and ends the session.
+ */
+export async function stillHolds(db: TenantTransaction, proof: SignInProof): Promise<boolean> {
+  const { id } = proof.user;
+  if (proof.method === 'password') {
+    const found = await db.query(
+      'SELECT FROM users WHERE id = $id AND password_hash = $passwordHash FOR SHARE',
+      { id, passwordHash: proof.passwordHash },
+    );
+    return found.length > 0;
+  }
+  const user = await db.query('SELECT FROM users WHERE id = $id FOR SHARE', { id });
+  const identity = await db.query(
+    `SELECT FROM identities WHERE id = $identityId AND user_id = $id AND disabled_at IS NULL
+        FOR SHARE`,
+    { id, identityId: proof.identityId },
+  );
+  return user.length > 0 && identity.length > 0;
 }
 
 const FIND = { name: 'find_sign_in', text: 'SELECT * FROM find_sign_in($1, $2)' };
@@ -49,7 +84,7 @@ export async function verifyPassword(
   database: Database,
   { email, password, from }: PasswordSignIn,
   rules: AdminRules,
-): Promise<SignInProof | undefined> {
+): Promise<PasswordProof | undefined> {
   const address = normalizeEmail(email);
   const [found] = await database.call<Account>(FIND, [address, from.host]);
   const attempt = { email: address, from, known: found?.known === true };

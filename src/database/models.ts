@@ -30,6 +30,7 @@ export const TABLES: readonly Table[] = [
 
 export type UserRow = RowOf<typeof accounts.User>;
 export type SessionRow = RowOf<typeof accounts.Session>;
+export type IdentityRow = RowOf<typeof accounts.Identity>;
 export type ApiKeyRow = RowOf<typeof accounts.ApiKey>;
 export type AgentRow = RowOf<typeof agents.Agent>;
 export type AgentCredentialRow = RowOf<typeof agents.AgentCredential>;

@@ -64,6 +64,7 @@ describe('a session', () => {
     const { token, csrfToken, expiresAt } = await opened(ann);
     expect(await find(token)).toEqual({
       id: expect.any(String),
+      signedInAt: expect.any(Date),
       lastSeenAt: expect.any(Date),
       user: ann.user,
       csrfToken,
@@ -134,6 +135,35 @@ describe('a session', () => {
     expect(await listSessions(database.db.asUser(ann.user.id), ann.user.id)).toHaveLength(
       MAX_SESSIONS,
     );
+  });
+});
+
+describe('a session by what the account is linked to', () => {
+  const proof = async () => {
+    const identity = { id: randomUUID(), kind: 'google', issuer: 'https://idp.test' } as const;
+    const { id: userId } = ann.user;
+    await database.db
+      .asPlatform()
+      .transaction((db) =>
+        db.Identity.create({ ...identity, userId, subject: identity.id, label: 'ann' }),
+      );
+    return { user: ann.user, method: 'google', identityId: identity.id } as const;
+  };
+
+  test('says so in the list', async () => {
+    await opened(await proof());
+    const [listed] = await listSessions(database.db.asUser(ann.user.id), ann.user.id);
+    expect(listed?.method).toBe('google');
+  });
+
+  test.each([
+    ['taken away', 'DELETE FROM identities WHERE'],
+    ['disabled', 'UPDATE identities SET disabled_at = now() WHERE'],
+    ["another's", `UPDATE identities SET user_id = 'operator' WHERE`],
+  ])('is not opened when that is %s meanwhile', { tags: 'attack' }, async (_, change) => {
+    const proven = await proof();
+    await owner(`${change} id = '${proven.identityId}'`);
+    expect(await createSession(database.db, proven, PLACE)).toBeUndefined();
   });
 });
 

@@ -268,6 +268,7 @@ describe('the serving role', () => {
         'find_api_keys',
         'find_session',
         'find_sign_in',
+        'find_signed_in',
         'find_web_session',
         'hold_tokens',
         'host_disks',

@@ -16,6 +16,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     email: `${user}-${n}@example.test`,
   }),
   sessions: () => ({ method: 'password', expires_at: '2100-01-01T00:00:00Z' }),
+  identities: () => ({ kind: 'google' }),
   subscriptions: () => ({ plan: 'solo', status: 'active' }),
   credit_entries: () => ({ reason: 'referral' }),
   installations: () => ({ mode: 'home', status: 'inactive' }),

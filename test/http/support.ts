@@ -42,7 +42,13 @@ export const HTTP_SETTINGS = {
 export const findSession = (token: string) =>
   Promise.resolve(
     token === SESSION_TOKEN
-      ? { sessionId: 'of-ada', user: ADA, plan: undefined, csrfToken: CSRF_TOKEN }
+      ? {
+          sessionId: 'of-ada',
+          signedInAt: new Date(),
+          user: ADA,
+          plan: undefined,
+          csrfToken: CSRF_TOKEN,
+        }
       : undefined,
   );
 

@@ -15,7 +15,14 @@ import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { ADA, bearer, INTERNAL_KEY, serve, signedIn, type TestListener } from '../http/support.js';
 
 const ON = {
-  caller: { kind: 'session', sessionId: 's', user: ADA, csrfToken: '', plan: undefined },
+  caller: {
+    kind: 'session',
+    sessionId: 's',
+    signedInAt: new Date(0),
+    user: ADA,
+    csrfToken: '',
+    plan: undefined,
+  },
   clientAddress: '192.0.2.1',
   requestId: 'r',
   idempotencyId: 'i',

@@ -18,6 +18,7 @@ import { migration as fairNotices } from './019-fair-notices.js';
 import { migration as memorySizes } from './020-memory-sizes.js';
 import { migration as hostEgress } from './023-host-egress.js';
 import { migration as sessions } from './024-sessions.js';
+import { migration as identities } from './025-identities.js';
 import { migration as removals } from './021-removals.js';
 import type { Migration } from './migration.js';
 
@@ -44,4 +45,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '021-removals', migration: removals },
   { name: '023-host-egress', migration: hostEgress },
   { name: '024-sessions', migration: sessions },
+  { name: '025-identities', migration: identities },
 ];

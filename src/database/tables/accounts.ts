@@ -1,5 +1,6 @@
 import { literal } from 'sequelize';
 import type { Plan } from '../../accounts/plans.js';
+import type { IdentityKind, SignInMethod } from '../../accounts/ways-in.js';
 import { ownedThrough, PLATFORM } from '../policies.js';
 import {
   boolean,
@@ -21,6 +22,10 @@ export const User = table(
     id: key(text()),
     /** Always lower case. */
     email: text(),
+    /** When it was last proven that the mailbox is theirs; null while it is not. */
+    emailVerifiedAt: nullable(timestamp()),
+    /** What is to become their address once they prove it. Always lower case. */
+    pendingEmail: nullable(text()),
     name: text(),
     /** Null for who cannot sign in by password. */
     passwordHash: nullable(text()),
@@ -46,8 +51,9 @@ export const Session = table(
     /** By which its owner names it. */
     id: withDefault(text(), literal('gen_random_uuid()::text')),
     userId: text(),
-    method: withDefault(text<'password'>(), 'password'),
+    method: withDefault(text<SignInMethod>(), 'password'),
     csrfToken: text(),
+    /** When they signed in, by which a session is fresh. */
     createdAt: created(),
     /** To the minute. */
     lastSeenAt: withDefault(timestamp(), literal('now()')),
@@ -59,6 +65,33 @@ export const Session = table(
     { name: 'sessions_id_key', unique: true, fields: ['id'] },
     { name: 'sessions_user_id', fields: ['user_id'] },
     { name: 'sessions_expires_at', fields: ['expires_at'] },
+  ],
+  ownedThrough('user_id'),
+);
+
+/** What others vouch that a user is; by most of them one can sign in. */
+export const Identity = table(
+  'identities',
+  {
+    id: key(text()),
+    userId: text(),
+    kind: text<IdentityKind>(),
+    /** Who vouches: the address of a provider, or `eip155`. */
+    issuer: text(),
+    /** What the issuer never gives to another: never an address or a login name. */
+    subject: text(),
+    /** What people know it by: an email, a login name. */
+    label: text(),
+    /** Sealed. */
+    refreshToken: nullable(text()),
+    /** Null while one can sign in by it. */
+    disabledAt: nullable(timestamp()),
+    createdAt: created(),
+    lastUsedAt: nullable(timestamp()),
+  },
+  [
+    { name: 'identities_subject_key', unique: true, fields: ['kind', 'issuer', 'subject'] },
+    { name: 'identities_user_id', fields: ['user_id'] },
   ],
   ownedThrough('user_id'),
 );

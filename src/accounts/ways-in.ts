@@ -1,0 +1,9 @@
+/** How people sign in: what a session says of how it came about. */
+export const SIGN_IN_METHODS = ['password', 'google', 'github', 'wallet'] as const;
+
+export type SignInMethod = (typeof SIGN_IN_METHODS)[number];
+
+/** What an account can be linked to: what is in the hands of others. */
+export const IDENTITY_KINDS = ['google', 'github', 'wallet', 'farcaster'] as const;
+
+export type IdentityKind = (typeof IDENTITY_KINDS)[number];
