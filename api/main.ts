@@ -3,7 +3,7 @@ import { configuredDocker } from '../src/containers/docker-host.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/metrics.js';
-import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
+import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
 import { createApiServices } from '../src/services.js';
 import { loadSettings } from '../src/settings.js';
 import { createBackend } from './backend/backend.js';
@@ -14,13 +14,7 @@ import { temporalConnection } from '../temporal/connection.js';
 import { BackendClient } from './web/backend-client.js';
 import { createWeb } from './web/web.js';
 
-try {
-  await main();
-} catch (error) {
-  reportFailure(error);
-  process.exitCode = 1;
-}
-process.disconnect?.();
+await runProcess(main);
 
 async function main(): Promise<void> {
   const ended = onShutdown();

@@ -8,16 +8,10 @@ import { accountSettings } from '../src/accounts/settings.js';
 import { Database } from '../src/database/database.js';
 import { databaseSettings } from '../src/database/settings.js';
 import { readAreas } from '../src/environment/read.js';
-import { SettingsError } from '../src/environment/settings-error.js';
 import { httpSettings } from '../src/http/settings.js';
+import { runScript } from '../src/run-script.js';
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof SettingsError)) throw error;
-  console.error(error.message);
-  process.exitCode = 1;
-}
+await runScript(main);
 
 async function main(): Promise<void> {
   const areas = { accounts: accountSettings, database: databaseSettings, http: httpSettings };

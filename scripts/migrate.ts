@@ -3,15 +3,9 @@ import { migrate, MigrationRefusedError } from '../src/database/migrate.js';
 import { roleOf } from '../src/database/roles.js';
 import { databaseSettings, migrationSettings } from '../src/database/settings.js';
 import { readAreas } from '../src/environment/read.js';
-import { SettingsError } from '../src/environment/settings-error.js';
+import { runScript } from '../src/run-script.js';
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof MigrationRefusedError || error instanceof SettingsError)) throw error;
-  console.error(error.message);
-  process.exitCode = 1;
-}
+await runScript(main, MigrationRefusedError);
 
 async function main(): Promise<void> {
   const areas = { database: databaseSettings, migrations: migrationSettings };

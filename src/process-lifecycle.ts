@@ -1,6 +1,20 @@
 import { describeError } from './describe-error.js';
 
 /**
+ * Runs what a process is for, to its end. A failure is told and shows in the exit code; then the
+ * launcher is let go of, or else it would keep the process alive.
+ */
+export async function runProcess(main: () => Promise<void>): Promise<void> {
+  try {
+    await main();
+  } catch (error) {
+    reportFailure(error);
+    process.exitCode = 1;
+  }
+  process.disconnect?.();
+}
+
+/**
  * Resolves when this process is told to end: by a signal, or because the launcher that started it
  * is gone, which shows as the end of the channel to it.
  */
@@ -23,7 +37,7 @@ export function reportNotice(notice: string): void {
 }
 
 /** Tells launcher and log, in one sentence, why this process cannot serve. */
-export function reportFailure(error: unknown): void {
+function reportFailure(error: unknown): void {
   const problem = error instanceof Error ? error.message : String(error);
   console.error(describeError(error));
   process.send?.({ problem });

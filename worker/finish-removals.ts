@@ -1,9 +1,8 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
 import type { Supervisors } from '../temporal/supervisors.js';
+import { periodically } from './periodically.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 15_000;
@@ -23,18 +22,14 @@ interface FinishDependencies {
 }
 
 /** Brings removals of hosts to their end, now and again and again until the signal aborts. */
-export async function finishRemovalsPeriodically(
+export function finishRemovalsPeriodically(
   dependencies: FinishDependencies,
   signal: AbortSignal,
 ): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      await finishRemovals(dependencies);
-    } catch (error) {
-      dependencies.log.warn({ err: error }, 'a host is not removed yet, which is tried again');
-    }
-    await pause(jittered(INTERVAL_MS), signal);
-  }
+  const failure = 'a host is not removed yet, which is tried again';
+  const { log } = dependencies;
+  const work = () => finishRemovals(dependencies);
+  return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
 }
 
 /**

@@ -8,7 +8,7 @@ import { configuredDocker } from '../src/containers/docker-host.js';
 import { runtimeImages } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
-import { reportFailure, reportReady, onShutdown } from '../src/process-lifecycle.js';
+import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
 import { createWorkerServices } from '../src/services.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { connect, connectPatiently } from './connect.js';
@@ -38,13 +38,7 @@ const EXIT_AFTER_MS = 5_000;
 /** Agents are looked at without news of their Docker where none can be had for so long. */
 const FIRST_NEWS_MS = 30_000;
 
-try {
-  await main();
-} catch (error) {
-  reportFailure(error);
-  process.exitCode = 1;
-}
-process.disconnect?.();
+await runProcess(main);
 // What holds the process open now has nothing left to do.
 setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
 

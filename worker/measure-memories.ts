@@ -7,7 +7,7 @@ import type { DiskSpace, EngineDisk } from '../src/containers/engine-disk.js';
 import type { Database } from '../src/database/database.js';
 import { ConflictError, UnavailableError } from '../src/errors.js';
 import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import { periodically } from './periodically.js';
 
 /** Between two looks at the host's free disk. */
 const TICK_MS = 10_000;
@@ -35,16 +35,18 @@ export interface MeasuringParts {
 }
 
 /** Keeps the memories of a host's agents within their bound, until the signal aborts. */
-export async function measureMemories(parts: MeasuringParts, signal: AbortSignal): Promise<void> {
+export function measureMemories(parts: MeasuringParts, signal: AbortSignal): Promise<void> {
   const { docker, log } = parts;
   const pace = new MeasuringPace();
-  for (; !signal.aborted; await pause(jittered(TICK_MS), signal)) {
+  const failure = 'memories could not be measured, which is tried again';
+  return periodically({ everyMs: TICK_MS, failure, log, work }, signal);
+
+  async function work(): Promise<void> {
     try {
       await measureDue(parts, jittered(pace.periodAt(await docker.disk.space())), signal);
     } catch (error) {
       // Without its engine no agent writes.
-      if (error instanceof DockerUnavailableError) continue;
-      log.warn({ err: error }, 'memories could not be measured, which is tried again');
+      if (!(error instanceof DockerUnavailableError)) throw error;
     }
   }
 }

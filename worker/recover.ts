@@ -11,8 +11,7 @@ import type { OperationRow } from '../src/database/models.js';
 import { selectFrom } from '../src/database/table.js';
 import { Operation } from '../src/database/tables/agents.js';
 import { UnavailableError } from '../src/errors.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import { periodically } from './periodically.js';
 
 /** Between two passes, at most. */
 const INTERVAL_MS = 15_000;
@@ -154,16 +153,12 @@ function claim(database: Database): Promise<OperationRow[]> {
 }
 
 /** Does so now, and again and again, one pass after the other, until the signal aborts. */
-export async function recoverPeriodically(
+export function recoverPeriodically(
   dependencies: RecoverDependencies,
   signal: AbortSignal,
 ): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      await recoverOperations(dependencies, signal);
-    } catch (error) {
-      dependencies.log.warn({ err: error }, 'recovery did not succeed, and is tried again');
-    }
-    await pause(jittered(INTERVAL_MS), signal);
-  }
+  const failure = 'recovery did not succeed, and is tried again';
+  const { log } = dependencies;
+  const work = () => recoverOperations(dependencies, signal);
+  return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
 }

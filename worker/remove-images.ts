@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import type { RuntimeImages } from '../src/containers/runtime-images.js';
 import type { Database } from '../src/database/database.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import { periodically } from './periodically.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 60 * 60_000;
@@ -16,18 +15,17 @@ interface ImageRemoval {
 }
 
 /** Removes pulled images that no agent runs or goes back to, until the signal aborts. */
-export async function removeImagesPeriodically(
+export function removeImagesPeriodically(
   removal: ImageRemoval,
   signal: AbortSignal,
 ): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      const removed = await removeImages(removal);
-      if (removed.length > 0) removal.log.info({ images: removed }, 'removed images without use');
-    } catch (error) {
-      removal.log.warn({ err: error }, 'images without use stay until the next look');
-    }
-    await pause(jittered(INTERVAL_MS), signal);
+  const { log } = removal;
+  const failure = 'images without use stay until the next look';
+  return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
+
+  async function work(): Promise<void> {
+    const removed = await removeImages(removal);
+    if (removed.length > 0) log.info({ images: removed }, 'removed images without use');
   }
 }
 

@@ -2,8 +2,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import type { HeartbeatScheduler, SetHeartbeat } from '../src/heartbeat/heartbeats.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import { periodically } from './periodically.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 15_000;
@@ -21,22 +20,21 @@ interface HeartbeatScheduling {
 }
 
 /** Lets the schedules follow the settings, now and again and again until the signal aborts. */
-export async function scheduleHeartbeatsPeriodically(
+export function scheduleHeartbeatsPeriodically(
   scheduling: HeartbeatScheduling,
   signal: AbortSignal,
 ): Promise<void> {
   let lostSoughtAt = Number.NEGATIVE_INFINITY;
-  while (!signal.aborted) {
-    try {
-      if (performance.now() - lostSoughtAt >= LOST_INTERVAL_MS) {
-        await noticeLost(scheduling.database);
-        lostSoughtAt = performance.now();
-      }
-      await scheduleHeartbeats(scheduling);
-    } catch (error) {
-      scheduling.log.warn({ err: error }, 'heartbeats cannot be scheduled, and are tried again');
+  const failure = 'heartbeats cannot be scheduled, and are tried again';
+  const { log } = scheduling;
+  return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
+
+  async function work(): Promise<void> {
+    if (performance.now() - lostSoughtAt >= LOST_INTERVAL_MS) {
+      await noticeLost(scheduling.database);
+      lostSoughtAt = performance.now();
     }
-    await pause(jittered(INTERVAL_MS), signal);
+    await scheduleHeartbeats(scheduling);
   }
 }
 

@@ -2,7 +2,7 @@ import { configuredDocker } from '../../src/containers/docker-host.js';
 import { Database } from '../../src/database/database.js';
 import { createLogger } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
-import { onShutdown, reportFailure, reportReady } from '../../src/process-lifecycle.js';
+import { onShutdown, reportReady, runProcess } from '../../src/process-lifecycle.js';
 import { createAgentAiServices } from '../../src/services.js';
 import { loadSettings } from '../../src/settings.js';
 import { ListenError, type Listening } from '../http/server.js';
@@ -13,13 +13,7 @@ import { serveAgents } from './serve-agents.js';
  * The process that answers agents' AI calls: however busy those keep it, the APIs go on beside it.
  */
 
-try {
-  await main();
-} catch (error) {
-  reportFailure(error);
-  process.exitCode = 1;
-}
-process.disconnect?.();
+await runProcess(main);
 
 async function main(): Promise<void> {
   const ended = onShutdown();

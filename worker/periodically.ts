@@ -1,0 +1,27 @@
+import type { Logger } from 'pino';
+import { jittered } from '../src/jitter.js';
+import { pause } from '../src/pause.js';
+
+export interface Periodic {
+  /** Milliseconds from the end of one time to the next, or up to a tenth less. */
+  readonly everyMs: number;
+  /** What the log says of a failure, after which the next time comes as always. */
+  readonly failure: string;
+  readonly log: Logger;
+  readonly work: () => Promise<void>;
+}
+
+/** Does something now, and again and again, one time after the other, until the signal aborts. */
+export async function periodically(
+  { everyMs, failure, log, work }: Periodic,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await work();
+    } catch (error) {
+      log.warn({ err: error }, failure);
+    }
+    await pause(jittered(everyMs), signal);
+  }
+}
