@@ -6,6 +6,14 @@ const RETRY_AFTER_S = 5;
 /** Gives back what was taken. Again it does nothing. */
 export type GiveBack = () => void;
 
+export interface ShareBounds {
+  /** In all; without a bound unless said. */
+  readonly most?: number;
+  readonly perOwner: number;
+  /** The error text of a refusal. */
+  readonly refusal?: string;
+}
+
 /**
  * Bounds what goes on at a time, in all and of one owner. What finds no room is refused: it is for what
  * somebody waits for, and what may last for long, where `Turns` would have them wait for others.
@@ -15,34 +23,33 @@ export class Shares {
   readonly #perOwner: number;
   readonly #refusal: string;
   readonly #taken = new Map<string, number>();
-  #count = 0;
+  #sum = 0;
 
-  constructor(bounds: {
-    readonly most: number;
-    readonly perOwner: number;
-    /** The error text of a refusal. */
-    readonly refusal: string;
-  }) {
-    this.#most = bounds.most;
-    this.#perOwner = bounds.perOwner;
-    this.#refusal = bounds.refusal;
+  constructor({ most = Infinity, perOwner, refusal }: ShareBounds) {
+    this.#most = most;
+    this.#perOwner = perOwner;
+    this.#refusal = refusal ?? 'Too many requests at a time, please wait.';
   }
 
-  /** @throws TooManyRequestsError when the owner, or all together, have as many as may be. */
-  take(owner: string): GiveBack {
-    const own = this.#taken.get(owner) ?? 0;
-    if (own >= this.#perOwner || this.#count >= this.#most) {
-      const facts = { retryAfter: RETRY_AFTER_S };
-      throw new TooManyRequestsError(this.#refusal, undefined, facts);
-    }
-    this.#taken.set(owner, own + 1);
-    this.#count++;
+  /** @throws TooManyRequestsError when the owner, or all together, would have more than may be. */
+  take(owner: string, amount = 1): GiveBack {
+    const taken = this.tryTake(owner, amount);
+    if (taken) return taken;
+    throw new TooManyRequestsError(this.#refusal, undefined, { retryAfter: RETRY_AFTER_S });
+  }
+
+  /** @returns undefined when the owner, or all together, would have more than may be. */
+  tryTake(owner: string, amount = 1): GiveBack | undefined {
+    const own = (this.#taken.get(owner) ?? 0) + amount;
+    if (own > this.#perOwner || this.#sum + amount > this.#most) return undefined;
+    this.#taken.set(owner, own);
+    this.#sum += amount;
     let isTaken = true;
     return () => {
       if (!isTaken) return;
       isTaken = false;
-      this.#count--;
-      const left = (this.#taken.get(owner) ?? 0) - 1;
+      this.#sum -= amount;
+      const left = (this.#taken.get(owner) ?? 0) - amount;
       if (left > 0) this.#taken.set(owner, left);
       else this.#taken.delete(owner);
     };

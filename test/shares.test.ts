@@ -22,6 +22,16 @@ test('what one owner has under way is bounded, and so is all together', () => {
   expect(() => shares.take('one')).toThrow(TooManyRequestsError);
 });
 
+test('what is taken may be more than one, and is given back as a whole', () => {
+  const shares = new Shares({ perOwner: 10 });
+  const giveBack = shares.take('one', 8);
+  expect(shares.tryTake('one', 3)).toBeUndefined();
+  expect(() => shares.take('one', 3)).toThrow('Too many requests at a time, please wait.');
+  expect(shares.tryTake('other', 10)).toBeDefined();
+  giveBack();
+  expect(shares.tryTake('one', 10)).toBeDefined();
+});
+
 describe('who has as much under way as one may', { tags: 'attack' }, () => {
   test("of log streams keeps nobody else from following an agent's log", () => {
     const live = new LiveLogs();

@@ -8,7 +8,7 @@ import { createListener, type Listener } from '../http/listener.js';
 import { agentViewEndpoints } from './agent-views.js';
 import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
-import { GuardedHost } from '../../src/hosts/guarded-host.js';
+import { guardedHost } from '../../src/hosts/guarded-host.js';
 import { aiEndpoints } from './ai.js';
 import type { BackendDependencies } from './dependencies.js';
 import { deploymentEndpoints } from './deployments.js';
@@ -49,7 +49,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
   const keys = new ApiKeyLookup(database, settings.accounts);
   const isInternal = keyMatcher(settings.http.internalApiKeys);
   const uses = new LastUses('API key', database, log);
-  const here = new GuardedHost(database, settings.agents.host);
+  const isGuarded = guardedHost(database, settings.agents.host);
   return createListener({
     name: 'backend',
     title: 'Agent Platform Service: backend API',
@@ -65,7 +65,7 @@ export function createBackend(dependencies: BackendDependencies): Listener {
       optionalBearer.with({
         // Where agents reach what listens on loopback, nobody is believed for being there.
         believesLoopback: async () =>
-          settings.ai.trustHeaders === 'loopback' && (await here.isGuarded()),
+          settings.ai.trustHeaders === 'loopback' && (await isGuarded()),
       }),
     ],
     believesForwarded: (request) => isInternal(bearerOf(request) ?? ''),

@@ -1,19 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import { TooManyRequestsError } from '../../src/errors.js';
-
-/** Seconds after which some of it may well be free. */
-const RETRY_AFTER_S = 5;
+import { Shares, type GiveBack } from '../../src/shares.js';
 
 /** Bytes of bodies in this process, from when they come until their requests are answered. */
 export class BodyMemory {
-  readonly #most: number;
-  readonly #mostOfClient: number;
-  readonly #ofClient = new Map<string, number>();
-  #taken = 0;
+  readonly #bytes: Shares;
 
   constructor(bounds: { readonly bodiesBytes: number; readonly bodiesBytesOfClient: number }) {
-    this.#most = bounds.bodiesBytes;
-    this.#mostOfClient = bounds.bodiesBytesOfClient;
+    this.#bytes = new Shares({ most: bounds.bodiesBytes, perOwner: bounds.bodiesBytesOfClient });
   }
 
   /**
@@ -22,30 +15,12 @@ export class BodyMemory {
    * @returns what throws TooManyRequestsError when the client, or all together, would have too many.
    */
   roomFor(client: string, response: ServerResponse): (bytes: number) => void {
-    let taken = 0;
+    const taken: GiveBack[] = [];
     return (bytes) => {
       if (response.closed) return;
-      this.#take(client, bytes);
-      if (taken === 0) response.once('close', () => this.#free(client, taken));
-      taken += bytes;
+      const giveBack = this.#bytes.take(client, bytes);
+      if (taken.length === 0) response.once('close', () => taken.forEach((each) => each()));
+      taken.push(giveBack);
     };
-  }
-
-  #take(client: string, bytes: number): void {
-    const ofClient = (this.#ofClient.get(client) ?? 0) + bytes;
-    if (ofClient > this.#mostOfClient || this.#taken + bytes > this.#most) {
-      throw new TooManyRequestsError('Too many requests at a time, please wait.', undefined, {
-        retryAfter: RETRY_AFTER_S,
-      });
-    }
-    this.#ofClient.set(client, ofClient);
-    this.#taken += bytes;
-  }
-
-  #free(client: string, bytes: number): void {
-    const left = (this.#ofClient.get(client) ?? 0) - bytes;
-    if (left > 0) this.#ofClient.set(client, left);
-    else this.#ofClient.delete(client);
-    this.#taken -= bytes;
   }
 }

@@ -14,8 +14,10 @@ export interface Verdict {
 export interface Limiter {
   /** What one address may ask in all. @returns undefined when the request may go on. */
   guard(address: string): Verdict | undefined;
-  /** @param client an address, or whoever was found to call. */
-  /** @returns undefined when there are no limits. */
+  /**
+   * @param client an address, or whoever was found to call.
+   * @returns undefined when there are no limits.
+   */
   check(
     limits: readonly RateLimit[],
     client: string,

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { TooManyRequestsError } from '../../src/errors.js';
+import { Shares } from '../../src/shares.js';
 
 /** At most so many requests of one user under way at a time, of all endpoints that name it. */
 export interface ConcurrencyLimit {
@@ -10,12 +10,10 @@ export interface ConcurrencyLimit {
   readonly counts?: (query: unknown) => boolean;
 }
 
-/** Seconds after which one of them may well have ended. */
-const RETRY_AFTER_S = 5;
-
 /** Who has how many requests under way in this process. */
 export class UnderWay {
-  readonly #counts = new Map<string, number>();
+  /** By the names of their limits. */
+  readonly #shares = new Map<string, Shares>();
 
   /**
    * Counts work for a user until it is done and its answer is out or its client gone: neither a client
@@ -24,31 +22,24 @@ export class UnderWay {
    * @throws TooManyRequestsError when the user has as many already.
    */
   async run<T>(
-    { name, max }: ConcurrencyLimit,
+    limit: ConcurrencyLimit,
     userId: string,
     response: ServerResponse,
     work: () => Promise<T>,
   ): Promise<T> {
-    const key = `${name} ${userId}`;
-    const count = this.#counts.get(key) ?? 0;
-    if (count >= max) {
-      throw new TooManyRequestsError('Too many requests at a time, please wait.', undefined, {
-        retryAfter: RETRY_AFTER_S,
-      });
-    }
-    this.#counts.set(key, count + 1);
+    const giveBack = this.#sharesOf(limit).take(userId);
     const sent = new Promise<void>((resolve) => {
       if (response.destroyed) resolve();
       else response.once('close', resolve);
     });
     const working = work();
-    void Promise.allSettled([working, sent]).then(() => this.#end(key));
+    void Promise.allSettled([working, sent]).then(giveBack);
     return working;
   }
 
-  #end(key: string): void {
-    const left = (this.#counts.get(key) ?? 1) - 1;
-    if (left > 0) this.#counts.set(key, left);
-    else this.#counts.delete(key);
+  #sharesOf({ name, max }: ConcurrencyLimit): Shares {
+    let shares = this.#shares.get(name);
+    if (!shares) this.#shares.set(name, (shares = new Shares({ perOwner: max })));
+    return shares;
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { Shares, type GiveBack } from '../shares.js';
 
 /**
  * How much is still taken in of calls whose clients have left. What is held of a quota for a call
@@ -37,12 +38,12 @@ export interface CallLife {
 export class LeftCalls {
   readonly bounds: LeftCallBounds;
   readonly #lives = new Map<AbortController, AbortSignal>();
-  readonly #left = new Set<AbortController>();
-  readonly #leftOf = new Map<string, number>();
+  readonly #left: Shares;
   #ended: (() => void) | undefined;
 
   constructor(bounds: Partial<LeftCallBounds> = {}) {
     this.bounds = { ...BOUNDS, ...bounds };
+    this.#left = new Shares({ most: this.bounds.inAll, perOwner: this.bounds.ofUser });
   }
 
   /** @param client aborted when it leaves. */
@@ -51,10 +52,12 @@ export class LeftCalls {
     this.#lives.set(life, client);
     let left = false;
     let timer: NodeJS.Timeout | undefined;
+    let giveBack: GiveBack | undefined;
     const leave = () => {
       if (left) return;
       left = true;
-      if (!this.#admit(userId, life)) return life.abort(client.reason);
+      giveBack = this.#ended ? undefined : this.#left.tryTake(userId);
+      if (!giveBack) return life.abort(client.reason);
       timer = setTimeout(() => life.abort(client.reason), this.bounds.ms);
     };
     client.addEventListener('abort', leave, { once: true });
@@ -68,7 +71,9 @@ export class LeftCalls {
       end: () => {
         client.removeEventListener('abort', leave);
         clearTimeout(timer);
-        this.#end(userId, life);
+        giveBack?.();
+        this.#lives.delete(life);
+        if (this.#lives.size === 0) this.#ended?.();
       },
     };
   }
@@ -84,23 +89,5 @@ export class LeftCalls {
       delay(CLOSE_MS, undefined, { signal: giveUp.signal }).catch(() => undefined),
     ]);
     giveUp.abort();
-  }
-
-  #admit(userId: string, life: AbortController): boolean {
-    const leftOf = this.#leftOf.get(userId) ?? 0;
-    const { ofUser, inAll } = this.bounds;
-    if (this.#ended || leftOf >= ofUser || this.#left.size >= inAll) return false;
-    this.#leftOf.set(userId, leftOf + 1);
-    this.#left.add(life);
-    return true;
-  }
-
-  #end(userId: string, life: AbortController): void {
-    this.#lives.delete(life);
-    if (this.#lives.size === 0) this.#ended?.();
-    if (!this.#left.delete(life)) return;
-    const leftOf = (this.#leftOf.get(userId) ?? 1) - 1;
-    if (leftOf > 0) this.#leftOf.set(userId, leftOf);
-    else this.#leftOf.delete(userId);
   }
 }
