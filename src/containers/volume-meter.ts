@@ -6,6 +6,7 @@ import { tryParseJson } from '../json.js';
 import { volumeMount } from './container-profile.js';
 import { type AgentContainerSpec, LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
+import { removeLeftovers, throwAwayOptions, withThrowAway } from './throw-away.js';
 
 /** What a volume takes of its disk. */
 export interface VolumeUse {
@@ -30,8 +31,6 @@ const CONTAINER_MS = 30_000;
 
 /** One that is older was left by a worker that died over it. */
 const LEFTOVER_MS = 30 * 60_000;
-
-const MIB = 1024 * 1024;
 
 /** Volumes that one container measures: making it costs more than to measure a usual one. */
 export const MEASURED_TOGETHER = 16;
@@ -128,25 +127,19 @@ export class VolumeMeter {
     bounds: MeterBounds,
     signal?: AbortSignal,
   ): Promise<(VolumeUse | undefined)[]> {
-    await this.#removeLeftovers();
-    const { id } = await this.#client.call((docker, bound) =>
-      docker.createContainer({ ...this.#options(image, volumes, bounds), ...bound }),
-    );
-    const container = this.#client.docker.getContainer(id);
-    try {
-      await this.#client.call((_, bound) => container.start(bound));
+    const { installation } = this.#client;
+    const label = [`${LABEL.installation}=${installation}`, LABEL.measures];
+    await removeLeftovers(this.#client, label, LEFTOVER_MS);
+    const options = this.#options(image, volumes, bounds);
+    return withThrowAway(this.#client, options, async (container) => {
       const longest = VOLUME_MS * volumes.length + CONTAINER_MS;
       await this.#client.call((_, { abortSignal }) => {
         const either = signal ? AbortSignal.any([signal, abortSignal]) : abortSignal;
         return container.wait({ abortSignal: either });
       }, longest);
-      const lines = (await this.#outputOf(id)).split(/\r?\n/);
+      const lines = (await this.#outputOf(container.id)).split(/\r?\n/);
       return volumes.map((_, at) => line.safeParse(tryParseJson(lines[at] ?? '')).data);
-    } finally {
-      await this.#client.callUnless([404, 409], (_, bound) =>
-        container.remove({ force: true, ...bound }),
-      );
-    }
+    });
   }
 
   /** As it is: dockerode's own method takes a line of JSON for an object. */
@@ -171,47 +164,24 @@ export class VolumeMeter {
     }));
     const task = { bounds, volumeMs: VOLUME_MS, targets: mounts.map(({ Target }) => Target) };
     const { installation, labels } = this.#client;
-    return {
-      name: `agent-platform-measure-${randomUUID()}`,
-      Image: image,
-      User: '0:0',
-      WorkingDir: '/',
-      Entrypoint: ['node'],
-      Cmd: ['-e', SCRIPT, JSON.stringify(task)],
-      // Else Docker sends the lines in frames.
-      Tty: true,
-      Labels: { ...labels, [LABEL.installation]: installation, [LABEL.measures]: 'true' },
-      HostConfig: {
+    const options = throwAwayOptions({
+      image,
+      script: SCRIPT,
+      task,
+      user: '0:0',
+      labels: { ...labels, [LABEL.installation]: installation, [LABEL.measures]: 'true' },
+      memoryMiB: 512,
+      needs: {
         NetworkMode: 'none',
         Mounts: mounts,
-        ReadonlyRootfs: true,
-        CapDrop: ['ALL'],
         CapAdd: ['DAC_READ_SEARCH'],
-        SecurityOpt: ['no-new-privileges'],
-        PidsLimit: 64,
-        Memory: 512 * MIB,
-        MemorySwap: 512 * MIB,
         OomScoreAdj: 1000,
         CpuShares: 2,
         CpuPeriod: 100_000,
         CpuQuota: 50_000,
         BlkioWeight: 10,
-        LogConfig: { Type: 'json-file', Config: { 'max-size': '1m', 'max-file': '1' } },
-        RestartPolicy: { Name: 'no' },
       },
-    };
-  }
-
-  async #removeLeftovers(): Promise<void> {
-    const label = [`${LABEL.installation}=${this.#client.installation}`, LABEL.measures];
-    const found = await this.#client.call((docker, bound) =>
-      docker.listContainers({ all: true, filters: { label }, ...bound }),
-    );
-    for (const { Id: id, Created: created } of found) {
-      if (Date.now() - created * 1000 < LEFTOVER_MS) continue;
-      await this.#client.callUnless([404, 409], (docker, bound) =>
-        docker.getContainer(id).remove({ force: true, ...bound }),
-      );
-    }
+    });
+    return { name: `agent-platform-measure-${randomUUID()}`, ...options };
   }
 }

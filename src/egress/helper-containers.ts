@@ -3,12 +3,12 @@ import type { z } from 'zod';
 import { ContainerError, DockerUnavailableError } from '../containers/container-errors.js';
 import { LABEL } from '../containers/container-spec.js';
 import type { DockerClient } from '../containers/docker-client.js';
+import { removeLeftovers, throwAwayOptions, withThrowAway } from '../containers/throw-away.js';
 import { tryParseJson } from '../json.js';
 
 /** Milliseconds until a program has told what it was asked for. */
 const ANSWER_MS = 30_000;
 
-const MIB = 1024 * 1024;
 const MAX_SAID = 2_000;
 
 /** A program of ours that runs in a container for as long as its work takes. */
@@ -48,34 +48,17 @@ export class HelperContainers {
    * @throws HelperFailedError with what it said instead.
    */
   async run<T, R>(program: HelperProgram<T>, work: (answer: T) => Promise<R>): Promise<R> {
-    const { id } = await this.#client.call((docker, bound) =>
-      docker.createContainer({ ...this.#options(program), ...bound }),
+    return withThrowAway(this.#client, this.#options(program), async ({ id }) =>
+      work(await this.#answerOf(id, program)),
     );
-    const container = this.#client.docker.getContainer(id);
-    try {
-      await this.#client.call((_, bound) => container.start(bound));
-      return await work(await this.#answerOf(id, program));
-    } finally {
-      await this.#client.callUnless([404, 409], (_, bound) =>
-        container.remove({ force: true, v: true, ...bound }),
-      );
-    }
   }
 
   /** What workers that died over it have left; containers go before their networks. */
   async removeLeftovers(): Promise<void> {
     const label = Object.entries(this.labels).map((pair) => pair.join('='));
-    const filters = { label };
-    const containers = await this.#client.call((docker, bound) =>
-      docker.listContainers({ all: true, filters, ...bound }),
-    );
-    for (const { Id: id } of containers) {
-      await this.#client.callUnless([404, 409], (docker, bound) =>
-        docker.getContainer(id).remove({ force: true, v: true, ...bound }),
-      );
-    }
+    await removeLeftovers(this.#client, label);
     const networks = await this.#client.call((docker, bound) =>
-      docker.listNetworks({ filters: JSON.stringify(filters), ...bound }),
+      docker.listNetworks({ filters: JSON.stringify({ label }), ...bound }),
     );
     for (const { Id: id } of networks) {
       await this.#client.callUnless([404], (docker, bound) => docker.getNetwork(id).remove(bound));
@@ -113,33 +96,22 @@ export class HelperContainers {
 
   #options<T>(program: HelperProgram<T>): Docker.ContainerCreateOptions {
     const { administersNetwork = false, image, network, script, task = {} } = program;
-    return {
-      Image: image,
-      User: administersNetwork ? '0:0' : '1000:1000',
-      WorkingDir: '/',
-      Entrypoint: ['node'],
-      Cmd: ['-e', script, JSON.stringify(task)],
-      // Else Docker sends the lines in frames.
-      Tty: true,
-      Labels: this.labels,
-      HostConfig: {
+    return throwAwayOptions({
+      image,
+      script,
+      task,
+      user: administersNetwork ? '0:0' : '1000:1000',
+      labels: this.labels,
+      memoryMiB: 256,
+      needs: {
         NetworkMode: network,
         ExtraHosts: ['host.docker.internal:host-gateway'],
-        ReadonlyRootfs: true,
-        CapDrop: ['ALL'],
         ...(administersNetwork && {
           CapAdd: ['NET_ADMIN'],
           // Who is root of a namespace of users only has no say about the host's network.
           UsernsMode: 'host',
         }),
-        SecurityOpt: ['no-new-privileges'],
-        Privileged: false,
-        PidsLimit: 64,
-        Memory: 256 * MIB,
-        MemorySwap: 256 * MIB,
-        LogConfig: { Type: 'json-file', Config: { 'max-size': '1m', 'max-file': '1' } },
-        RestartPolicy: { Name: 'no' },
       },
-    };
+    });
   }
 }

@@ -105,8 +105,9 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
   });
 
   // These two mostly wait, each beside an engine of its own.
-  test.runIf(isRoot)('detect', { concurrent: true }, async () => {
-    const output = await bench('detect', ['--rounds=1', '--agents=3', '--interval=1s']);
+  const waiting = { concurrent: true, timeout: 420_000 };
+  test.runIf(isRoot)('detect', waiting, async () => {
+    const output = await bench('detect', ['--rounds=1', '--agents=3', '--away=0', '--interval=1s']);
     const [detections = '', recoveries = ''] = output.split('From detected to healthy');
     for (const name of ['docker kill', 'kill -9 of the gateway', 'hang']) {
       const [, median, p99, aim] = rowOf(detections, name);
@@ -122,7 +123,7 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     }
   });
 
-  test.runIf(hasOwnEngine)('reboot', { concurrent: true }, async () => {
+  test.runIf(hasOwnEngine)('reboot', waiting, async () => {
     const output = await bench('reboot', ['--image=small,slow', '--agents=2', '--slow=2']);
     for (const image of ['small', 'slow']) {
       const [, running, ms, , , crashLoops] = rowOf(output, image);
