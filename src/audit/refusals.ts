@@ -16,7 +16,7 @@ export interface Refusal {
 
 interface Counted extends Refusal {
   count: number;
-  readonly first: Date;
+  first: Date;
   last: Date;
 }
 
@@ -39,10 +39,7 @@ export class Refusals {
   }
 
   note(refusal: Refusal): void {
-    const known = this.#counted.get(keyOf(refusal));
-    const isOneOfMany = known === undefined && this.#counted.size >= LINES_A_MINUTE;
-    const counts = isOneOfMany ? { ...refusal, subject: OTHERS, address: OTHERS } : refusal;
-    this.#add({ ...counts, count: 1, first: new Date(), last: new Date() });
+    this.#add({ ...refusal, count: 1, first: new Date(), last: new Date() });
     this.#timer ??= setTimeout(() => void this.flush(), MINUTE_MS).unref();
   }
 
@@ -66,14 +63,18 @@ export class Refusals {
     }
   }
 
+  /** Also what comes back from a database that did not take it keeps within the bound. */
   #add(refusal: Counted): void {
-    const known = this.#counted.get(keyOf(refusal));
+    const isOneOfMany = !this.#counted.has(keyOf(refusal)) && this.#counted.size >= LINES_A_MINUTE;
+    const added = isOneOfMany ? { ...refusal, subject: OTHERS, address: OTHERS } : refusal;
+    const known = this.#counted.get(keyOf(added));
     if (known === undefined) {
-      this.#counted.set(keyOf(refusal), refusal);
+      this.#counted.set(keyOf(added), added);
       return;
     }
-    known.count += refusal.count;
-    known.last = refusal.last;
+    known.count += added.count;
+    if (added.first < known.first) known.first = added.first;
+    if (added.last > known.last) known.last = added.last;
   }
 }
 

@@ -115,6 +115,24 @@ test('a flood of refusals from everywhere is a few lines, and each of them count
   expect(log.reduce((sum, { detail }) => sum + (detail.count ?? 0), 0)).toBe(10_000);
 });
 
+test('what comes back from a database that is out keeps to the bound, and each of it counts', async () => {
+  const refusals = new Refusals(database.db, keptLog().log);
+  await queryRows(database.ownerUrl, 'ALTER TABLE audit_log RENAME TO audit_log_away');
+  for (let minute = 0; minute < 5; minute++) {
+    // Those of the minute before are on their way meanwhile.
+    const flushed = refusals.flush();
+    for (let n = 0; n < 30; n++) {
+      refusals.note({ action: 'key.refused', subject: 'web', address: `192.0.${minute}.${n}` });
+    }
+    await flushed;
+  }
+  await queryRows(database.ownerUrl, 'ALTER TABLE audit_log_away RENAME TO audit_log');
+  await refusals.flush();
+  const told = await audited();
+  expect(told.length).toBeLessThanOrEqual(22);
+  expect(told.reduce((sum, { detail }) => sum + (detail.count ?? 0), 0)).toBe(150);
+});
+
 test('what the database does not take is told when it does', async () => {
   const nowhere = new Database('postgres://nobody@127.0.0.1:1/nothing');
   const refusals = new Refusals(nowhere, log);
