@@ -80,7 +80,7 @@ export default {
       from: { path: '^workflows/' },
       to: {
         path: within(['src', 'activities']),
-        pathNot: '^src/(agents/(operation-kinds|watchdog)|retention/retained)\\.ts$',
+        pathNot: '^src/agents/(operation-kinds|watchdog)\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
     },

@@ -8,6 +8,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { RETAINED } from '../src/retention/retained.js';
 import { play, type Version } from '../test/workflows/recipe/play.js';
 import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
@@ -91,6 +92,7 @@ async function recordUsage(): Promise<void> {
 
 async function recordRetention(): Promise<void> {
   const { workflowId } = await retentionPass(lab.environment, await bundleWorkflows(), {
+    retainedKinds: () => Promise.resolve(RETAINED),
     removeOldRows: () => Promise.resolve(3),
   });
   await keep('remove-old', 'pass', await historyOf(workflowId));
