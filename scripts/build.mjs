@@ -1,4 +1,5 @@
-// Transpiles every TypeScript file one to one, and makes one bundle of the workflows:
+// Transpiles every TypeScript file one to one, copies what pages load, and makes one bundle of the
+// workflows:
 //
 //     node scripts/build.mjs         dist/      what production runs, and nothing else
 //     node scripts/build.mjs --dev   dist-dev/  that, and what developers run: `npm start`, benchmarks ...
@@ -74,7 +75,7 @@ function sourcesIn(folder) {
   if (!existsSync(full)) return [];
   if (folder.endsWith('.ts')) return [folder];
   return readdirSync(full, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !/\.(d|test)\.ts$/.test(file))
+    .filter((file) => /\.(ts|js|css)$/.test(file) && !/\.(d|test)\.ts$/.test(file))
     .map((file) => path.join(folder, file));
 }
 
@@ -86,6 +87,7 @@ async function transpile(files) {
     entryPoints: files,
     outdir: dist,
     outbase: root,
+    loader: { '.js': 'copy', '.css': 'copy' },
     platform: 'node',
     target: 'node20',
     format: 'esm',

@@ -7,6 +7,11 @@ import { stopping } from '../dev/processes/stopping.js';
 const CHECKS = [
   { name: 'types', program: 'typescript/bin/tsc', args: ['-p', '.'] },
   {
+    name: "types of the pages' script",
+    program: 'typescript/bin/tsc',
+    args: ['-p', 'api/web/pages/static'],
+  },
+  {
     name: 'lint',
     program: 'eslint/bin/eslint.js',
     args: ['.', '--cache', '--cache-location', 'node_modules/.cache/eslint'],

@@ -3,10 +3,10 @@ import path from 'node:path';
 import type { LauncherSettings } from '../dev/settings.js';
 import { obtainDocker } from '../dev/docker/obtain-docker.js';
 import { startPostgres } from '../dev/postgres/postgres.js';
-import { obtainRedisServer } from '../dev/redis.js';
 import { findTemporalCli, findTemporalTestServer } from '../dev/temporal/temporal-binary.js';
 import { startTemporal } from '../dev/temporal/temporal.js';
 import { freePort } from '../dev/ports.js';
+import { obtainChromium, obtainRedisServer } from '../dev/test-programs.js';
 import { say, step } from '../dev/report.js';
 
 export interface TestEngineOptions {
@@ -33,6 +33,9 @@ export async function startTestEngines(
     startTestTemporal(settings, runDir, stops),
     withDocker ? startTestDocker(folder, runDir, settings.launcher.manageDocker, stops) : {},
     obtainRedisServer().then((redis) => (redis === undefined ? {} : { TEST_REDIS_SERVER: redis })),
+    obtainChromium().then((chromium) =>
+      chromium === undefined ? {} : { TEST_CHROMIUM: chromium },
+    ),
   ]);
   return Object.assign({ CACHE_DIR: cacheDir }, ...parts) as Record<string, string>;
 }

@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint, type Endpoint } from './endpoint.js';
+import { html } from './html.js';
 import { fileReply, htmlReply, reply } from './reply.js';
 
 /** The page's own scripts and styles, and nothing from anywhere else. */
@@ -46,7 +47,7 @@ export function referencePages(
   const docs = endpoint({
     ...page('/docs', 'The reference page'),
     responses: { 200: 'html' },
-    handler: () => htmlReply(200, html(title), PAGE_HEADERS),
+    handler: () => htmlReply(200, reference(title).text, PAGE_HEADERS),
   });
   return [openapi, docs, asset('/docs/start.js', 'text/javascript', () => START), ...assets];
 }
@@ -64,21 +65,19 @@ function asset(route: string, type: string, open: () => Readable | Buffer): Endp
   });
 }
 
-function html(title: string): string {
-  const name = title.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  return `<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <title>${name}</title>
-    <link rel="stylesheet" href="/docs/swagger-ui.css" />
-  </head>
-  <body>
-    <div id="reference"></div>
-    <script src="/docs/swagger-ui-bundle.js"></script>
-    <script src="/docs/start.js"></script>
-  </body>
-</html>
-`;
+function reference(title: string) {
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title}</title>
+        <link rel="stylesheet" href="/docs/swagger-ui.css" />
+      </head>
+      <body>
+        <div id="reference"></div>
+        <script src="/docs/swagger-ui-bundle.js"></script>
+        <script src="/docs/start.js"></script>
+      </body>
+    </html> `;
 }

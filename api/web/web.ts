@@ -16,6 +16,7 @@ import { instanceEndpoints } from './instance.js';
 import { keyEndpoints } from './keys.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { modelEndpoints } from './models.js';
+import { pageEndpoints } from './pages/pages.js';
 import { provisionEndpoints } from './provision.js';
 import { sessionEndpoints } from './sessions.js';
 
@@ -36,6 +37,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
     ...healthEndpoints(),
+    ...pageEndpoints(),
   ];
 }
 

@@ -137,6 +137,10 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '7m' }) },
   'DELETE /api/heartbeat': { nobody: 401, bob: 200 },
   'GET /api/dashboard/cost': { nobody: 401, bob: 200 },
+  'GET /login': { nobody: 200, bob: 200 },
+  'GET /dashboard': { nobody: 302, bob: 200 },
+  'GET /pages.css': { nobody: 200, bob: 200 },
+  'GET /pages.js': { nobody: 200, bob: 200 },
   'POST /api/auth/signout': { nobody: 200, bob: 200 },
 };
 

@@ -1,0 +1,50 @@
+import { html, type HtmlPart } from '../../http/html.js';
+import { htmlReply, type HtmlReply } from '../../http/reply.js';
+import { SCRIPT, STYLE } from './assets.js';
+
+/** What pages load, run and ask is ours; no form is sent but by the script. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "form-action 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+export interface Page {
+  readonly title: string;
+  /** What has happened, when something has brought people here. */
+  readonly notice?: string | undefined;
+  readonly problem?: string | undefined;
+  readonly content: HtmlPart;
+}
+
+/** A page for people, in the frame that all of them have. */
+export function page({ content, notice, problem, title }: Page): HtmlReply<200> {
+  const text = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="robots" content="noindex" />
+        <title>${title} · Agent Platform</title>
+        <link rel="stylesheet" href="${STYLE.address}" />
+        <script src="${SCRIPT.address}" defer></script>
+      </head>
+      <body>
+        <header><a href="/dashboard">Agent Platform</a></header>
+        <main>
+          <h1>${title}</h1>
+          ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+          ${notice && html`<p class="notice" role="status">${notice}</p>`}
+          <noscript><p class="problem">This page needs JavaScript to send anything.</p></noscript>
+          ${content}
+        </main>
+      </body>
+    </html>`.text;
+  return htmlReply(200, text, { 'Content-Security-Policy': POLICY });
+}

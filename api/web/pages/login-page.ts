@@ -1,0 +1,91 @@
+import { html } from '../../http/html.js';
+import type { HtmlReply } from '../../http/reply.js';
+import { form } from './forms.js';
+import { page } from './layout.js';
+import { doneNotice, signInProblem, thenTo } from './sentences.js';
+
+/** `/login`: every way in, and registration. */
+export function loginPage(given: {
+  /** Who is signed in already: whoever has to sign in once more is sent here too. */
+  readonly email: string | undefined;
+  readonly error?: string | undefined;
+  readonly done?: string | undefined;
+}): HtmlReply<200> {
+  const { done, email, error } = given;
+  return page({
+    title: 'Sign in',
+    problem: signInProblem(error),
+    notice: doneNotice(done),
+    content: html`
+      ${
+        email &&
+        html`<p>
+          You are signed in as ${email}. Sign in once more to do what asks for it, or go to your
+          <a href="/dashboard">dashboard</a>.
+        </p>`
+      }
+      <section aria-labelledby="with-password">
+        <h2 id="with-password">With your password</h2>
+        ${passwordForm('/dashboard')}
+      </section>
+      <section aria-labelledby="new-account">
+        <h2 id="new-account">New here?</h2>
+        ${registration()}
+      </section>
+    `,
+  });
+}
+
+/** @param then where who is signed in is led to. */
+export function passwordForm(then: string) {
+  return form({
+    id: 'sign-in',
+    sends: ['POST', '/api/auth/login'],
+    then,
+    fields: [
+      { label: 'Email', name: 'email', type: 'email', autocomplete: 'username' },
+      {
+        label: 'Password',
+        name: 'password',
+        type: 'password',
+        autocomplete: 'current-password',
+      },
+    ],
+    button: 'Sign in',
+  });
+}
+
+function registration() {
+  return form(
+    {
+      id: 'register',
+      sends: ['POST', '/api/register'],
+      then: thenTo('/login', 'registered'),
+      fields: [
+        { label: 'Email', name: 'email', type: 'email', autocomplete: 'email', maxLength: 254 },
+        {
+          label: 'Password',
+          name: 'password',
+          type: 'password',
+          autocomplete: 'new-password',
+          minLength: 8,
+          hint: 'At least 8 characters.',
+        },
+        { label: 'Name', name: 'name', autocomplete: 'name', maxLength: 200, optional: true },
+        {
+          label: 'Referral code',
+          name: 'referralCode',
+          autocomplete: 'off',
+          maxLength: 20,
+          optional: true,
+        },
+      ],
+      button: 'Create an account',
+    },
+    // Only programs fill in what people do not see.
+    html`<p class="unseen" aria-hidden="true">
+      <label for="register-website">Website</label>
+      <input id="register-website" name="website" tabindex="-1" autocomplete="off" />
+    </p>`,
+  );
+}

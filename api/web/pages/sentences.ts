@@ -1,0 +1,51 @@
+/** Which of its two names a refusal has, by the provider that it comes from. */
+const PROVIDERS = { Idp: 'the identity provider', Codehost: 'the code host' } as const;
+
+/** What went wrong on the way back from a provider, as `/login?error=` names it. */
+const REFUSALS: Readonly<Record<string, (provider: string) => string>> = {
+  NotConfigured: (provider) => `Signing in by ${provider} is not set up here.`,
+  AuthFailed: (provider) =>
+    `Signing in by ${provider} was not finished, or was begun in another browser. Try again.`,
+  TokenFailed: (provider) => `What ${provider} answered could not be trusted. Try again.`,
+  NoEmail: (provider) =>
+    `Your account at ${provider} has no verified email address. Verify one there, or sign in another way.`,
+  AuthError: (provider) => `Signing in by ${provider} failed on our side. Try again in a while.`,
+  LinkRefused: (provider) =>
+    `There is an account with this address already. Sign in to it as you did before, and link ${provider} on your dashboard.`,
+  SignInDisabled: (provider) =>
+    `Signing in by ${provider} is switched off for this account, because its owner may have lost control of it. Sign in another way.`,
+};
+
+const SIGN_IN_PROBLEMS = new Map(
+  Object.entries(PROVIDERS).flatMap(([prefix, provider]) =>
+    Object.entries(REFUSALS).map(([name, say]) => [`${prefix}${name}`, say(provider)] as const),
+  ),
+);
+
+/** What is said of a value of `/login?error=`; the value itself is never shown. */
+export function signInProblem(error: string | undefined): string | undefined {
+  if (error === undefined) return undefined;
+  return SIGN_IN_PROBLEMS.get(error) ?? 'Signing in failed. Try again.';
+}
+
+/** What pages say that something which was done leads to, by the value of `?done=`. */
+const DONE = {
+  registered: 'Your account is there. Sign in to it.',
+  'signed-out': 'You are signed out.',
+  'password-changed': 'Your password is changed. All other sessions have ended.',
+  'session-ended': 'The session has ended.',
+  'sessions-ended': 'All other sessions have ended.',
+  'key-deleted': 'The key is deleted.',
+} as const;
+
+export type Done = keyof typeof DONE;
+
+const isDone = (value: string): value is Done => Object.hasOwn(DONE, value);
+
+/** @returns undefined for what is nothing of ours. */
+export function doneNotice(value: string | undefined): string | undefined {
+  return value !== undefined && isDone(value) ? DONE[value] : undefined;
+}
+
+/** Where a form leads to whose success the page there tells. */
+export const thenTo = (path: '/login' | '/dashboard', done: Done) => `${path}?done=${done}`;
