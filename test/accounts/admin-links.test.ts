@@ -22,7 +22,7 @@ beforeAll(async () => {
   const env = { ADMIN_EMAILS: [ADMIN_EMAIL, ...BOSSES].join(), TRUSTED_PROXIES: '127.0.0.1' };
   alone = await databaseAlone(database, undefined, env);
   web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
-}, 60_000);
+});
 afterAll(async () => {
   await web?.close();
   await alone?.close();

@@ -168,7 +168,7 @@ describe('a credential', () => {
       const path = `/api/agents/${id}/operations`;
       const { operations } = (await platform.web(ada, 'GET', path)).body;
       return operations[0].id === operationId && operations[0].status === 'succeeded';
-    }, 60_000);
+    });
     expect(await environment(id)).toMatchObject({ START_DELAY_MS: '4000' });
   });
 
@@ -213,7 +213,7 @@ describe('a credential', () => {
     await setCredential('SHOP_TOKEN', after, { agentId: id });
     expect(await environment(id)).toMatchObject({ SHOP_TOKEN: after });
     await platform.web(ada, 'DELETE', `/api/agents/${id}`);
-    await until(async () => (await credentialsOf(id)).length === 0, 60_000);
+    await until(async () => (await credentialsOf(id)).length === 0);
 
     const leaked = (text: string) =>
       [before, after, 'first ', 'second '].filter((value) => text.includes(value));
@@ -222,7 +222,7 @@ describe('a credential', () => {
       expect(leaked(texts.join('\n'))).toEqual([]);
       // The list is a moment behind.
       return texts.some((text) => text.includes(id));
-    }, 30_000);
+    });
     const stored = await wholeDatabase();
     expect(leaked(stored)).toEqual([]);
     expect(stored).toContain('"credential":"SHOP_TOKEN"');

@@ -15,7 +15,7 @@ afterAll(() => on?.close());
 
 const told = (agentId: string, signal: string) => toldBySignal(on.temporal.client, agentId, signal);
 const firstTold = (agentId: string, signal: string) =>
-  until(async () => (await told(agentId, signal))[0], 30_000);
+  until(async () => (await told(agentId, signal))[0]);
 
 test("the supervisor is told of its container's end, and how it came to it", async () => {
   const [killed, exited] = await Promise.all([on.runningAgent(user), on.runningAgent(user)]);
@@ -49,6 +49,6 @@ test('what was removed while nobody listened is made again', async () => {
   const state = await until(async () => {
     const found = await on.containers.inspect(removed);
     return found?.status === 'running' ? found : undefined;
-  }, 60_000);
+  });
   expect(state.status).toBe('running');
 });

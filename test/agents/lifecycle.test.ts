@@ -51,7 +51,7 @@ async function deleteWholly(id: string): Promise<void> {
   const row = await until(async () => {
     const found = await platform.db.asPlatform().transaction((db) => db.Agent.findByPk(id));
     return found?.deletedAt ? found : undefined;
-  }, 60_000);
+  });
   expect(row.port).toBeNull();
   expect(await platform.resourcesOf(id)).toEqual([]);
 }
@@ -197,7 +197,7 @@ describe('an agent', () => {
       status: 'running',
       message: expect.stringContaining('restarts'),
     });
-    await until(async () => (await operationsOf(id))[0].status === 'succeeded', 60_000);
+    await until(async () => (await operationsOf(id))[0].status === 'succeeded');
     expect(await configIn(id)).toContain('told-by-this-test');
     expect((await platform.becomes(id, 'active')).body).toMatchObject({
       plan: 'collective',
@@ -209,7 +209,7 @@ describe('an agent', () => {
       body: { config },
     });
     expect(replaced.body).toEqual({ id, config, message: expect.any(String) });
-    await until(async () => (await operationsOf(id))[0].status === 'succeeded', 60_000);
+    await until(async () => (await operationsOf(id))[0].status === 'succeeded');
     expect(await configIn(id)).toContain('then-this');
     const shown = await platform.web(ada, 'GET', `/api/agents/${id}/config`);
     expect(shown.body).toEqual({ id, config });
@@ -223,7 +223,7 @@ describe('an agent', () => {
     await until(async () => {
       const now = await platform.containers.inspect(id);
       return now?.status === 'running' && now.startedAt !== before?.startedAt;
-    }, 60_000);
+    });
     await platform.becomes(id, 'active');
     await deleteWholly(id);
   });
@@ -275,7 +275,7 @@ describe('deletion', () => {
     const next = await platform.runningAgent(bob, { name });
     expect(next).not.toBe(id);
     await platform.web(bob, 'DELETE', `/api/agents/${next}`);
-    await until(async () => (await platform.resourcesOf(next)).length === 0, 60_000);
+    await until(async () => (await platform.resourcesOf(next)).length === 0);
   });
 
   test('takes an agent away that never came up, with the reason told before', async () => {

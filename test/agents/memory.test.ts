@@ -47,7 +47,7 @@ async function lose(id: string): Promise<void> {
 
 async function deleteWholly(id: string): Promise<void> {
   await platform.backend(ada, 'DELETE', `/api/agents/${id}`);
-  await until(async () => (await platform.resourcesOf(id)).length === 0, 60_000);
+  await until(async () => (await platform.resourcesOf(id)).length === 0);
 }
 
 describe('a memory that is missing', () => {
@@ -119,7 +119,7 @@ test('a volume of a newer state of the database outlives all that an older one d
   const reconciliation = new Reconciliation(platform.db, platform.dockerHost);
   expect(await reconciliation.unknownVolumes()).toEqual([newer]);
   await platform.backend(ada, 'DELETE', `/api/agents/${id}`);
-  await until(async () => (await volumesOf(id)).join() === newer, 60_000);
+  await until(async () => (await volumesOf(id)).join() === newer);
   await until(() => Promise.resolve(workerLog.some((line) => line.includes(newer))));
   await platform.docker.getVolume(newer).remove();
 });

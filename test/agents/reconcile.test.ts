@@ -32,7 +32,7 @@ async function leave(agentId: string): Promise<void> {
 async function removedAgent(): Promise<string> {
   const id = await on.runningAgent(user);
   await on.web(user, 'DELETE', `/api/agents/${id}`);
-  await until(async () => (await on.resourcesOf(id)).length === 0, 60_000);
+  await until(async () => (await on.resourcesOf(id)).length === 0);
   await until(
     () =>
       on.db
@@ -64,14 +64,14 @@ test('what a failed provisioning could not undo is found, and undone', async () 
   if (!agent) throw new Error('it was not found');
   await on.supervisors.checkNow(supervisedOf(agent));
 
-  await until(async () => (await found()) === undefined, 60_000);
+  await until(async () => (await found()) === undefined);
   const left = await on.db.asPlatform().transaction((db) => db.Agent.findByPk(id));
   expect(left).toMatchObject({ port: null, deletedAt: null });
   // What the agent might remember stays for the next attempt.
   expect(await on.dockerHost.owners()).toContain(id);
   await on.docker.getVolume(containerName(id)).remove();
   expect((await on.backend(user, 'DELETE', `/api/agents/${id}`)).status).toBe(200);
-}, 120_000);
+});
 
 test('what does not run as it should is found, and its supervisor told', async () => {
   const { host: agentHost } = on.settings.agents;
@@ -103,7 +103,7 @@ test('what does not run as it should is found, and its supervisor told', async (
   // One that runs and should not is up to its supervisor, as everything is.
   await putSchedules(on.temporal.client, agentHost);
   const told = () => toldBySignal(on.temporal.client, drifted ?? '', 'checkNow');
-  await until(async () => (await told()).length > 0, 60_000);
+  await until(async () => (await told()).length > 0);
   await on.temporal.client.schedule.getHandle(reconcileHostId(agentHost)).delete();
 });
 
@@ -141,7 +141,7 @@ test('what is left of removed agents goes in the second pass, and nothing else d
       until(async () => {
         const all = await results();
         return all.length >= count && all;
-      }, 60_000);
+      });
 
     await putSchedules(client, agentHost);
     const [first] = await passes(1);

@@ -62,7 +62,7 @@ const ONE_OF_EACH = { container: 1, network: 1, volume: 1 };
 
 async function deleteWholly(id: string): Promise<void> {
   await platform.backend(ada, 'DELETE', `/api/agents/${id}`);
-  await until(async () => (await platform.resourcesOf(id)).length === 0, 60_000);
+  await until(async () => (await platform.resourcesOf(id)).length === 0);
 }
 
 describe('an update', () => {
@@ -206,7 +206,7 @@ describe('a configuration', () => {
     const operation = await until(async () => {
       const { body } = await platform.web(ada, 'GET', `/api/agents/${id}/operations`);
       return body.operations[0].finishedAt !== null && body.operations[0];
-    }, 60_000);
+    });
     expect(operation).toMatchObject({ operation: 'configure', status: 'failed' });
     expect(operation.error).toContain('rolled back');
 

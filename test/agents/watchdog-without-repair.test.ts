@@ -29,7 +29,7 @@ async function lookedAt(id: string, times: number): Promise<void> {
   await until(async () => {
     seen.add((await agentOf(id)).observedAt);
     return seen.size > times;
-  }, 60_000);
+  });
 }
 
 describe.concurrent('where repairs by itself are switched off, an agent', () => {

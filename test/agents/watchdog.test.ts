@@ -150,7 +150,7 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
     await on.backend(user, 'POST', `/api/agents/${id}/stop?wait=60`);
     await containerOf(id).start();
     await putSchedules(on.temporal.client, on.settings.agents.host);
-    await until(async () => (await on.containers.inspect(id))?.status === 'exited', 60_000);
+    await until(async () => (await on.containers.inspect(id))?.status === 'exited');
     await on.temporal.client.schedule.getHandle(reconcileHostId(on.settings.agents.host)).delete();
     expect((await on.backend(user, 'GET', `/api/agents/${id}`)).body).toMatchObject({
       status: 'stopped',
@@ -168,7 +168,7 @@ describe.concurrent('a container', { timeout: 180_000 }, () => {
     expect(watchdog).toMatchObject({ state: 'stopped', crashesInWindow: 0, repairAttempts: 0 });
     await on.backend(user, 'POST', `/api/agents/${id}/start?wait=60`);
     await on.backend(user, 'DELETE', `/api/agents/${id}`);
-    await until(async () => (await on.resourcesOf(id)).length === 0, 60_000);
+    await until(async () => (await on.resourcesOf(id)).length === 0);
     const changes = await on.db.asPlatform().transaction((db) =>
       db.WatchdogTransition.findAll({
         where: { agentId: id },

@@ -26,7 +26,7 @@ beforeAll(async () => {
   alone = await databaseAlone(database, log, env);
   web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
   backend = await createBackend(alone.dependencies).listen('127.0.0.1', 0);
-}, 60_000);
+});
 afterAll(async () => {
   await Promise.all([web?.close(), backend?.close()]);
   await alone?.close();

@@ -105,7 +105,7 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
   });
 
   // These two mostly wait, each beside an engine of its own.
-  const waiting = { concurrent: true, timeout: 420_000 };
+  const waiting = { concurrent: true };
   test.runIf(isRoot)('detect', waiting, async () => {
     const output = await bench('detect', ['--rounds=1', '--agents=3', '--away=0', '--interval=1s']);
     const [detections = '', recoveries = ''] = output.split('From detected to healthy');

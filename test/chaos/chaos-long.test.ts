@@ -9,5 +9,5 @@ test.runIf(chaosIsPossible)(
   async () => {
     expect(await runChaos('chaos-long', ROUNDS)).toMatch(/^2 rounds; .*; wrong 0, left over 0$/m);
   },
-  400_000,
+  700_000,
 );

@@ -14,5 +14,4 @@ test.runIf(chaosIsPossible)(
       /worker 1, api 1, temporal 1, postgres 1, dockerd 1, container [01], gateway 1;/,
     );
   },
-  240_000,
 );

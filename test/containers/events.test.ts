@@ -15,7 +15,7 @@ let following: { events: ContainerEvent[]; end: () => Promise<void> } | undefine
 beforeAll(async () => {
   image = await ensureTestImage(docker);
   proxy = await startTcpProxy(process.env.DOCKER_HOST ?? 'unix:///var/run/docker.sock');
-}, 60_000);
+});
 afterEach(async () => {
   await following?.end();
   proxy.mend();
@@ -48,9 +48,9 @@ const ofKind = <K extends ContainerEvent['kind']>(kind: K) =>
     (each): each is ContainerEvent & { kind: K } => each.kind === kind,
   );
 const connected = (times: number) =>
-  until(() => Promise.resolve(ofKind('connected').length === times), 30_000);
+  until(() => Promise.resolve(ofKind('connected').length === times));
 const deathOf = (agentId: string) =>
-  until(() => Promise.resolve(ofKind('death').find((death) => death.agentId === agentId)), 20_000);
+  until(() => Promise.resolve(ofKind('death').find((death) => death.agentId === agentId)));
 
 /** An agent's container that runs `code`, or else the image's own program. */
 async function run(code?: string, memoryMib?: number) {
@@ -166,7 +166,7 @@ it('notices that a connection is dead although nobody said so', async () => {
   const { agentId, container } = await run();
   proxy.silence();
   await container.kill();
-  await until(() => Promise.resolve(ofKind('lost').length === 1), 40_000);
+  await until(() => Promise.resolve(ofKind('lost').length === 1));
   proxy.mend();
   expect(await deathOf(agentId)).toMatchObject({ cause: 'kill' });
 });

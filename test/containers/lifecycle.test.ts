@@ -25,7 +25,7 @@ let image: string;
 
 beforeAll(async () => {
   image = await ensureTestImage(docker);
-}, 60_000);
+});
 afterAll(() => fixture.close());
 
 async function ensure(spec: AgentContainerSpec) {
@@ -250,7 +250,7 @@ it('keeps agents from each other and from what listens on loopback', async () =>
     expect(await reaches(`http://host.docker.internal:${port}/`)).toBe(expected);
     listener.close();
   }
-}, 30_000);
+});
 
 /** The value of an expression of `fs` in the agent's container, as its own user. */
 async function execute(agentId: string, expression: string): Promise<string> {

@@ -21,7 +21,7 @@ beforeAll(async () => {
   await containers.ensure(spec);
   await containers.start(agentId);
   await until(async () => (await gatewayHealth(port, { timeoutMs: 500 })).healthy);
-}, 60_000);
+});
 afterAll(() => fixture.close());
 
 async function collect(options: LogOptions, count = Infinity): Promise<LogLine[]> {

@@ -71,7 +71,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
 
   const { gatewayToken: token } = tokens;
   try {
-    await until(async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready, 60_000);
+    await until(async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready);
   } catch (error) {
     for await (const { line } of containers.logs(spec.agentId, { tail: 40 })) console.error(line);
     throw error;

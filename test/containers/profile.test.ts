@@ -15,7 +15,7 @@ let image: string;
 
 beforeAll(async () => {
   image = await ensureTestImage(docker);
-}, 60_000);
+});
 afterAll(() => fixture.close());
 
 const TOKENS = { OPENCLAW_GATEWAY_TOKEN: 'gateway token', PLATFORM_AI_TOKEN: 'ai token' };

@@ -25,7 +25,7 @@ let image: string;
 
 beforeAll(async () => {
   image = await ensureTestImage(docker);
-}, 60_000);
+});
 afterAll(() => fixture.close());
 
 async function running(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
@@ -152,7 +152,7 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   expect(held).toBeLessThan(LARGE_BYTES / 2);
   await running(next);
   expect(await run(spec.agentId, SUM_LARGE)).toBe(sum);
-}, 120_000);
+});
 
 it('goes back to the container and the volume from before, as often as it is asked', async () => {
   const spec = await running(await fixture.spec({ image }));

@@ -40,5 +40,4 @@ test.each(WAYS)(
       await database.close();
     }
   },
-  60_000,
 );

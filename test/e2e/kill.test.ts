@@ -33,12 +33,12 @@ beforeAll(async () => {
   platform = await RealPlatform.make({ AGENT_RUNTIME_IMAGE: image, AGENT_AI_HOST: '127.0.0.1' });
   await platform.start();
   watch = await ContainerWatch.begin(platform.docker, platform.installation);
-}, 240_000);
+});
 
 afterAll(async () => {
   watch?.end();
   await platform?.close();
-}, 120_000);
+});
 
 /** Which run of the test this is: a repetition must not meet the agents of the one before. */
 let attempt = 0;
@@ -62,7 +62,7 @@ test('agents end as desired, and leave nothing behind, whatever is killed and wh
     throw error;
   }
   console.log(`${rounds} rounds, ${2 * rounds} kills`);
-}, 360_000);
+});
 
 /** Some agents come, something is killed meanwhile; they go, and something is killed meanwhile. */
 async function round(name: string, whileComing: Victim, whileGoing: Victim): Promise<void> {

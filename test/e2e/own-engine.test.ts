@@ -39,7 +39,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await place?.close();
   if (possible) await run('ip', ['netns', 'delete', network]);
-}, 120_000);
+});
 
 test.runIf(possible)(
   'an engine that npm start has started ends with it, and its agents come back with the next start',

@@ -45,7 +45,7 @@ afterAll(async () => {
   await platform?.close();
   provider?.closeAllConnections();
   provider?.close();
-}, 120_000);
+});
 
 test('the README has the tour that npm start prints', () => {
   const readme = readFileSync(path.join(projectRoot, 'README.md'), 'utf8');
@@ -100,7 +100,7 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
     const { containers, networks, volumes } = await platform.remains(agentId);
     return containers.length + networks.length + volumes.length === 0;
   });
-}, 300_000);
+});
 
 /** Names of the Updates that a workflow has accepted, in order. */
 function updatesIn(events: readonly temporal.api.history.v1.IHistoryEvent[]) {

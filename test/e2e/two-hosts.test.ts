@@ -19,12 +19,12 @@ beforeAll(async () => {
   for (const id of ['one', 'two']) hosts.push(await DockerHost.make(id));
   await Promise.all(hosts.map(equip));
   [one, two] = hosts as [DockerHost, DockerHost]; // made three lines above
-}, 180_000);
+});
 afterAll(async () => {
   const ends = await Promise.allSettled(hosts.map((host) => host.close()));
   await platform?.close();
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
-}, 120_000);
+});
 
 /** Both hosts have the same ports and subnets: they are told apart by nothing but their names. */
 async function equip(host: DockerHost): Promise<void> {
@@ -172,5 +172,4 @@ test.runIf(hostsPossible)(
       expect((await host.docker.listVolumes()).Volumes ?? []).toEqual([]);
     }
   },
-  170_000,
 );

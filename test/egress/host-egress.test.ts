@@ -79,20 +79,20 @@ test(
 test('an engine that is away is asked again, and meanwhile nothing is known', async () => {
   const away = new DockerUnavailableError('away');
   const { host, proofs } = hostThat([away, away, WELL]);
-  await vi.waitUntil(() => proofs.length === 1);
-  await vi.waitUntil(() => host.state.reason === 'away');
+  await vi.waitUntil(() => proofs.length === 1, 20_000);
+  await vi.waitUntil(() => host.state.reason === 'away', 20_000);
   expect(host.state.status).toBe('unknown');
-  await vi.waitUntil(() => host.state.status === 'guarded');
+  await vi.waitUntil(() => host.state.status === 'guarded', 20_000);
   expect(proofs.slice(0, 3)).toEqual([true, true, true]);
 });
 
 test('what was set stays set while an engine is away; with its return it is tried again', async () => {
   const { host, proofs } = hostThat([WELL, undefined, new DockerUnavailableError('away')]);
-  await vi.waitUntil(() => host.state.reason === 'not looked at: away');
+  await vi.waitUntil(() => host.state.reason === 'not looked at: away', 20_000);
   expect(host.state).toMatchObject({ status: 'guarded', refuses: false });
   expect(proofs.slice(0, 3)).toEqual([true, false, false]);
   host.dockerIsBack();
-  await vi.waitUntil(() => proofs.includes(true, 1));
+  await vi.waitUntil(() => proofs.includes(true, 1), 20_000);
 });
 
 test('an operator who guards the networks otherwise is believed', async () => {

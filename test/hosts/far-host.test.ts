@@ -127,7 +127,7 @@ describe('an agent on a host that listens', () => {
     await until(async () => {
       const { body } = await backend('/api/runtime/instances');
       return body.unreachable.length === 0;
-    }, 20_000);
+    });
   });
 
   test('is asked, and its answer kept', async () => {

@@ -65,7 +65,7 @@ beforeAll(async () => {
   database = await testDatabase();
   const secrets = new SecretBox(ringOf(randomBytes(32)));
   listener = await serve([things, internalThings], { database: database.db, secrets });
-}, 60_000);
+});
 
 afterAll(async () => {
   await listener?.close();

@@ -52,7 +52,7 @@ beforeAll(async () => {
   const { secrets } = alone.dependencies;
   const accounts = accountEndpoints(alone.dependencies);
   listener = await serve([secretThings, ...accounts], { database: database.db, secrets });
-}, 60_000);
+});
 
 afterAll(async () => {
   await listener?.close();

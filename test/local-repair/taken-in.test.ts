@@ -35,9 +35,9 @@ test('what the host has repaired without Temporal is told as of then, once Tempo
     const state = await on.containers.inspect(id);
     return state?.status === 'running' && Date.parse(state.startedAt ?? '') > killedAt;
   };
-  await until(up, 30_000);
+  await until(up);
   // Its grace, and the verification.
-  await until(() => Promise.resolve(on.logged.some((line) => line.includes('"repaired"'))), 30_000);
+  await until(() => Promise.resolve(on.logged.some((line) => line.includes('"repaired"'))));
   const { body: before } = await on.backend(user, 'GET', `/api/agents/${id}`);
   expect(before.watchdog).toMatchObject({ state: 'running', crashesInWindow: 0 });
   const backAt = Date.now();

@@ -109,11 +109,11 @@ test('a killed container comes back though neither Temporal nor PostgreSQL is th
   await until(() => Promise.resolve(isHeard()));
   const killedAt = Date.now();
   await own.docker.getContainer(id).kill();
-  await until(() => isUp(agent), 20_000);
+  await until(() => isUp(agent));
   const entry = await until(async () => {
     const now = await journaled(agent.agentId);
     return now?.memory.state === 'running' && now;
-  }, 20_000);
+  });
   expect(changesOf(entry)).toEqual([
     'running > degraded (kill)',
     'degraded > repairing (kill)',
@@ -123,23 +123,23 @@ test('a killed container comes back though neither Temporal nor PostgreSQL is th
   expect(Math.abs((entry.memory.crashes[0] ?? 0) - killedAt)).toBeLessThan(1_000);
   expect(entry.past[0]?.crash).toEqual({ exitCode: 137, oomKilled: false });
   expect((await own.containers.inspect(agent.agentId))?.id).toBe(id);
-}, 60_000);
+});
 
 test('what ended with the machine is started again, and no crash is counted', async () => {
   const agent = await knownAgent();
   await own.docker.getContainer(containerName(agent.agentId)).kill();
   await begin();
-  await until(() => isUp(agent), 20_000);
+  await until(() => isUp(agent));
   const entry = await until(async () => {
     const now = await journaled(agent.agentId);
     return now?.memory.state === 'running' && now.past.length > 0 && now;
-  }, 20_000);
+  });
   expect(changesOf(entry)).toEqual([
     'running > starting (host_returned)',
     'starting > running (healthy)',
   ]);
   expect(entry.memory.crashes).toEqual([]);
-}, 60_000);
+});
 
 test('what was stopped, is changed, loops, or is not as it was is left alone', async () => {
   const held = await knownAgent({ phase: 'held' });
@@ -151,12 +151,12 @@ test('what was stopped, is changed, loops, or is not as it was is left alone', a
     await own.docker.getContainer(containerName(agentId)).kill();
   }
   await begin();
-  await until(() => isUp(known), 20_000);
+  await until(() => isUp(known));
   await new Promise((resolve) => setTimeout(resolve, 1_500)); // the others were looked at with it
   for (const { agentId } of [held, looping, other, forgetful]) {
     expect((await own.containers.inspect(agentId))?.status).toBe('exited');
   }
-}, 60_000);
+});
 
 test('a killed container comes back while PostgreSQL alone is away', async () => {
   const agent = await knownAgent();
@@ -171,13 +171,13 @@ test('a killed container comes back while PostgreSQL alone is away', async () =>
   } as unknown as LocalRepairParts['atHand']['connected'];
   await begin({ atHand: { connected: answering } });
   await own.docker.getContainer(containerName(agent.agentId)).kill();
-  await until(() => isUp(agent), 20_000);
+  await until(() => isUp(agent));
   const entry = await until(async () => {
     const now = await journaled(agent.agentId);
     return now?.memory.state === 'running' && now.past.length > 0 && now;
-  }, 20_000);
+  });
   expect(changesOf(entry)?.at(-1)).toMatch(/> running/);
-}, 60_000);
+});
 
 test('nothing is repaired as long as the database does not say that the host is this one', async () => {
   const agent = await knownAgent();
@@ -187,5 +187,5 @@ test('nothing is repaired as long as the database does not say that the host is 
   await new Promise((resolve) => setTimeout(resolve, 3_000)); // others came up within this time
   expect((await own.containers.inspect(agent.agentId))?.status).toBe('exited');
   isOurs = true;
-  await until(() => isUp(agent), 20_000);
-}, 60_000);
+  await until(() => isUp(agent));
+});

@@ -26,4 +26,4 @@ test('npm run build makes what production runs, and nothing of tests, benchmarks
   for (const program of ['api/main.js', 'worker/main.js']) {
     expect(existsSync(path.join(dist, program))).toBe(true);
   }
-}, 60_000);
+});

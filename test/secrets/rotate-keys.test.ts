@@ -28,7 +28,7 @@ beforeAll(async () => {
   database = await testDatabase();
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('alice', 1) ?? {}));
   await queryRows(database.ownerUrl, insertSql('hosts', ROWS.hosts?.('local', 1) ?? {}));
-}, 60_000);
+});
 afterAll(() => database?.close());
 
 const tenant = () => database.db.asUser('alice');

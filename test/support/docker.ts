@@ -66,10 +66,13 @@ export function freeSubnet(): string {
   return `10.${216 + (number >> 12)}.${(number >> 4) & 255}.${(number & 15) * 16}/28`;
 }
 
-/** Asks again until the answer is there. @throws after the time is up. */
+/** What hangs: on a machine that has other work, seconds become tens of them. */
+const HANGS_MS = 60_000;
+
+/** Asks again until the answer is there. @throws when it does not come. */
 export async function until<T>(
   ask: () => Promise<T | undefined | false>,
-  timeoutMs = 10_000,
+  timeoutMs = HANGS_MS,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

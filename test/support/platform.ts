@@ -312,7 +312,7 @@ async function build(
     until(async () => {
       const answer = await backend(undefined, 'GET', `/api/agents/${agentId}`);
       return answer.body.status === status && answer;
-    }, 60_000);
+    });
 
   return {
     settings,

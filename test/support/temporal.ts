@@ -49,7 +49,7 @@ export async function testTemporal(options: TestTemporalOptions = {}): Promise<T
       } catch {
         return false;
       }
-    }, 60_000);
+    });
     const client = new Client({ connection, namespace });
     return {
       address: server.address,

@@ -64,7 +64,7 @@ export async function firstCheckIsMade(platform: TestPlatform, agentId: string):
     return raw.pendingActivities?.some(
       ({ activityType, attempt }) => activityType?.name === 'watchHealth' && (attempt ?? 0) > 1,
     );
-  }, 30_000);
+  });
 }
 
 /** Waits until operators find the agent's supervisor by this phase. */
@@ -77,5 +77,5 @@ export async function phaseBecomes(
   await until(async () => {
     const { typedSearchAttributes } = await handle.describe();
     return typedSearchAttributes.get(AGENT_PHASE) === phase;
-  }, 30_000);
+  });
 }

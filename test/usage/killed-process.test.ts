@@ -71,4 +71,4 @@ test('a process that is killed loses no recorded call, doubles none, and holds n
     await database.close();
     await rm(place, { recursive: true, force: true });
   }
-}, 60_000);
+});

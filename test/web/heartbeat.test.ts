@@ -43,7 +43,7 @@ async function intervalOf(user = ada): Promise<number | undefined> {
 }
 const becomesEvery = async (ms: number | undefined, user = ada) => {
   await follow();
-  await until(async () => (await intervalOf(user)) === ms, 30_000);
+  await until(async () => (await intervalOf(user)) === ms);
 };
 
 describe('the heartbeat of a user', () => {
@@ -174,7 +174,7 @@ describe('a heartbeat', () => {
         platform.temporal.client.workflow.getHandle(action.workflow.workflowId).result(),
       );
       return ends.length === done && (await Promise.all(ends)).at(-1);
-    }, 60_000);
+    });
 
   test('asks each agent that runs, once, and keeps both sides', async () => {
     const agentId = await platform.runningAgent(ada);
@@ -246,6 +246,6 @@ describe('while Temporal is out of reach', () => {
 
     expect((await cutOff.web(user, 'DELETE', PATH)).status).toBe(200);
     await follow(cutOff);
-    await until(() => schedule.describe().then(() => false, isNotFound), 30_000);
+    await until(() => schedule.describe().then(() => false, isNotFound));
   });
 });

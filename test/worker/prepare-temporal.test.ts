@@ -43,16 +43,16 @@ test('what Temporal refuses at the start is told, and had as soon as it lets us'
       .listSearchAttributes({ namespace })
       .catch(() => ({ customAttributes: {} }));
     return 'AgentId' in customAttributes;
-  }, 60_000);
+  });
   const schedule = client.schedule.getHandle(reconcileHostId('late'));
   const isThere = () => schedule.describe().catch(() => false);
-  await until(isThere, 60_000);
+  await until(isThere);
 
   // As when its store was lost while the worker ran on.
   await schedule.delete();
-  await until(isThere, 60_000);
+  await until(isThere);
   const isTold = () => Promise.resolve(lines.join().includes('Temporal had lost its schedules'));
-  await until(isTold, 30_000);
+  await until(isTold);
   stop.abort();
   await preparing;
 });

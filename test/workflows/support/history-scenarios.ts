@@ -80,7 +80,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     });
     await supervisor.containerEnded();
     // A real server: the pause and the grace of a repair are waited for.
-    await agent.until('it is repaired', () => agent.states.includes('running (repaired)'), 60_000);
+    await agent.until('it is repaired', () => agent.states.includes('running (repaired)'));
 
     agent.health = 'stopped';
     await supervisor.dockerReturned();
