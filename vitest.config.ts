@@ -24,7 +24,7 @@ const PURE = [
 ];
 
 /** They put something else in the place of a library, for a process of their own. */
-const MOCKING = ['test/usage/journal-segment.test.ts'];
+const MOCKING = ['test/accounts/password-work.test.ts', 'test/usage/journal-segment.test.ts'];
 
 /** What takes longest, so that nothing is waited for alone at the end. */
 const FIRST = [

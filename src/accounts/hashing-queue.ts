@@ -1,7 +1,7 @@
 import { TooManyRequestsError } from '../errors.js';
 
 /** Seconds in which even a full queue is worked off. */
-const RETRY_AFTER_S = 5;
+const RETRY_AFTER_S = 15;
 
 interface Waiting {
   readonly begin: () => void;
@@ -16,7 +16,7 @@ export interface HashingBounds {
 }
 
 /**
- * Passwords that are hashed, and those that wait: sites take turns, and when it is full the site
+ * Passwords or keys that are hashed, and those that wait: sites take turns, and when it is full the site
  * with the most has to make room. So a flood from one place keeps nobody else waiting.
  */
 export class HashingQueue {
@@ -82,7 +82,13 @@ export class HashingQueue {
   }
 }
 
+/**
+ * The passwords of this process. A flood of sign-ins must take neither all of the memory nor all four
+ * threads that file and name look-ups share with scrypt.
+ */
+export const passwordHashing = new HashingQueue({ atOnce: 2, waiting: 100, waitingPerSite: 10 });
+
 const tooMany = () =>
-  new TooManyRequestsError('Too many sign-ins at once, please try again.', undefined, {
+  new TooManyRequestsError('Too many at once, please try again.', undefined, {
     retryAfter: RETRY_AFTER_S,
   });

@@ -2,7 +2,7 @@ import type { Database, TenantTransaction } from '../database/database.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import { normalizeEmail } from './email.js';
 import type { ClientNetworks } from '../http/client-networks.js';
-import { NOBODYS_HASH, passwordMatches } from './password.js';
+import { comparePassword, NOBODYS_HASH } from './password.js';
 import { SignInLimits } from './sign-in-limits.js';
 import type { SignInMethod } from './ways-in.js';
 
@@ -90,8 +90,14 @@ export async function verifyPassword(
   const attempt = { email: address, from, known: found?.known === true };
   const account = await new SignInLimits(database).attempt(attempt, async () => {
     const stored = found?.password_hash ?? NOBODYS_HASH;
-    const matches = await passwordMatches(password, stored, from.site);
-    return matches && found?.password_hash ? { ...found, password_hash: stored } : undefined;
+    const { matches, renewed } = await comparePassword(password, stored, from.site);
+    if (!matches || !found?.password_hash) return undefined;
+    if (renewed === undefined) return { ...found, password_hash: stored };
+    const current = await renewHash(database, { id: found.id, stored, renewed });
+    if (current === renewed) return { ...found, password_hash: renewed };
+    // Somebody else was quicker: by signing in as well, or by changing the password.
+    const again = await comparePassword(password, current ?? NOBODYS_HASH, from.site);
+    return again.matches && current !== null ? { ...found, password_hash: current } : undefined;
   });
   if (!account) return undefined;
   await rememberHost(database, account.id, from.host);
@@ -101,6 +107,22 @@ export async function verifyPassword(
     method: 'password',
     passwordHash: account.password_hash,
   };
+}
+
+/** Puts a hash in the place of an older one of the same password. @returns what is stored now. */
+async function renewHash(
+  database: Database,
+  { id, stored, renewed }: { id: string; stored: string; renewed: string },
+): Promise<string | null> {
+  return database.asPlatform().transaction(async (db) => {
+    const count = await db.User.update(
+      { passwordHash: renewed },
+      { where: { id, passwordHash: stored } },
+    );
+    if (count > 0) return renewed;
+    const user = await db.User.findByPk(id, { attributes: ['passwordHash'] });
+    return user?.passwordHash ?? null;
+  });
 }
 
 /** Hosts of one user that count as known. */

@@ -19,7 +19,7 @@ function stalling(bounds: { atOnce: number; waiting: number; waitingPerSite: num
       };
       queue.run(site, work).catch((error: unknown) => {
         expect(error).toBeInstanceOf(TooManyRequestsError);
-        if (error instanceof TooManyRequestsError) expect(error.facts.retryAfter).toBe(5);
+        if (error instanceof TooManyRequestsError) expect(error.facts.retryAfter).toBe(15);
         refused.push(site);
       });
     },

@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { changePassword } from '../../src/accounts/change-password.js';
-import { registerAccount } from '../../src/accounts/register.js';
 import {
   createSession,
   deleteSession,
@@ -16,11 +15,11 @@ import { networksOf } from '../../src/http/client-networks.js';
 import { Retention } from '../../src/retention/retention.js';
 import { loadSettings } from '../../src/settings.js';
 import { queryRows } from '../database/catalog.js';
+import { makeAccount, PASSWORD } from '../support/account.js';
 import { testEnvironment } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 const RULES = { firstIsAdmin: false, adminEmails: [] };
-const PASSWORD = 'correct horse';
 const ORIGIN = { address: '192.0.2.1', requestId: 'a-request' };
 const PLACE = { ...ORIGIN, userAgent: 'Mozilla/5.0' };
 const HERE = networksOf(PLACE.address);
@@ -33,15 +32,8 @@ const find = (token: string) => findSession(database.db, token, RULES);
 
 /** Proof that it is somebody new. */
 async function somebody(): Promise<SignInProof> {
-  const email = `${randomUUID()}@example.test`;
-  await registerAccount(
-    database.db,
-    { email, password: PASSWORD, from: HERE, origin: ORIGIN },
-    RULES,
-  );
-  const proof = await verifyPassword(database.db, { email, password: PASSWORD, from: HERE }, RULES);
-  if (!proof) throw new Error('the password was not taken');
-  return proof;
+  const { id, email, passwordHash } = await makeAccount(database.db);
+  return { user: { id, name: email, email, isAdmin: false }, method: 'password', passwordHash };
 }
 
 /** A session of theirs, which must come about. */

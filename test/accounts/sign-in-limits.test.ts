@@ -1,17 +1,15 @@
 // @module-tag attack
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { registerAccount } from '../../src/accounts/register.js';
 import { verifyPassword } from '../../src/accounts/sign-in.js';
 import { SignInLimits, type SignInAttempt } from '../../src/accounts/sign-in-limits.js';
 import { TooManyRequestsError } from '../../src/errors.js';
 import { networksOf } from '../../src/http/client-networks.js';
 import { queryRows } from '../database/catalog.js';
+import { makeAccount, PASSWORD } from '../support/account.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 const RULES = { firstIsAdmin: false, adminEmails: [] };
-const PASSWORD = 'correct horse';
-const ORIGIN = { address: '192.0.2.1', requestId: 'request' };
 
 let database: TestDatabase;
 let limits: SignInLimits;
@@ -116,9 +114,8 @@ test('what could not be looked at is not counted', async () => {
 });
 
 test('a stranger of a hundred hosts keeps the owner out nowhere that they were before', async () => {
-  const [email, home] = [newEmail(), newHost()];
-  const registration = { email, password: PASSWORD, from: networksOf(home), origin: ORIGIN };
-  await registerAccount(database.db, registration, RULES);
+  const home = newHost();
+  const { email } = await makeAccount(database.db);
   const signIn = (address: string) =>
     verifyPassword(database.db, { email, password: PASSWORD, from: networksOf(address) }, RULES);
   expect(await signIn(home)).toBeDefined();
@@ -128,20 +125,14 @@ test('a stranger of a hundred hosts keeps the owner out nowhere that they were b
   expect(await signIn(home)).toBeDefined();
 
   // One host alone does not come that far, however long it tries.
-  const other = newEmail();
-  await registerAccount(database.db, { ...registration, email: other }, RULES);
+  const { email: other } = await makeAccount(database.db);
   const stranger = newHost();
   for (let n = 0; n < 60; n++) await later(await guess(attempt(other, stranger)));
   expect(await guess(attempt(other, newHost()))).toBe(0);
 });
 
 test('hosts that count as known are twenty, for 90 days', async () => {
-  const email = newEmail();
-  const owner = await registerAccount(
-    database.db,
-    { email, password: PASSWORD, from: networksOf(newHost()), origin: ORIGIN },
-    RULES,
-  );
+  const { email, ...owner } = await makeAccount(database.db);
   const known = (sql = '') =>
     queryRows<{ host: string }>(
       database.ownerUrl,

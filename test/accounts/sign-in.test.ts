@@ -1,6 +1,9 @@
+import { randomBytes, scryptSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hashPassword, passwordMatches } from '../../src/accounts/password.js';
+import { passwordHashing } from '../../src/accounts/hashing-queue.js';
+import { comparePassword, hashPassword } from '../../src/accounts/password.js';
 import { registerAccount } from '../../src/accounts/register.js';
+import { createSession } from '../../src/accounts/sessions.js';
 import { verifyPassword, type SignedInUser } from '../../src/accounts/sign-in.js';
 import { TooManyRequestsError } from '../../src/errors.js';
 import { networksOf } from '../../src/http/client-networks.js';
@@ -51,16 +54,20 @@ describe('a password', () => {
     expect(await verify('boss@example.test', PASSWORD)).toMatchObject({ user: { isAdmin: false } });
   });
 
-  test('is hashed for an unknown email, too, and so waits its turn like any other', async () => {
+  test('waits its turn in a flood, as an unknown email does, and is taken again after it', async () => {
+    let end: (() => void) | undefined;
+    const ended = new Promise<void>((resolve) => (end = resolve));
     const flood = Promise.allSettled(
-      Array.from({ length: 150 }, () =>
-        passwordMatches('x', 'scrypt$16384$8$1$AAAA$AAAA', HERE.site),
-      ),
+      Array.from({ length: 150 }, () => passwordHashing.run(HERE.site, () => ended)),
     );
     for (const email of ['nobody@example.test', 'ann@example.test']) {
       await expect(verify(email, PASSWORD)).rejects.toBeInstanceOf(TooManyRequestsError);
     }
-    await flood;
+    end?.();
+    const refusals = (await flood).filter((outcome) => outcome.status === 'rejected');
+    expect(refusals).toHaveLength(138);
+    for (const { reason } of refusals) expect(reason).toBeInstanceOf(TooManyRequestsError);
+    expect(await verify('ann@example.test', PASSWORD)).toMatchObject({ user: ann });
   });
 
   test('is hashed differently every time, and is the same in either Unicode form', async () => {
@@ -70,17 +77,47 @@ describe('a password', () => {
       await hashPassword(composed, HERE.site),
     ];
     expect(first).not.toBe(second);
-    expect(await passwordMatches(decomposed, first, HERE.site)).toBe(true);
+    expect(await comparePassword(decomposed, first, HERE.site)).toEqual({ matches: true });
+  });
+});
+
+describe('a password that was hashed with less work', () => {
+  const old = { N: 2 ** 15, r: 8, p: 1, maxmem: 2 ** 26 };
+
+  /** As the releases before stored it. */
+  function oldHash(): string {
+    const salt = randomBytes(16);
+    const hash = scryptSync(PASSWORD, salt, 32, old);
+    return `scrypt$${old.N}$${old.r}$${old.p}$${salt.toString('base64url')}$${hash.toString('base64url')}`;
+  }
+  const stored = async () =>
+    (await database.db.asUser(ann.id).transaction((db) => db.User.findByPk(ann.id)))?.passwordHash;
+  const store = (passwordHash: string) =>
+    database.db
+      .asUser(ann.id)
+      .transaction((db) => db.User.update({ passwordHash }, { where: { id: ann.id } }));
+
+  test('opens its account, and is hashed anew by that', async () => {
+    const before = oldHash();
+    await store(before);
+    expect(await verify(ann.email, 'correct horsf')).toBeUndefined();
+    expect(await stored()).toBe(before);
+
+    const proof = await verify(ann.email, PASSWORD);
+    expect(await stored()).toMatch(/^scrypt\$32768\$8\$3\$/);
+    expect(proof).toMatchObject({ user: ann, passwordHash: await stored() });
+    expect(await verify(ann.email, PASSWORD)).toMatchObject({ passwordHash: await stored() });
   });
 
-  test('is turned away in a flood, and taken again after it', async () => {
-    const flood = await Promise.allSettled(
-      Array.from({ length: 150 }, () => passwordMatches('x', 'scrypt$2$8$1$AAAA$AAAA', HERE.site)),
+  test('opens as many sessions as are asked for at once', async () => {
+    await store(oldHash());
+    const place = { ...ORIGIN, userAgent: undefined };
+    const made = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const proof = await verify(ann.email, PASSWORD);
+        return proof && createSession(database.db, proof, place);
+      }),
     );
-    const refusals = flood.filter((outcome) => outcome.status === 'rejected');
-    expect(refusals.length).toBeGreaterThan(0);
-    expect(refusals.length).toBeLessThan(150);
-    for (const { reason } of refusals) expect(reason).toBeInstanceOf(TooManyRequestsError);
-    expect(await verify('ann@example.test', PASSWORD)).toMatchObject({ user: ann });
+    expect(made).not.toContain(undefined);
   });
 });

@@ -36,6 +36,7 @@ import { HostLease } from '../../worker/report-host.js';
 import { sendNotifications } from '../../worker/send-notifications.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from './docker.js';
+import { makeAccount, signIn, type TestAccount } from './account.js';
 import { call, type Answer, type CallOptions } from './http.js';
 import { ADMIN_EMAIL, keptLog, testEnvironment } from './platform-environment.js';
 import { testDatabase } from './postgres.js';
@@ -47,12 +48,7 @@ export const TEMPORAL_UI = 'http://temporal-ui.test';
 
 export { ADMIN_EMAIL };
 
-const PASSWORD = 'a-password-of-tests';
-
-export interface TestUser {
-  readonly id: string;
-  readonly email: string;
-  readonly password: string;
+export interface TestUser extends TestAccount {
   /** The header that signs requests in. */
   readonly cookie: string;
 }
@@ -104,7 +100,7 @@ export interface TestPlatform {
     readonly agents: ContainersDependencies;
   };
 
-  /** Registers somebody new and signs them in. */
+  /** Somebody new, who is signed in. */
   signUp(plan?: Plan, email?: string): Promise<TestUser>;
   /** The web API, as a user or as nobody. */
   web(
@@ -341,19 +337,14 @@ async function build(
     reportHost: () => lease.report(),
     startWorkers,
     stopWorkers,
-    async signUp(plan, email = `${randomUUID()}@example.com`) {
-      const credentials = { email, password: PASSWORD };
-      const { id } = ok(await web(undefined, 'POST', '/api/register', { body: credentials })).body;
-      if (email === ADMIN_EMAIL) {
-        await queryRows(database.ownerUrl, `UPDATE users SET is_admin = true WHERE id = '${id}'`);
-      }
-      const signedIn = ok(await web(undefined, 'POST', '/api/auth/login', { body: credentials }));
-      const cookie = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+    async signUp(plan, email) {
+      const account = await makeAccount(db, { email, isAdmin: email === ADMIN_EMAIL });
+      const cookie = await signIn(db, account);
       if (plan !== undefined) {
-        const body = { userId: id, plan };
+        const body = { userId: account.id, plan };
         ok(await backend(undefined, 'POST', '/api/subscriptions/deploy', { body }));
       }
-      return { id, email, password: PASSWORD, cookie };
+      return { ...account, cookie };
     },
     async runningAgent(user, body = {}) {
       const made = await web(user, 'POST', '/api/agents/provision', {
