@@ -23,7 +23,7 @@ export const LIMITS = {
     { ...perMinute('sign-in-site', 120), by: 'site' },
   ] satisfies Limits,
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
-  /** To hash a key by bcrypt keeps the process for some 70 ms. */
+  /** To hash a key by bcrypt takes a thread some 70 ms. */
   newKeys: perMinute('keys', UNSTATED),
   /** The same of one user, from wherever. */
   newKeysOfUser: perMinute('keys-of-user', 60),

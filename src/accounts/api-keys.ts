@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import bcrypt from 'bcryptjs';
+import bcrypt from 'bcrypt';
 import { recordAudit } from '../audit/audit.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { ApiKeyRow } from '../database/models.js';
