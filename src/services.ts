@@ -1,4 +1,6 @@
 import type { Logger } from 'pino';
+import { WalletNonces } from './accounts/wallet-nonces.js';
+import { WalletProofs } from './accounts/wallet-proofs.js';
 import { AgentOperations } from './agents/agent-operations.js';
 import { AgentVolumeStore } from './agents/agent-volume-store.js';
 import { Deployments } from './agents/deployments.js';
@@ -11,6 +13,7 @@ import type { AgentSupervisors } from './agents/supervisors.js';
 import { createAi, type Ai } from './ai/ai.js';
 import type { AttemptResult } from './ai/no-answer-error.js';
 import { PLATFORM_NAME } from './containers/container-spec.js';
+import { ChainNode } from './chain/chain-node.js';
 import type { DockerHost } from './containers/docker-host.js';
 import { runtimeImages } from './containers/image-name.js';
 import { Refusals } from './audit/refusals.js';
@@ -52,6 +55,7 @@ export interface ApiServices {
   readonly operations: AgentOperations;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
+  readonly wallets: WalletProofs;
 }
 
 /** What agents' AI calls need, in a process of their own. */
@@ -111,6 +115,12 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     operations,
     refusals: new Refusals(database, log),
     secrets,
+    wallets: new WalletProofs({
+      nonces: new WalletNonces(database, secrets),
+      chain: new ChainNode({ chainId: settings.chain.chainId, url: settings.chain.rpcUrl }),
+      chainIds: settings.chain.signInChainIds,
+      webUrl: settings.http.webUrl,
+    }),
   };
 }
 

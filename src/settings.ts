@@ -1,6 +1,7 @@
 import { accountSettings } from './accounts/settings.js';
 import { agentSettings } from './agents/settings.js';
 import { aiSettings } from './ai/settings.js';
+import { chainSettings } from './chain/settings.js';
 import { containerSettings } from './containers/settings.js';
 import { databaseSettings } from './database/settings.js';
 import { area, variable } from './environment/area.js';
@@ -24,6 +25,7 @@ export const AREAS = {
   hosts: hostSettings,
   accounts: accountSettings,
   secrets: secretsSettings,
+  chain: chainSettings,
   ai: aiSettings,
   notifications: notificationSettings,
   retention: retentionSettings,

@@ -1,4 +1,5 @@
 import passport, { type Strategy } from 'passport';
+import type { RequestOrigin } from '../../src/audit/audit.js';
 import type { SignInProof } from '../../src/accounts/sign-in.js';
 import type { ClientNetworks } from '../../src/http/client-networks.js';
 
@@ -6,6 +7,7 @@ import type { ClientNetworks } from '../../src/http/client-networks.js';
 export interface SignInRequest {
   readonly body?: unknown;
   readonly from: ClientNetworks;
+  readonly origin: RequestOrigin;
   readonly query: Readonly<Record<string, unknown>>;
 }
 

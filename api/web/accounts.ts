@@ -96,8 +96,10 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       },
       errors: [401],
       async handler(request) {
-        const { body, clientAddress: address } = request;
-        const proof = await signIn.by('local', { body, query: {}, from: networksOf(address) });
+        const { body, clientAddress: address, requestId } = request;
+        const origin = { address, requestId };
+        const from = networksOf(address);
+        const proof = await signIn.by('local', { body, query: {}, from, origin });
         const made = proof && (await createSession(database, proof, signInPlace(request)));
         if (!made) {
           const subject = normalizeEmail(body.email);

@@ -22,6 +22,14 @@ export const LIMITS = {
     perMinute('sign-in', 60),
     { ...perMinute('sign-in-site', 120), by: 'site' },
   ] satisfies Limits,
+  nonce: [perMinute('nonce', 60), { ...perMinute('nonce-site', 120), by: 'site' }] satisfies Limits,
+  /** Those of a day because a wallet is made in no time, and has an account when it has signed in. */
+  walletSignIn: [
+    perMinute('wallet-sign-in', 60),
+    { ...perMinute('wallet-sign-in-site', 120), by: 'site' },
+    { ...perMinute('wallet-sign-in-day', 500), windowMs: DAY_MS },
+    { ...perMinute('wallet-sign-in-site-day', 1_000), windowMs: DAY_MS, by: 'site' },
+  ] satisfies Limits,
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
   /** To hash a key by bcrypt takes a thread some 70 ms. */
   newKeys: perMinute('keys', UNSTATED),

@@ -19,12 +19,14 @@ import { modelEndpoints } from './models.js';
 import { pageEndpoints } from './pages/pages.js';
 import { provisionEndpoints } from './provision.js';
 import { sessionEndpoints } from './sessions.js';
+import { walletEndpoints } from './wallet.js';
 
 /** Every endpoint of the web API. */
 export function webEndpoints(dependencies: WebDependencies) {
   return [
     ...accountEndpoints(dependencies),
     ...sessionEndpoints(dependencies),
+    ...walletEndpoints(dependencies),
     ...keyEndpoints(),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),

@@ -1,5 +1,3 @@
-import { randomInt, randomUUID } from 'node:crypto';
-import { Op } from 'sequelize';
 import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
 import { violates } from '../database/constraints.js';
 import type { Database, TenantTransaction } from '../database/database.js';
@@ -8,6 +6,7 @@ import type { ClientNetworks } from '../http/client-networks.js';
 import { isVisible, NOT_VISIBLE } from '../visible-text.js';
 import { isAdmin } from './admin.js';
 import type { AccountSettings } from './settings.js';
+import { createAccount, hasNoAccount } from './new-account.js';
 import type { SignedInUser } from './sign-in.js';
 import { requireEmail } from './email.js';
 import { checkPassword, hashPassword } from './password.js';
@@ -17,15 +16,8 @@ export const MAX_NAME_LENGTH = 200;
 /** Credits for the new user and for who referred them, each. */
 export const REFERRAL_CREDITS = 100;
 
-/** The built-in user that owns what programs create for nobody in particular. */
-export const OPERATOR_USER_ID = 'operator';
-
-/** Without characters that look alike. */
-const REFERRAL_ALPHABET = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789';
-const REFERRAL_CODE_LENGTH = 12;
-
 /** Wallets sign in under addresses of this domain: a password on one would be a way in beside. */
-const WALLET_EMAIL_SUFFIX = '@wallet.service';
+export const WALLET_EMAIL_SUFFIX = '@wallet.service';
 
 export interface Registration {
   readonly email: string;
@@ -61,14 +53,7 @@ export async function registerAccount(
   try {
     return await database.asPlatform().transaction(async (db) => {
       const referrerId = await findReferrer(db, registration.referralCode);
-      const user = await db.User.create({
-        id: randomUUID(),
-        email,
-        name,
-        passwordHash,
-        isAdmin: settings.firstIsAdmin && (await isFirstAccount(db)),
-        referralCode: newReferralCode(),
-      });
+      const user = await createAccount(db, { email, name, passwordHash }, settings);
       if (referrerId !== undefined) {
         // Each is credited once for the other, whatever happens.
         const credit = { amount: REFERRAL_CREDITS, reason: 'referral' } as const;
@@ -105,20 +90,4 @@ export async function isFirstAdminAwaited(
   { firstIsAdmin }: Pick<AccountSettings, 'firstIsAdmin'>,
 ): Promise<boolean> {
   return firstIsAdmin && (await database.asPlatform().transaction(hasNoAccount));
-}
-
-async function hasNoAccount(db: TenantTransaction): Promise<boolean> {
-  return (await db.User.findOne({ where: { id: { [Op.ne]: OPERATOR_USER_ID } } })) === null;
-}
-
-/** Two first registrations at once: the second waits here, and then sees the first. */
-async function isFirstAccount(db: TenantTransaction): Promise<boolean> {
-  if (!(await hasNoAccount(db))) return false;
-  await db.lock('first-account');
-  return hasNoAccount(db);
-}
-
-function newReferralCode(): string {
-  const letter = () => REFERRAL_ALPHABET.charAt(randomInt(REFERRAL_ALPHABET.length));
-  return Array.from({ length: REFERRAL_CODE_LENGTH }, letter).join('');
 }

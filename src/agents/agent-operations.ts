@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { AdminRules } from '../accounts/admin.js';
 import { findEntitlement, type Entitlement } from '../accounts/entitlement.js';
 import { planRequired, requirePlan } from '../accounts/plans.js';
-import { OPERATOR_USER_ID } from '../accounts/register.js';
+import { OPERATOR_USER_ID } from '../accounts/new-account.js';
 import type { ProviderName } from '../ai/provider-names.js';
 import type { Requester } from '../audit/requester.js';
 import { type RuntimeImageNames, versionOf } from '../containers/image-name.js';

@@ -5,6 +5,7 @@ import * as agents from './tables/agents.js';
 import * as heartbeats from './tables/heartbeats.js';
 import * as hosts from './tables/hosts.js';
 import * as notifications from './tables/notifications.js';
+import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
 import * as usage from './tables/usage.js';
 
@@ -26,6 +27,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(MODELLED),
   ...Object.values(usage),
   ...Object.values(records),
+  ...Object.values(proofs),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

@@ -7,6 +7,7 @@ export const RETAINED = [
   'usage',
   'audit',
   'sessions',
+  'nonces',
 ] as const;
 
 export type Retained = (typeof RETAINED)[number];

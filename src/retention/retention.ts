@@ -29,9 +29,12 @@ const OLD_MESSAGES = `
    ORDER BY created_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
 /** They have ended by themselves: nothing is known by them. */
-const OLD_SESSIONS = `
-  SELECT id FROM sessions WHERE expires_at < now() - ${AGE}
+const expired = (table: string) => `
+  SELECT id FROM ${table} WHERE expires_at < now() - ${AGE}
    ORDER BY expires_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+/** Longer than clocks are apart: a nonce that was used has to have ended by that of every process. */
+const NONCE_DAYS = 1;
 
 /** Removes what is older than it is kept, a batch at a time; two at a time take different rows. */
 export class Retention {
@@ -53,7 +56,9 @@ export class Retention {
       case 'messages':
         return this.#delete('messages', OLD_MESSAGES, this.#settings.messages);
       case 'sessions':
-        return this.#delete('sessions', OLD_SESSIONS, 0);
+        return this.#delete('sessions', expired('sessions'), 0);
+      case 'nonces':
+        return this.#delete('used_nonces', expired('used_nonces'), NONCE_DAYS);
       case 'agents':
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':

@@ -88,6 +88,13 @@ const WEB: Readonly<Record<string, Visit>> = {
     nobody: 401,
     bob: 401,
   },
+  'GET /api/auth/nonce': { nobody: 200, bob: 200 },
+  'POST /api/auth/nonce': { nobody: 200, bob: 200 },
+  'POST /api/wallet-auth': {
+    nobody: 400,
+    bob: 400,
+    body: () => ({ address: `0x${'1'.repeat(40)}`, message: ada.email, signature: '0x00' }),
+  },
   'GET /api/auth/session': { nobody: 200, bob: 200 },
   'GET /api/auth/sessions': { nobody: 401, bob: 200 },
   'DELETE /api/auth/sessions': { nobody: 401, bob: 200 },

@@ -36,6 +36,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   idempotency_keys: (user) => ({ caller: user, state: 'running' }),
   admin_links: (user, n) => ({ email: n === 1 ? user : `${user}-${n}` }),
   sign_in_attempts: (user, n) => ({ subject: n === 1 ? user : `${user}-${n}` }),
+  used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
 };
 
 /** Some value of the column's type, by the name that Sequelize has for it. */
@@ -84,6 +85,7 @@ export function ownerColumn(table: string): string {
     notifications: 'agent_id',
     admin_links: 'email',
     sign_in_attempts: 'subject',
+    used_nonces: 'id',
   };
   return owner ?? wouldBe[table as keyof typeof wouldBe];
 }

@@ -213,6 +213,13 @@ describe('the audit log', () => {
   });
 });
 
+test('nonces that were used go when they have ended by every clock', async () => {
+  await insert('used_nonces', { id: 'ended', expires_at: daysAgo(1.01) });
+  await insert('used_nonces', { id: 'just-ended', expires_at: daysAgo(0.9) });
+  expect(await remove('nonces')).toBe(1);
+  expect(await idsIn('used_nonces')).toEqual(['just-ended']);
+});
+
 test('nothing is kept for less than what needs it, whatever is set', () => {
   const set = (name: string, value: string) => () =>
     loadSettings(testEnvironment({ DATABASE_URL: database.url }, { [name]: value }));
@@ -229,6 +236,7 @@ test('nothing is kept for less than what needs it, whatever is set', () => {
       expect(set(name, wrong)).toThrow(`${name} must be a number of days, from ${least}d`);
     }
   }
-  // A session says itself when it is over.
-  expect(RETAINED.filter((each) => each !== 'sessions')).toHaveLength(6);
+  // These say themselves when they are over.
+  const ending: readonly Retained[] = ['sessions', 'nonces'];
+  expect(RETAINED.filter((each) => !ending.includes(each))).toHaveLength(6);
 });

@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import { createSession } from '../../src/accounts/sessions.js';
+import { signInByWallet } from '../../src/accounts/sign-in-by-wallet.js';
+import { UnauthorizedError } from '../../src/errors.js';
+import { networksOf } from '../../src/http/client-networks.js';
+import { anonymous } from '../auth/anonymous.js';
+import { serializeSessionCookie } from '../auth/session-cookie.js';
+import { SignIn } from '../auth/sign-in.js';
+import { WalletStrategy } from '../auth/wallet-strategy.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+import { signInHeaders, signInPlace } from './sign-in-place.js';
+
+const wallets = area({ tag: 'Accounts', auth: anonymous });
+
+/** A wallet's proof, as `WalletProofs` takes it. */
+const walletProof = z.object({
+  address: z.string().max(64),
+  message: z.string().max(4_096).describe('EIP-4361, with a nonce of `/api/auth/nonce`'),
+  signature: z
+    .string()
+    .max(8_192)
+    .describe('In hex: 65 bytes of a key, or what ERC-1271 and ERC-6492 have'),
+});
+
+/** Sign-in by wallet (spec 4.1). */
+export function walletEndpoints({
+  settings,
+  database,
+  refusals,
+  wallets: proofs,
+}: WebDependencies) {
+  const signIn = new SignIn([
+    new WalletStrategy(async (shown, origin) => {
+      const wallet = await proofs.verify(shown);
+      return wallet && signInByWallet(database, wallet, origin, settings.accounts);
+    }),
+  ]);
+  const secure = settings.accounts.sessionCookieSecure;
+  const nonce = (method: 'GET' | 'POST') =>
+    wallets({
+      method,
+      path: '/api/auth/nonce',
+      summary: 'A nonce for a wallet to sign: good once, and for 10 minutes',
+      limit: LIMITS.nonce,
+      responses: {
+        200: z.strictObject({ nonce: z.string(), expiresAt: z.iso.datetime() }),
+      },
+      handler() {
+        const { nonce, expiresAt } = proofs.nonces.issue();
+        const headers = { 'Cache-Control': 'no-store' };
+        return reply(200, { nonce, expiresAt: expiresAt.toISOString() }, headers);
+      },
+    });
+  return [
+    nonce('GET'),
+    nonce('POST'),
+    wallets({
+      method: 'POST',
+      path: '/api/wallet-auth',
+      summary: 'Sign in by a message that your wallet has signed; the first time makes an account',
+      headers: signInHeaders,
+      body: walletProof,
+      limit: LIMITS.walletSignIn,
+      responses: {
+        200: z.strictObject({
+          ok: z.literal(true),
+          user: z.strictObject({ id: z.string(), name: z.string() }),
+        }),
+      },
+      errors: [401, 503],
+      async handler(request) {
+        const { body, clientAddress: address, requestId } = request;
+        const origin = { address, requestId };
+        const from = networksOf(address);
+        const proof = await signIn.by('wallet', { body, query: {}, from, origin });
+        const made = proof && (await createSession(database, proof, signInPlace(request)));
+        if (!made) {
+          const subject = body.address.toLowerCase();
+          refusals.note({ action: 'sign-in.failed', subject, address });
+          throw new UnauthorizedError('The wallet has not signed in');
+        }
+        const { id, name } = proof.user;
+        return reply(
+          200,
+          { ok: true, user: { id, name } },
+          { 'Set-Cookie': serializeSessionCookie(made.token, secure) },
+        );
+      },
+    }),
+  ];
+}

@@ -1,0 +1,55 @@
+/** What a message to sign in with a wallet says (EIP-4361). */
+export interface SiweMessage {
+  readonly scheme: string | undefined;
+  readonly domain: string;
+  /** As it is written. */
+  readonly address: string;
+  readonly uri: string;
+  readonly version: string;
+  readonly chainId: number;
+  readonly nonce: string;
+  readonly issuedAt: Date;
+  readonly expirationTime: Date | undefined;
+  readonly notBefore: Date | undefined;
+}
+
+const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)`;
+
+/** The whole message, in the order that EIP-4361 gives: no line beside these, before or after. */
+const FORM = new RegExp(
+  [
+    String.raw`^(?:(?<scheme>[a-zA-Z][\w+.-]*)://)?(?<domain>[^\s/?#@]+)`,
+    String.raw` wants you to sign in with your Ethereum account:\n`,
+    String.raw`(?<address>0x[\da-fA-F]{40})\n\n(?:[^\n]+\n)?\n`,
+    String.raw`URI: (?<uri>\S+)\nVersion: (?<version>\d+)\nChain ID: (?<chainId>\d{1,15})\n`,
+    String.raw`Nonce: (?<nonce>[a-zA-Z\d]{8,})\nIssued At: (?<issuedAt>${TIME})`,
+    String.raw`(?:\nExpiration Time: (?<expirationTime>${TIME}))?`,
+    String.raw`(?:\nNot Before: (?<notBefore>${TIME}))?`,
+    String.raw`(?:\nRequest ID: [^\s]*)?(?:\nResources:(?:\n- \S+)*)?$`,
+  ].join(''),
+);
+
+/**
+ * Reads a message. Stricter than viem's parser, which finds its lines anywhere in a text and does not
+ * see the rest, so that whoever signs may have read something else.
+ *
+ * @returns undefined for what is none.
+ */
+export function parseSiweMessage(text: string): SiweMessage | undefined {
+  const found = FORM.exec(text)?.groups;
+  if (!found) return undefined;
+  const { scheme, domain = '', address = '', uri = '', version = '', nonce = '' } = found;
+  const [issuedAt, expirationTime, notBefore] = [
+    new Date(found.issuedAt ?? ''),
+    timeOf(found.expirationTime),
+    timeOf(found.notBefore),
+  ];
+  if ([issuedAt, expirationTime, notBefore].some((time) => time && isNaN(time.getTime()))) {
+    return undefined;
+  }
+  const chainId = Number(found.chainId);
+  const times = { issuedAt, expirationTime, notBefore };
+  return { scheme, domain, address, uri, version, chainId, nonce, ...times };
+}
+
+const timeOf = (text: string | undefined) => (text === undefined ? undefined : new Date(text));

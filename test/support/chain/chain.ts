@@ -1,0 +1,126 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+import {
+  createPublicClient,
+  createWalletClient,
+  getCreate2Address,
+  http,
+  keccak256,
+  type Hex,
+} from 'viem';
+import { mnemonicToAccount, type LocalAccount } from 'viem/accounts';
+import { walletCode } from './test-wallet.js';
+
+/** The mainnet's id, which wallets sign for. */
+export const CHAIN_ID = 4217;
+
+/** pathUSD: 6 decimals. */
+export const PATH_USD = '0x20c0000000000000000000000000000000000000';
+
+/** Makes contracts at addresses that are known before: salt and code are all that it takes. */
+const CREATE2_DEPLOYER = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
+const NO_SALT: Hex = `0x${'0'.repeat(64)}`;
+
+const MNEMONIC = 'test test test test test test test test test test test junk';
+
+/** More than any transaction of tests needs: the node does not guess well for new addresses. */
+const GAS = 5_000_000n;
+
+const STARTING_MS = 60_000;
+
+/** A chain of one test's own. */
+export interface TestChain {
+  readonly rpcUrl: string;
+  /** One of ten that hold pathUSD. */
+  account(index: number): LocalAccount;
+  /** Where the wallet of this owner is, or would be. */
+  walletOf(owner: LocalAccount): Hex;
+  /** Makes it. */
+  deployWallet(owner: LocalAccount): Promise<Hex>;
+  /** What the deployer is told to do that. */
+  deployment(owner: LocalAccount): { readonly address: Hex; readonly data: Hex };
+  /** Sends base units of pathUSD from the first account. */
+  pay(to: Hex, amount: bigint): Promise<void>;
+  close(): Promise<void>;
+}
+
+const NAMES: Readonly<Record<string, string>> = { x64: 'amd64' };
+
+/** The package's program itself, so that it is ended without one in between. */
+function program(): string {
+  const require = createRequire(import.meta.url);
+  const suffix = process.platform === 'win32' ? '.exe' : '';
+  const name = `@foundry-rs/anvil-${process.platform}-${NAMES[process.arch] ?? process.arch}`;
+  const wrapper = require.resolve('@foundry-rs/anvil/package.json');
+  return createRequire(wrapper).resolve(`${name}/bin/anvil${suffix}`);
+}
+
+/** Starts a chain that mines a block for each transaction, on a port that it finds. */
+export async function testChain(): Promise<TestChain> {
+  const args = ['--network', 'tempo', '--hardfork', 't4', '--chain-id', String(CHAIN_ID)];
+  const child = spawn(program(), [...args, '--port', '0'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = once(child, 'exit');
+  const rpcUrl = await addressOf(child.stdout);
+  const client = createPublicClient({ transport: http(rpcUrl), pollingInterval: 20 });
+
+  const account = (addressIndex: number) => mnemonicToAccount(MNEMONIC, { addressIndex });
+  const send = async (to: Hex, data: Hex) => {
+    const wallet = createWalletClient({ account: account(0), transport: http(rpcUrl) });
+    const hash = await wallet.sendTransaction({ to, data, gas: GAS, chain: null });
+    const { status } = await client.waitForTransactionReceipt({ hash, timeout: STARTING_MS });
+    if (status !== 'success') throw new Error(`the transaction ${hash} was reverted`);
+  };
+  const deployment = (owner: LocalAccount) =>
+    ({
+      address: CREATE2_DEPLOYER,
+      data: `${NO_SALT}${walletCode(owner.address).slice(2)}`,
+    }) as const;
+  const walletOf = (owner: LocalAccount) =>
+    getCreate2Address({
+      from: CREATE2_DEPLOYER,
+      salt: NO_SALT,
+      bytecodeHash: keccak256(walletCode(owner.address)),
+    });
+
+  // The genesis block is of another time than the rest.
+  await client.request({ method: 'evm_mine', params: undefined } as never);
+  return {
+    rpcUrl,
+    account,
+    walletOf,
+    deployment,
+    async deployWallet(owner) {
+      const { address, data } = deployment(owner);
+      await send(address, data);
+      return walletOf(owner);
+    },
+    async pay(to, amount) {
+      const words = [to.slice(2), amount.toString(16)].map((word) => word.padStart(64, '0'));
+      await send(PATH_USD, `0xa9059cbb${words.join('')}`);
+    },
+    async close() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Reads on for ever, so that the program never waits for its own output. */
+function addressOf(output: NodeJS.ReadableStream): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error('the chain did not start')), STARTING_MS);
+    const lines = createInterface({ input: output });
+    lines.on('line', (line) => {
+      const [, address] = /^Listening on (\S+)$/.exec(line) ?? [];
+      if (address === undefined) return;
+      clearTimeout(late);
+      resolve(`http://${address}`);
+    });
+    lines.once('close', () => {
+      clearTimeout(late);
+      reject(new Error('the chain has ended'));
+    });
+  });
+}

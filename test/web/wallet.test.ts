@@ -1,0 +1,182 @@
+import { generatePrivateKey, privateKeyToAccount, type LocalAccount } from 'viem/accounts';
+import type { SiweMessage } from 'viem/siwe';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { siweMessage } from '../support/chain/siwe.js';
+import type { CallOptions } from '../support/http.js';
+import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+
+let platform: TestPlatform;
+
+beforeAll(async () => {
+  platform = await testPlatform({ workers: false });
+});
+afterAll(() => platform?.close());
+
+const attack = { tags: 'attack' };
+const newWallet = () => privateKeyToAccount(generatePrivateKey());
+
+/** What a wallet shows, with a nonce of the API. */
+async function shownBy(wallet: LocalAccount, said: Partial<SiweMessage> = {}) {
+  const { nonce } = (await platform.web(undefined, 'GET', '/api/auth/nonce')).body;
+  const { address } = wallet;
+  const message = siweMessage({ address, nonce, ...said });
+  return { address, message, signature: await wallet.signMessage({ message }) };
+}
+
+const walletAuth = (body: unknown, options: CallOptions = {}) =>
+  platform.web(undefined, 'POST', '/api/wallet-auth', { body, ...options });
+
+/** A browser in which the wallet has signed in. */
+async function signIn(wallet: LocalAccount): Promise<Pick<TestUser, 'id' | 'cookie'>> {
+  const { body, headers, status } = await walletAuth(await shownBy(wallet));
+  expect(status).toBe(200);
+  const [cookie = ''] = (headers.get('set-cookie') ?? '').split(';');
+  return { id: body.user.id, cookie };
+}
+
+const session = async (cookie: string) =>
+  (await platform.web(undefined, 'GET', '/api/auth/session', { headers: { cookie } })).body;
+
+describe('a nonce', () => {
+  test.each(['GET', 'POST'])('is had by %s, of anybody', async (method) => {
+    const { status, body, headers } = await platform.web(undefined, method, '/api/auth/nonce');
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      nonce: expect.stringMatching(/^[a-zA-Z\d]{22,}$/),
+      expiresAt: expect.any(String),
+    });
+    const lasts = Date.parse(body.expiresAt) - Date.now();
+    expect(lasts).toBeGreaterThan(8 * 60_000);
+    expect(lasts).toBeLessThanOrEqual(10 * 60_000);
+    expect(headers.get('cache-control')).toBe('no-store');
+  });
+});
+
+describe('sign-in by wallet', () => {
+  test('makes an account of the address, the first time, and a session', async () => {
+    const wallet = newWallet();
+    const shown = await shownBy(wallet);
+    const { status, body, headers } = await walletAuth(shown);
+    expect(status).toBe(200);
+    const email = `${wallet.address.toLowerCase()}@wallet.service`;
+    expect(body).toEqual({ ok: true, user: { id: expect.any(String), name: email } });
+    const [pair = '', ...attributes] = (headers.get('set-cookie') ?? '').split('; ');
+    expect(pair).toMatch(/^service-session=[\w-]{43}$/);
+    expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=2592000', 'Path=/', 'SameSite=Lax']);
+    const { user } = await session(pair);
+    expect(user).toEqual({ id: body.user.id, name: email, email, isAdmin: false });
+    const listed = await platform.web(undefined, 'GET', '/api/auth/sessions', {
+      headers: { cookie: pair },
+    });
+    expect(listed.body.sessions).toMatchObject([{ method: 'wallet', current: true }]);
+  });
+
+  test('finds the account again, in whatever case the address is written', async () => {
+    const wallet = newWallet();
+    const first = await signIn(wallet);
+    const shown = await shownBy(wallet);
+    const again = await walletAuth({ ...shown, address: shown.address.toLowerCase() });
+    expect(again.body.user.id).toBe(first.id);
+  });
+
+  test('of two at once for the first time makes one account', async () => {
+    const wallet = newWallet();
+    const shown = [await shownBy(wallet), await shownBy(wallet), await shownBy(wallet)];
+    const answers = await Promise.all(shown.map((each) => walletAuth(each)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(new Set(answers.map(({ body }) => body.user.id)).size).toBe(1);
+  });
+
+  test('finds an account of the address that nothing else leads to', async () => {
+    const wallet = newWallet();
+    const email = `${wallet.address.toLowerCase()}@wallet.service`;
+    await platform.asOwner(
+      `INSERT INTO users (id, email, name, created_at, updated_at)
+       VALUES ('${email}', '${email}', 'Ada', now(), now())`,
+    );
+    expect((await signIn(wallet)).id).toBe(email);
+  });
+
+  test('ends the session that the browser came with', attack, async () => {
+    const { cookie } = await platform.signUp();
+    const shown = await shownBy(newWallet());
+    await walletAuth(shown, { headers: { cookie } });
+    expect((await session(cookie)).user).toBeNull();
+  });
+
+  test('with the same message again is refused', attack, async () => {
+    const shown = await shownBy(newWallet());
+    const { status } = await walletAuth(shown);
+    const again = await walletAuth(shown);
+    expect([status, again.status]).toEqual([200, 401]);
+    expect(again.headers.get('set-cookie')).toBeNull();
+  });
+
+  test('of 50 at once with one message lets one in', attack, async () => {
+    const shown = await shownBy(newWallet());
+    const answers = await Promise.all(Array.from({ length: 50 }, () => walletAuth(shown)));
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses).toEqual([200, ...Array<number>(49).fill(401)]);
+  });
+
+  test('is refused when it is for another service, or by another key', attack, async () => {
+    const wallet = newWallet();
+    const elsewhere = await walletAuth(await shownBy(wallet, { domain: 'evil.example' }));
+    const { address } = newWallet();
+    const { message, signature } = await shownBy(wallet, { address });
+    const another = await walletAuth({
+      address,
+      message,
+      signature: `${signature.slice(0, -2)}1b`,
+    });
+    // Where the key is not that of the address, a contract might be meant.
+    expect([elsewhere.status, another.status]).toEqual([401, 503]);
+  });
+
+  test('by a contract is a 503 while there is no chain', async () => {
+    const wallet = newWallet();
+    const refused = await walletAuth({ ...(await shownBy(wallet)), signature: '0xabcd' });
+    expect([refused.status, refused.body]).toEqual([503, { error: 'Chain unavailable' }]);
+  });
+
+  test.each([
+    [{ address: undefined }, 'address is required'],
+    [{ message: undefined }, 'message is required'],
+    [{ signature: undefined }, 'signature is required'],
+    [{ address: 'ada.eth' }, 'address must be 0x and 40 hex digits'],
+    [{ message: 'I am Ada' }, 'message must be a sign-in message (EIP-4361)'],
+    [{ signature: 'signed' }, 'signature must be hex'],
+    [{ address: `0x${'1'.repeat(40)}` }, 'message names another address'],
+  ])('with %j is a 400', async (change, error) => {
+    const { status, body } = await walletAuth({ ...(await shownBy(newWallet())), ...change });
+    expect([status, body.error]).toEqual([400, error]);
+  });
+
+  test('is not made by registering its address, nor by a password', attack, async () => {
+    const wallet = newWallet();
+    const email = `${wallet.address.toLowerCase()}@wallet.service`;
+    const credentials = { email, password: 'long enough' };
+    const squatted = await platform.web(undefined, 'POST', '/api/register', { body: credentials });
+    expect(squatted.status).toBe(400);
+    await signIn(wallet);
+    const login = await platform.web(undefined, 'POST', '/api/auth/login', { body: credentials });
+    expect(login.status).toBe(401);
+  });
+
+  test('finds the account no more that has given the wallet up', attack, async () => {
+    const wallet = newWallet();
+    const { id } = await signIn(wallet);
+    await platform.asOwner(
+      `UPDATE identities SET kind = 'google', issuer = 'https://idp.example', subject = '${id}'
+        WHERE user_id = '${id}'`,
+    );
+    expect((await walletAuth(await shownBy(wallet))).status).toBe(401);
+  });
+
+  test('is refused while the identity is disabled', attack, async () => {
+    const wallet = newWallet();
+    const { id } = await signIn(wallet);
+    await platform.asOwner(`UPDATE identities SET disabled_at = now() WHERE user_id = '${id}'`);
+    expect((await walletAuth(await shownBy(wallet))).status).toBe(401);
+  });
+});
