@@ -29,6 +29,7 @@ import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
+import { TokenGate } from './token-gating/token-gate.js';
 
 /** What API and worker stand on, as whoever starts them gives it. */
 export interface Foundation {
@@ -55,6 +56,7 @@ export interface ApiServices {
   readonly operations: AgentOperations;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
+  readonly tokenGate: TokenGate;
   readonly wallets: WalletProofs;
 }
 
@@ -115,6 +117,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     operations,
     refusals: new Refusals(database, log),
     secrets,
+    tokenGate: new TokenGate(settings.chain),
     wallets: new WalletProofs({
       nonces: new WalletNonces(database, secrets),
       chain: new ChainNode({ chainId: settings.chain.chainId, url: settings.chain.rpcUrl }),

@@ -19,6 +19,7 @@ import { modelEndpoints } from './models.js';
 import { pageEndpoints } from './pages/pages.js';
 import { provisionEndpoints } from './provision.js';
 import { sessionEndpoints } from './sessions.js';
+import { tokenGatingEndpoints } from './token-gating.js';
 import { walletEndpoints } from './wallet.js';
 
 /** Every endpoint of the web API. */
@@ -27,6 +28,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...accountEndpoints(dependencies),
     ...sessionEndpoints(dependencies),
     ...walletEndpoints(dependencies),
+    ...tokenGatingEndpoints(dependencies),
     ...keyEndpoints(),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),

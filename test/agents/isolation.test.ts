@@ -95,6 +95,8 @@ const WEB: Readonly<Record<string, Visit>> = {
     bob: 400,
     body: () => ({ address: `0x${'1'.repeat(40)}`, message: ada.email, signature: '0x00' }),
   },
+  'GET /api/auth/token-gating/verify': { nobody: 400, bob: 503 },
+  'POST /api/auth/token-gating/verify': { nobody: 400, bob: 503, body: () => ({}) },
   'GET /api/auth/session': { nobody: 200, bob: 200 },
   'GET /api/auth/sessions': { nobody: 401, bob: 200 },
   'DELETE /api/auth/sessions': { nobody: 401, bob: 200 },

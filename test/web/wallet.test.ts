@@ -1,16 +1,26 @@
 import { generatePrivateKey, privateKeyToAccount, type LocalAccount } from 'viem/accounts';
 import type { SiweMessage } from 'viem/siwe';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../support/chain/chain.js';
 import { siweMessage } from '../support/chain/siwe.js';
 import type { CallOptions } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
 let platform: TestPlatform;
+let chain: TestChain;
 
 beforeAll(async () => {
-  platform = await testPlatform({ workers: false });
+  chain = await testChain();
+  platform = await testPlatform({
+    workers: false,
+    env: {
+      PLATFORM_TOKEN_ADDRESS: PATH_USD,
+      PLATFORM_TOKEN_RPC_URL: chain.rpcUrl,
+      PLATFORM_TOKEN_THRESHOLD: '2.50',
+    },
+  });
 });
-afterAll(() => platform?.close());
+afterAll(() => Promise.all([platform?.close(), chain?.close()]));
 
 const attack = { tags: 'attack' };
 const newWallet = () => privateKeyToAccount(generatePrivateKey());
@@ -178,5 +188,72 @@ describe('sign-in by wallet', () => {
     const { id } = await signIn(wallet);
     await platform.asOwner(`UPDATE identities SET disabled_at = now() WHERE user_id = '${id}'`);
     expect((await walletAuth(await shownBy(wallet))).status).toBe(401);
+  });
+});
+
+describe('token gating', () => {
+  const PATH = '/api/auth/token-gating/verify';
+  const TERMS = { threshold: '2.5', token: PATH_USD, chainId: CHAIN_ID };
+  const inLowerCase = ({ address }: LocalAccount) => address.toLowerCase();
+
+  /** By GET and by POST, which answer the same. */
+  async function gate(cookie: string | undefined, address?: string) {
+    const headers = { ...(cookie !== undefined && { cookie }) };
+    const query = address === undefined ? '' : `?address=${address}`;
+    const got = await platform.web(undefined, 'GET', `${PATH}${query}`, { headers });
+    const posted = await platform.web(undefined, 'POST', PATH, { headers, body: { address } });
+    expect([posted.status, posted.body]).toEqual([got.status, got.body]);
+    return got;
+  }
+
+  test('is passed by who has a linked wallet that holds enough', async () => {
+    const holder = chain.account(3);
+    const { cookie } = await signIn(holder);
+    const { status, body } = await gate(cookie);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      verified: true,
+      holds: true,
+      proven: true,
+      address: inLowerCase(holder),
+      balance: expect.stringMatching(/^\d+(\.\d*[1-9])?$/),
+      ...TERMS,
+    });
+    expect((await gate(cookie, holder.address)).body).toEqual(body);
+  });
+
+  test('is not passed by a wallet that holds too little', async () => {
+    const wallet = newWallet();
+    const { cookie } = await signIn(wallet);
+    await chain.pay(wallet.address, 2_499_999n);
+    expect((await gate(cookie)).body).toEqual({
+      ...{ verified: false, holds: false, proven: true },
+      ...{ address: inLowerCase(wallet), balance: '2.499999' },
+      ...TERMS,
+    });
+  });
+
+  test("is not passed with another's wallet", attack, async () => {
+    const holder = chain.account(4);
+    const { cookie } = await signIn(newWallet());
+    const told = { verified: false, holds: true, proven: false, address: inLowerCase(holder) };
+    for (const caller of [cookie, undefined]) {
+      const { status, body } = await gate(caller, holder.address);
+      expect(status).toBe(200);
+      expect(body).toMatchObject(told);
+    }
+  });
+
+  test('is not passed without a wallet', async () => {
+    const { cookie } = await platform.signUp();
+    expect((await gate(cookie)).body).toEqual({
+      ...{ verified: false, holds: false, proven: false, address: null, balance: '0' },
+      ...TERMS,
+    });
+  });
+
+  test('has to be told of what, or of whom', async () => {
+    expect((await gate(undefined)).status).toBe(400);
+    expect((await gate(undefined, '0x12')).status).toBe(400);
   });
 });

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { BadRequestError } from '../../src/errors.js';
+import { checkGate } from '../../src/token-gating/check-gate.js';
+import { optionalSession } from '../auth/optional-session.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const gating = area({ tag: 'Accounts', auth: optionalSession });
+
+const PATH = '/api/auth/token-gating/verify';
+
+const asked = z.object({
+  address: z
+    .string()
+    .regex(/^0x[\da-fA-F]{40}$/, { error: 'address must be 0x and 40 hex digits' })
+    // Its form was just looked at.
+    .transform((address) => address.toLowerCase() as `0x${string}`)
+    .optional(),
+});
+
+/** How a check for the platform's token came out. */
+export const gateAnswer = z.strictObject({
+  verified: z.boolean().describe('`holds` and `proven`'),
+  holds: z.boolean(),
+  proven: z.boolean().describe('Whether the address is linked to who asks'),
+  address: z.string().nullable(),
+  balance: z.string().describe('Whole tokens in decimals'),
+  threshold: z.string(),
+  token: z.string(),
+  chainId: z.number().int(),
+});
+
+/** Who holds the platform's token (spec 4.1). */
+export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
+  const common = {
+    path: PATH,
+    summary: "Whether an address, or else your wallets, hold enough of the platform's token",
+    limit: LIMITS.tokenGating,
+    responses: { 200: gateAnswer },
+    errors: [503],
+  } as const;
+  return [
+    gating({
+      ...common,
+      method: 'GET',
+      query: asked,
+      async handler({ caller, query, tenant }) {
+        return reply(200, await check(caller.kind === 'session' ? tenant : undefined, query));
+      },
+    }),
+    gating({
+      ...common,
+      method: 'POST',
+      body: asked,
+      async handler({ body, caller, tenant }) {
+        return reply(200, await check(caller.kind === 'session' ? tenant : undefined, body));
+      },
+    }),
+  ];
+
+  async function check(
+    tenant: Parameters<typeof checkGate>[1],
+    { address }: z.output<typeof asked>,
+  ) {
+    if (!tenant && address === undefined) throw new BadRequestError('address is required');
+    return checkGate(tokenGate, tenant, address);
+  }
+}
