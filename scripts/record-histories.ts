@@ -9,12 +9,14 @@ import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { RETAINED } from '../src/retention/retained.js';
+import { EVENT_TYPES } from '../src/security-events/event-types.js';
 import { play, type Version } from '../test/workflows/recipe/play.js';
 import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { retentionPass } from '../test/workflows/support/retention-pass.js';
+import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
 import {
   WorkflowLab,
@@ -40,6 +42,7 @@ try {
   await step('reconciliation', recordReconciliation);
   await step('usage', recordUsage);
   await step('retention', recordRetention);
+  await step('security events', recordSecurityEvent);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -96,6 +99,14 @@ async function recordRetention(): Promise<void> {
     removeOldRows: () => Promise.resolve(3),
   });
   await keep('remove-old', 'pass', await historyOf(workflowId));
+}
+
+async function recordSecurityEvent(): Promise<void> {
+  const { workflowId } = await securityEventPass(lab.environment, await bundleWorkflows(), {
+    applySecurityEvent: () =>
+      Promise.resolve([{ type: EVENT_TYPES['sessions-revoked'], effect: 'signed-out' }]),
+  });
+  await keep('apply-security-event', 'pass', await historyOf(workflowId));
 }
 
 /** Both versions of the workflow in the recipe for a change. */

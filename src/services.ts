@@ -27,6 +27,10 @@ import { HostEngines } from './hosts/host-engines.js';
 import { HostOperations } from './hosts/host-operations.js';
 import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
+import { EventEffects } from './security-events/apply-events.js';
+import type { EventTrust } from './security-events/event-tokens.js';
+import { ProviderKeys } from './security-events/provider-keys.js';
+import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
 import { TokenGate } from './token-gating/token-gate.js';
@@ -58,6 +62,7 @@ export interface ApiServices {
   readonly secrets: SecretBox;
   readonly tokenGate: TokenGate;
   readonly wallets: WalletProofs;
+  readonly securityEvents: SecurityEvents;
 }
 
 /** What agents' AI calls need, in a process of their own. */
@@ -72,6 +77,7 @@ export interface WorkerServices {
   readonly releases: ReleaseStore;
   readonly retention: Retention;
   readonly runtimes: RuntimeStore;
+  readonly securityEvents: EventEffects;
   readonly supervisorStore: SupervisorStore;
   readonly volumes: AgentVolumeStore;
 }
@@ -124,6 +130,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       chainIds: settings.chain.signInChainIds,
       webUrl: settings.http.webUrl,
     }),
+    securityEvents: new SecurityEvents(database, eventTrust(settings)),
   };
 }
 
@@ -153,9 +160,17 @@ export function createWorkerServices({ database, docker, settings }: Foundation)
       subnetPool,
       aiBaseUrl: `http://${PLATFORM_NAME}:${aiPort}/v1`,
     }),
+    securityEvents: new EventEffects(database),
     supervisorStore: new SupervisorStore(database, secrets),
     volumes: new AgentVolumeStore(database),
   };
+}
+
+/** Undefined without an identity provider. */
+function eventTrust({ identityProvider }: Settings): EventTrust | undefined {
+  const { clientIds, issuerUrl, riscConfigurationUrl: configurationUrl } = identityProvider;
+  if (!clientIds) return undefined;
+  return { issuer: issuerUrl, clientIds, keys: new ProviderKeys({ configurationUrl }) };
 }
 
 const secretBox = ({ secrets }: Settings) => new SecretBox(secrets.keys);

@@ -9,6 +9,7 @@ import { readAreas, type Environment } from './environment/read.js';
 import { textAs } from './environment/types.js';
 import { hostSettings } from './hosts/settings.js';
 import { httpSettings } from './http/settings.js';
+import { identityProviderSettings } from './identity-provider/settings.js';
 import { notificationSettings } from './notifications/settings.js';
 import { processSettings } from './process/settings.js';
 import { retentionSettings } from './retention/settings.js';
@@ -24,6 +25,7 @@ export const AREAS = {
   agents: agentSettings,
   hosts: hostSettings,
   accounts: accountSettings,
+  identityProvider: identityProviderSettings,
   secrets: secretsSettings,
   chain: chainSettings,
   ai: aiSettings,

@@ -2,6 +2,7 @@ import { Client } from '@temporalio/client';
 import { Runtime, type NativeConnection } from '@temporalio/worker';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { removeSchedules } from '../temporal/schedules.js';
+import { SecurityEventRuns } from '../temporal/security-event-runs.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
 import { configuredDocker } from '../src/containers/docker-host.js';
@@ -17,6 +18,7 @@ import { finishRemovalsPeriodically } from './finish-removals.js';
 import { DatabaseGate } from './database-gate.js';
 import { openHostEgress } from './host-egress.js';
 import { followDocker } from './follow-docker.js';
+import { handOverSecurityEventsPeriodically } from './hand-over-security-events.js';
 import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
 import { measureMemories } from './measure-memories.js';
@@ -209,6 +211,14 @@ async function main(): Promise<void> {
           name: 'notifications',
           run: (signal) =>
             sendNotifications({ database, notifier: services.notifier, log }, signal),
+        },
+        {
+          name: 'security events',
+          run: (signal) =>
+            handOverSecurityEventsPeriodically(
+              { database, runs: new SecurityEventRuns(client), log },
+              signal,
+            ),
         },
         { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },

@@ -11,6 +11,7 @@ import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
 import { createHousekeepingActivities } from '../activities/housekeeping.js';
+import { createSecurityEventActivities } from '../activities/security-events.js';
 import { createStartActivities } from '../activities/starts.js';
 import { createSupervisionActivities } from '../activities/supervision.js';
 import { createRetentionActivities } from '../activities/retention.js';
@@ -89,7 +90,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 /** The worker of the workflows and their records: it may run anywhere. */
 export async function createPlatformWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { code, database, gate, services, settings, supervisors } = dependencies;
-  const { heartbeats, releases, retention, supervisorStore } = services;
+  const { heartbeats, releases, retention, securityEvents, supervisorStore } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
     Worker.create({
@@ -109,6 +110,7 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
           checkIntervalMs: watchdog.checkIntervalMs,
         }),
         ...createRetentionActivities(retention),
+        ...createSecurityEventActivities(securityEvents),
       },
     }),
   ]);

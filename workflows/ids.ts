@@ -25,6 +25,9 @@ export const provisionAgentId = (agentId: string): string => `provision-agent-${
 /** The repair that an agent's supervisor runs: one at a time. */
 export const repairAgentId = (agentId: string): string => `repair-agent-${agentId}`;
 
+/** The run that applies what one token of the identity provider told: `id` is that of its row. */
+export const applySecurityEventId = (id: string): string => `risc-${id}`;
+
 /** The schedule that reconciles a Docker host, and its runs, which have the time added to it. */
 export const reconcileHostId = (host: string): string => `reconcile-${host}`;
 

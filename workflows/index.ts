@@ -1,4 +1,5 @@
 export { sendHeartbeats } from './send-heartbeats.js';
+export { applySecurityEvent } from './apply-security-event.js';
 export { keepUsage } from './keep-usage.js';
 export { removeOld } from './remove-old.js';
 export { provisionAgent } from './provision-agent.js';

@@ -34,6 +34,8 @@ export const LIMITS = {
     { ...perMinute('wallet-sign-in-day', 500), windowMs: DAY_MS },
     { ...perMinute('wallet-sign-in-site-day', 1_000), windowMs: DAY_MS, by: 'site' },
   ] satisfies Limits,
+  /** The identity provider's, from a few addresses: those of a bad day. */
+  securityEvents: perMinute('security-events', 600),
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
   /** To hash a key by bcrypt takes a thread some 70 ms. */
   newKeys: perMinute('keys', UNSTATED),

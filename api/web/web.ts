@@ -18,6 +18,7 @@ import { lifecycleEndpoints } from './lifecycle.js';
 import { modelEndpoints } from './models.js';
 import { pageEndpoints } from './pages/pages.js';
 import { provisionEndpoints } from './provision.js';
+import { securityEventEndpoints } from './security-events.js';
 import { sessionEndpoints } from './sessions.js';
 import { tokenGatingEndpoints } from './token-gating.js';
 import { walletEndpoints } from './wallet.js';
@@ -29,6 +30,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...sessionEndpoints(dependencies),
     ...walletEndpoints(dependencies),
     ...tokenGatingEndpoints(dependencies),
+    ...securityEventEndpoints(dependencies),
     ...keyEndpoints(),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),

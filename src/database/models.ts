@@ -7,6 +7,7 @@ import * as hosts from './tables/hosts.js';
 import * as notifications from './tables/notifications.js';
 import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
+import * as securityEvents from './tables/security-events.js';
 import * as usage from './tables/usage.js';
 
 export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js';
@@ -20,6 +21,7 @@ const MODELLED = {
   ...hosts,
   ...heartbeats,
   ...notifications,
+  ...securityEvents,
 } as const;
 
 /** Every table; those that only functions and statements of our own use have no model. */
@@ -44,6 +46,8 @@ export type MessageRow = RowOf<typeof agents.Message>;
 export type HeartbeatRow = RowOf<typeof heartbeats.Heartbeat>;
 export type NotificationRow = RowOf<typeof notifications.Notification>;
 export type PendingNotificationRow = RowOf<typeof notifications.PendingNotification>;
+
+export type RiscEventRow = RowOf<typeof securityEvents.RiscEvent>;
 
 export type Tables = typeof MODELLED;
 

@@ -8,6 +8,8 @@ export const RETAINED = [
   'audit',
   'sessions',
   'nonces',
+  'security-events',
+  'reset-mail-stops',
 ] as const;
 
 export type Retained = (typeof RETAINED)[number];

@@ -36,6 +36,15 @@ const expired = (table: string) => `
 /** Longer than clocks are apart: a nonce that was used has to have ended by that of every process. */
 const NONCE_DAYS = 1;
 
+const OLD_EVENTS = `
+  SELECT id FROM risc_events WHERE applied_at < now() - ${AGE}
+   ORDER BY applied_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
+/** Those that hold stay until the provider takes them back. */
+const OLD_STOPS = `
+  SELECT id FROM reset_mail_stops WHERE NOT stopped AND told_at < now() - ${AGE}
+   ORDER BY told_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Removes what is older than it is kept, a batch at a time; two at a time take different rows. */
 export class Retention {
   readonly #database: Database;
@@ -59,6 +68,10 @@ export class Retention {
         return this.#delete('sessions', expired('sessions'), 0);
       case 'nonces':
         return this.#delete('used_nonces', expired('used_nonces'), NONCE_DAYS);
+      case 'security-events':
+        return this.#delete('risc_events', OLD_EVENTS, this.#settings.audit);
+      case 'reset-mail-stops':
+        return this.#delete('reset_mail_stops', OLD_STOPS, this.#settings.audit);
       case 'agents':
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':

@@ -35,7 +35,11 @@ export const retentionSettings = area('Retention', () => ({
     days(35).prefault('90d'),
     'single AI calls; the sums of each day stay',
   ),
-  audit: variable('RETENTION_AUDIT', days(90).prefault('365d'), 'the audit log'),
+  audit: variable(
+    'RETENTION_AUDIT',
+    days(90).prefault('365d'),
+    "the audit log, and which of the identity provider's security events have come",
+  ),
 }));
 
 /** Days that each of them is kept. */

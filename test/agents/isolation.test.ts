@@ -150,6 +150,10 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /dashboard': { nobody: 302, bob: 200 },
   'GET /pages.css': { nobody: 200, bob: 200 },
   'GET /pages.js': { nobody: 200, bob: 200 },
+  // Opened by the identity provider's signature, and there is no such provider here.
+  'POST /api/security/risc': { nobody: 503, bob: 503, body: () => ({ sub: ada.id }) },
+  'GET /api/security/risc': { nobody: 200, bob: 200 },
+  'POST /api/auth/google/risc': { nobody: 503, bob: 503, body: () => ({ email: ada.email }) },
   'POST /api/auth/signout': { nobody: 200, bob: 200 },
 };
 

@@ -16,6 +16,8 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     email: `${user}-${n}@example.test`,
   }),
   sessions: () => ({ method: 'password', expires_at: '2100-01-01T00:00:00Z' }),
+  risc_events: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, matching: 'subject' }),
+  reset_mail_stops: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   identities: () => ({ kind: 'google' }),
   subscriptions: () => ({ plan: 'solo', status: 'active' }),
   credit_entries: () => ({ reason: 'referral' }),
@@ -86,6 +88,8 @@ export function ownerColumn(table: string): string {
     admin_links: 'email',
     sign_in_attempts: 'subject',
     used_nonces: 'id',
+    risc_events: 'id',
+    reset_mail_stops: 'id',
   };
   return owner ?? wouldBe[table as keyof typeof wouldBe];
 }

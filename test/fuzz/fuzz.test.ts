@@ -15,6 +15,8 @@ const HARD = [
   'web: POST /api/settings/password',
   'backend: POST /api/logs/{agentId}/stop',
   'backend: DELETE /api/hosts/{id}',
+  'web: POST /api/security/risc',
+  'web: POST /api/auth/google/risc',
   'agents: POST /v1/chat/completions',
 ];
 

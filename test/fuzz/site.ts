@@ -71,7 +71,13 @@ export async function fuzzSite(): Promise<FuzzSite> {
   const platform = await testPlatform({
     workers: false,
     supervisors: (database) => new Instant(database),
-    env: { AGENT_HOST_CAPACITY: '65000' },
+    env: {
+      AGENT_HOST_CAPACITY: '65000',
+      // There is one, so that what comes from it is looked at, but nobody answers.
+      IDP_CLIENT_ID: 'fuzz',
+      IDP_ISSUER_URL: 'http://127.0.0.1:1',
+      IDP_RISC_CONFIGURATION_URL: 'http://127.0.0.1:1/risc',
+    },
   });
   const close = async () => {
     await platform.close();

@@ -238,5 +238,25 @@ test('nothing is kept for less than what needs it, whatever is set', () => {
   }
   // These say themselves when they are over.
   const ending: readonly Retained[] = ['sessions', 'nonces'];
-  expect(RETAINED.filter((each) => !ending.includes(each))).toHaveLength(6);
+  // What came of security events is kept as the audit log is.
+  const audited: readonly Retained[] = ['audit', 'security-events', 'reset-mail-stops'];
+  expect(RETAINED.filter((each) => ![...ending, ...audited].includes(each))).toHaveLength(5);
+});
+
+describe("the identity provider's security events", () => {
+  test('go when they were applied longer ago than the audit log is kept', async () => {
+    await insert('risc_events', { id: 'old', applied_at: daysAgo(366) });
+    await insert('risc_events', { id: 'young', applied_at: daysAgo(364) });
+    await insert('risc_events', { id: 'waiting', received_at: daysAgo(366) });
+    expect(await remove('security-events')).toBe(1);
+    expect(await idsIn('risc_events')).toEqual(['waiting', 'young']);
+  });
+
+  test('leave a stop of reset mails until it was taken back as long ago', async () => {
+    await insert('reset_mail_stops', { id: 'holds', stopped: 'true', told_at: daysAgo(4_000) });
+    await insert('reset_mail_stops', { id: 'old', stopped: 'false', told_at: daysAgo(366) });
+    await insert('reset_mail_stops', { id: 'young', stopped: 'false', told_at: daysAgo(364) });
+    expect(await remove('reset-mail-stops')).toBe(1);
+    expect(await idsIn('reset_mail_stops')).toEqual(['holds', 'young']);
+  });
 });

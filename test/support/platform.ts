@@ -13,6 +13,7 @@ import {
   createContainersListener,
   type ContainersDependencies,
 } from '../../api/containers/containers.js';
+import { SecurityEventRuns } from '../../temporal/security-event-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
@@ -30,6 +31,7 @@ import type { Meter } from '../../src/usage/meter.js';
 import type { LocalRepairTimes } from '../../src/local-repair/local-repair.js';
 import { DatabaseGate } from '../../worker/database-gate.js';
 import { followDocker } from '../../worker/follow-docker.js';
+import { handOverSecurityEventsPeriodically } from '../../worker/hand-over-security-events.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
 import { createWorkers } from '../../worker/platform-worker.js';
 import { HostLease } from '../../worker/report-host.js';
@@ -275,9 +277,11 @@ async function build(
     );
     const outbox = { database: db, notifier: services.notifier, log };
     const telling = tells ? sendNotifications(outbox, ending.signal) : undefined;
+    const events = { database: db, runs: new SecurityEventRuns(temporal.client), log };
+    const handing = handOverSecurityEventsPeriodically(events, ending.signal);
     stopFollowing = async () => {
       ending.abort();
-      await Promise.all([following, repairing, telling]);
+      await Promise.all([following, repairing, telling, handing]);
     };
   };
   const stopWorkers = async () => {

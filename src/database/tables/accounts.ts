@@ -86,6 +86,8 @@ export const Identity = table(
     refreshToken: nullable(text()),
     /** Null while one can sign in by it. */
     disabledAt: nullable(timestamp()),
+    /** When that happened which the provider's security events have told of it last. */
+    toldAt: nullable(timestamp()),
     createdAt: created(),
     lastUsedAt: nullable(timestamp()),
   },

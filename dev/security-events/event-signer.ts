@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose';
+import { EVENT_TYPES } from '../../src/security-events/event-types.js';
+
+/** Of whom an event tells, as Google writes it. */
+export type EventSubject =
+  | { readonly sub: string; readonly email?: string }
+  | { readonly sub?: undefined; readonly email: string };
+
+/** What a token says, before it is signed. */
+export type EventClaims = Readonly<Record<string, unknown>>;
+
+/** A key by which an identity provider signs its security events. */
+export class EventSigner {
+  private constructor(
+    readonly alg: 'RS256' | 'ES256',
+    readonly kid: string,
+    readonly privateKey: CryptoKey,
+    /** As it is published. */
+    readonly published: JWK,
+  ) {}
+
+  static async create(
+    alg: EventSigner['alg'] = 'RS256',
+    kid: string = randomUUID(),
+  ): Promise<EventSigner> {
+    const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+    const published = { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' };
+    return new EventSigner(alg, kid, privateKey, published);
+  }
+
+  sign(claims: EventClaims): Promise<string> {
+    return new SignJWT(claims)
+      .setProtectedHeader({ alg: this.alg, kid: this.kid, typ: 'secevent+jwt' })
+      .sign(this.privateKey);
+  }
+}
+
+/** What a token of one event says. The slash at the end of the issuer is Google's. */
+export function eventClaims(event: {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly type: keyof typeof EVENT_TYPES;
+  readonly subject: EventSubject;
+  /** Such as `reason`. */
+  readonly more?: Readonly<Record<string, unknown>>;
+}): EventClaims {
+  const { audience, issuer, more, subject, type } = event;
+  const iss = `${issuer}/`;
+  const told = {
+    subject: {
+      subject_type: subject.sub === undefined ? 'email' : 'iss-sub',
+      ...(subject.sub !== undefined && { iss }),
+      ...subject,
+    },
+    ...more,
+  };
+  return {
+    iss,
+    aud: audience,
+    iat: Math.floor(Date.now() / 1_000),
+    jti: randomUUID(),
+    events: { [EVENT_TYPES[type]]: told },
+  };
+}

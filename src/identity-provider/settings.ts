@@ -1,0 +1,28 @@
+import { area, variable, type SettingsOf } from '../environment/area.js';
+import { entriesOf, textAs, url } from '../environment/types.js';
+
+const names = textAs('ids, separated by commas', (value): readonly string[] | undefined => {
+  const entries = entriesOf(value);
+  return entries.length > 0 ? entries : undefined;
+});
+
+export const identityProviderSettings = area('Identity provider', () => ({
+  issuerUrl: variable(
+    'IDP_ISSUER_URL',
+    url('http', 'https').prefault('https://accounts.google.com'),
+    'who signs its tokens',
+  ),
+  clientIds: variable(
+    'IDP_CLIENT_ID',
+    names.optional(),
+    'what the platform is called there. Of several, all are believed to be meant by security events',
+    { otherwise: 'no identity provider' },
+  ),
+  riscConfigurationUrl: variable(
+    'IDP_RISC_CONFIGURATION_URL',
+    url('http', 'https').prefault('https://accounts.google.com/.well-known/risc-configuration'),
+    'where it says by which keys its security events are signed',
+  ),
+}));
+
+export type IdentityProviderSettings = SettingsOf<typeof identityProviderSettings>;
