@@ -19,6 +19,8 @@ import { runtimeImages } from './containers/image-name.js';
 import { Refusals } from './audit/refusals.js';
 import { Chats } from './chat/chats.js';
 import type { Database } from './database/database.js';
+import { FarcasterTokens } from './farcaster/farcaster-tokens.js';
+import { QuickAuth } from './farcaster/quick-auth.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
@@ -49,6 +51,12 @@ export interface ApiFoundation extends Foundation {
   readonly onAttempt?: (result: AttemptResult) => void;
 }
 
+/** Proofs of Farcaster accounts, and what we give for them. */
+export interface Farcaster {
+  readonly quickAuth: QuickAuth;
+  readonly tokens: FarcasterTokens;
+}
+
 /** What the API does, by area. */
 export interface ApiServices {
   readonly ai: Ai;
@@ -60,6 +68,7 @@ export interface ApiServices {
   readonly operations: AgentOperations;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
+  readonly farcaster: Farcaster;
   readonly tokenGate: TokenGate;
   readonly wallets: WalletProofs;
   readonly securityEvents: SecurityEvents;
@@ -123,6 +132,13 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     operations,
     refusals: new Refusals(database, log),
     secrets,
+    farcaster: {
+      quickAuth: new QuickAuth({
+        server: settings.farcaster.authUrl,
+        domain: settings.farcaster.domain ?? new URL(settings.http.webUrl).host,
+      }),
+      tokens: new FarcasterTokens(database),
+    },
     tokenGate: new TokenGate(settings.chain),
     wallets: new WalletProofs({
       nonces: new WalletNonces(database, secrets),

@@ -7,6 +7,7 @@ import { databaseSettings } from './database/settings.js';
 import { area, variable } from './environment/area.js';
 import { readAreas, type Environment } from './environment/read.js';
 import { textAs } from './environment/types.js';
+import { farcasterSettings } from './farcaster/settings.js';
 import { hostSettings } from './hosts/settings.js';
 import { httpSettings } from './http/settings.js';
 import { identityProviderSettings } from './identity-provider/settings.js';
@@ -28,6 +29,7 @@ export const AREAS = {
   identityProvider: identityProviderSettings,
   secrets: secretsSettings,
   chain: chainSettings,
+  farcaster: farcasterSettings,
   ai: aiSettings,
   notifications: notificationSettings,
   retention: retentionSettings,

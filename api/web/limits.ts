@@ -23,6 +23,10 @@ export const LIMITS = {
     { ...perMinute('sign-in-site', 120), by: 'site' },
   ] satisfies Limits,
   nonce: [perMinute('nonce', 60), { ...perMinute('nonce-site', 120), by: 'site' }] satisfies Limits,
+  farcaster: [
+    perMinute('farcaster', 30),
+    { ...perMinute('farcaster-site', 60), by: 'site' },
+  ] satisfies Limits,
   tokenGating: [
     perMinute('token-gating', 30),
     { ...perMinute('token-gating-site', 60), by: 'site' },

@@ -10,6 +10,7 @@ import { chatEndpoints } from './chat.js';
 import { costEndpoints } from './cost.js';
 import { demoEndpoints } from './demo.js';
 import type { WebDependencies } from './dependencies.js';
+import { farcasterEndpoints } from './farcaster.js';
 import { healthEndpoints } from './health.js';
 import { heartbeatEndpoints } from './heartbeat.js';
 import { instanceEndpoints } from './instance.js';
@@ -31,6 +32,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...walletEndpoints(dependencies),
     ...tokenGatingEndpoints(dependencies),
     ...securityEventEndpoints(dependencies),
+    ...farcasterEndpoints(dependencies),
     ...keyEndpoints(),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),

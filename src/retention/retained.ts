@@ -8,6 +8,7 @@ export const RETAINED = [
   'audit',
   'sessions',
   'nonces',
+  'farcaster',
   'security-events',
   'reset-mail-stops',
 ] as const;

@@ -66,6 +66,8 @@ export class Retention {
         return this.#delete('messages', OLD_MESSAGES, this.#settings.messages);
       case 'sessions':
         return this.#delete('sessions', expired('sessions'), 0);
+      case 'farcaster':
+        return this.#delete('farcaster_tokens', expired('farcaster_tokens'), 0);
       case 'nonces':
         return this.#delete('used_nonces', expired('used_nonces'), NONCE_DAYS);
       case 'security-events':

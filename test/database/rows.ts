@@ -38,6 +38,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   idempotency_keys: (user) => ({ caller: user, state: 'running' }),
   admin_links: (user, n) => ({ email: n === 1 ? user : `${user}-${n}` }),
   sign_in_attempts: (user, n) => ({ subject: n === 1 ? user : `${user}-${n}` }),
+  farcaster_tokens: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
 };
 
@@ -87,6 +88,7 @@ export function ownerColumn(table: string): string {
     notifications: 'agent_id',
     admin_links: 'email',
     sign_in_attempts: 'subject',
+    farcaster_tokens: 'id',
     used_nonces: 'id',
     risc_events: 'id',
     reset_mail_stops: 'id',

@@ -213,6 +213,13 @@ describe('the audit log', () => {
   });
 });
 
+test('proofs of Farcaster accounts go when their token has ended', async () => {
+  await insert('farcaster_tokens', { id: 'ended', expires_at: daysAgo(0.01) });
+  await insert('farcaster_tokens', { id: 'good', expires_at: daysAgo(-0.01) });
+  expect(await remove('farcaster')).toBe(1);
+  expect(await idsIn('farcaster_tokens')).toEqual(['good']);
+});
+
 test('nonces that were used go when they have ended by every clock', async () => {
   await insert('used_nonces', { id: 'ended', expires_at: daysAgo(1.01) });
   await insert('used_nonces', { id: 'just-ended', expires_at: daysAgo(0.9) });
@@ -237,7 +244,7 @@ test('nothing is kept for less than what needs it, whatever is set', () => {
     }
   }
   // These say themselves when they are over.
-  const ending: readonly Retained[] = ['sessions', 'nonces'];
+  const ending: readonly Retained[] = ['sessions', 'nonces', 'farcaster'];
   // What came of security events is kept as the audit log is.
   const audited: readonly Retained[] = ['audit', 'security-events', 'reset-mail-stops'];
   expect(RETAINED.filter((each) => ![...ending, ...audited].includes(each))).toHaveLength(5);

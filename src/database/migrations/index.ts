@@ -21,6 +21,7 @@ import { migration as sessions } from './024-sessions.js';
 import { migration as identities } from './025-identities.js';
 import { migration as removals } from './021-removals.js';
 import { migration as walletNonces } from './027-wallet-nonces.js';
+import { migration as farcasterTokens } from './028-farcaster-tokens.js';
 import { migration as securityEvents } from './029-security-events.js';
 import type { Migration } from './migration.js';
 
@@ -49,5 +50,6 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '024-sessions', migration: sessions },
   { name: '025-identities', migration: identities },
   { name: '027-wallet-nonces', migration: walletNonces },
+  { name: '028-farcaster-tokens', migration: farcasterTokens },
   { name: '029-security-events', migration: securityEvents },
 ];

@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { UnauthorizedError } from '../../src/errors.js';
+import type { FarcasterIdentity } from '../../src/farcaster/quick-auth.js';
+import type { FarcasterToken } from '../../src/farcaster/farcaster-tokens.js';
+import { checkProvenAddress } from '../../src/token-gating/check-gate.js';
+import { anonymous } from '../auth/anonymous.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+import { gateAnswer } from './token-gating.js';
+
+const farcaster = area({ tag: 'Accounts', auth: anonymous });
+
+const BODY = {
+  token: z.string().min(1).max(8_192),
+  gate: z.boolean().optional().describe("Whether to look for the platform's token as well"),
+};
+
+const proven = z.strictObject({
+  success: z.literal(true),
+  fid: z.number().int(),
+  token: z.string(),
+  expiresAt: z.iso.datetime(),
+  tokenGating: gateAnswer
+    .nullable()
+    .optional()
+    .describe('With `gate`: of the wallet that the proof names; null where it names none'),
+});
+
+/** An endpoint's account of itself, for who looks at it in a browser. */
+function described(path: string, description: string, token: string) {
+  const body = { token, gate: 'true, optional: looks for the platform token as well' };
+  return farcaster({
+    method: 'GET',
+    path,
+    summary: `What \`POST ${path}\` is for`,
+    responses: {
+      200: z.strictObject({
+        endpoint: z.string(),
+        method: z.literal('POST'),
+        description: z.string(),
+        body: z.strictObject({ token: z.string(), gate: z.string() }),
+      }),
+    },
+    handler: () => reply(200, { endpoint: path, method: 'POST', description, body }),
+  });
+}
+
+const VERIFY = '/api/auth/farcaster/verify';
+const REFRESH = '/api/auth/farcaster/refresh';
+
+/** Proof of a Farcaster account, which signs nobody in (spec 4.1). */
+export function farcasterEndpoints({
+  farcaster: service,
+  tokenGate,
+}: Pick<WebDependencies, 'farcaster' | 'tokenGate'>) {
+  const common = {
+    method: 'POST',
+    limit: LIMITS.farcaster,
+    body: z.object(BODY),
+    responses: { 200: proven },
+    errors: [401, 503],
+  } as const;
+  return [
+    described(VERIFY, 'Proves a Farcaster account.', 'a JWT of Quick Auth'),
+    farcaster({
+      ...common,
+      path: VERIFY,
+      summary: 'Prove a Farcaster account; nobody is signed in by it',
+      async handler({ body }) {
+        const identity = await service.quickAuth.verify(body.token);
+        if (!identity) throw new UnauthorizedError('Invalid Farcaster token');
+        const gating = await gatingOf(identity, body.gate);
+        return answer(identity, await service.tokens.issue(identity), gating);
+      },
+    }),
+    described(REFRESH, 'Changes a token of verify for a new one.', 'the token of the last answer'),
+    farcaster({
+      ...common,
+      path: REFRESH,
+      summary:
+        'A new token for the last one, which is not good any more; until 30 days after the proof',
+      async handler({ body }) {
+        const identity = await service.tokens.find(body.token);
+        // First what may fail: the token is good again then.
+        const gating = identity && (await gatingOf(identity, body.gate));
+        const made = identity && (await service.tokens.refresh(body.token));
+        if (!made) throw new UnauthorizedError('Invalid Farcaster token');
+        return answer(identity, made, gating);
+      },
+    }),
+  ];
+
+  /** Of the wallet that the server has named: what callers name proves nothing. */
+  async function gatingOf({ address }: FarcasterIdentity, isAsked = false) {
+    if (!isAsked) return undefined;
+    return address === undefined ? null : checkProvenAddress(tokenGate, address);
+  }
+}
+
+function answer(
+  { fid }: FarcasterIdentity,
+  { expiresAt, token }: FarcasterToken,
+  tokenGating: z.infer<typeof proven>['tokenGating'],
+) {
+  const shown = { success: true, fid, token, expiresAt: expiresAt.toISOString() } as const;
+  return reply(
+    200,
+    { ...shown, ...(tokenGating !== undefined && { tokenGating }) },
+    { 'Cache-Control': 'no-store' },
+  );
+}
