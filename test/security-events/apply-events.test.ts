@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { resetMailIsStopped } from '../../src/accounts/reset-mail-stops.js';
 import { addSession, createSession } from '../../src/accounts/sessions.js';
+import { stillHolds } from '../../src/accounts/sign-in.js';
 import type { EventEffect } from '../../src/security-events/outcomes.js';
 import type { ToldEvent } from '../../src/security-events/event-tokens.js';
 import { EventEffects } from '../../src/security-events/apply-events.js';
 import { EVENT_TYPES } from '../../src/security-events/event-types.js';
 import type { EventMatching } from '../../src/security-events/receive-events.js';
+import { queryRows } from '../database/catalog.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 
 const ISSUER = 'https://accounts.example.com';
@@ -316,3 +318,32 @@ test(
     expect(await createSession(database.db, proof, PLACE)).toBeUndefined();
   },
 );
+
+test(
+  'a sign-in that is under way when all sessions end is one of them',
+  { tags: 'attack' },
+  async () => {
+    const { identityId, sub, userId } = ada;
+    const user = { id: userId, name: '', email: ada.email, isAdmin: false };
+    const id = await told([{ type: 'sessions-revoked', sub }]);
+    let applying: Promise<unknown> | undefined;
+    await database.db.asPlatform().transaction(async (db) => {
+      expect(await stillHolds(db, { user, method: 'google', identityId })).toBe(true);
+      applying = effects.apply(id);
+      await expect.poll(waiting, { timeout: 15_000 }).toBe(1);
+      await addSession(db, userId, 'google', PLACE);
+    });
+    await applying;
+    expect((await stateOf(ada)).sessions).toBe(0);
+  },
+);
+
+/** How many of the database's connections wait for another. */
+async function waiting(): Promise<number> {
+  const found = await queryRows(
+    database.ownerUrl,
+    `SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+      WHERE NOT l.granted AND a.datname = current_database()`,
+  );
+  return found.length;
+}
