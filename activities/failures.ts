@@ -12,6 +12,7 @@ import {
   VolumeTooLargeError,
 } from '../src/containers/container-errors.js';
 import { NotFoundError, ServiceError } from '../src/errors.js';
+import { MailServerError } from '../src/mail/mail-transport.js';
 import { ChannelError } from '../src/notifications/channel.js';
 import { ObservationLimitError } from '../src/agents/observation-limit.js';
 import { NoPortFreeError } from '../src/agents/supervisor-store.js';
@@ -64,7 +65,14 @@ export async function asApplicationFailure<T>(work: () => Promise<T>): Promise<T
 }
 
 /** Errors whose messages are ours, and may be told to an agent's owner. */
-const OURS = [...FINAL, ChannelError, ContainerError, ObservationLimitError, ServiceError];
+const OURS = [
+  ...FINAL,
+  ChannelError,
+  ContainerError,
+  MailServerError,
+  ObservationLimitError,
+  ServiceError,
+];
 
 /** What a library says can hold paths, statements and values: it is in the cause, for operators. */
 function reasonOf(error: Error): string {

@@ -3,7 +3,7 @@ import { configuredDocker } from '../src/containers/docker-host.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/metrics.js';
-import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
+import { onShutdown, reportNotice, reportReady, runProcess } from '../src/process-lifecycle.js';
 import { createApiServices } from '../src/services.js';
 import { loadSettings } from '../src/settings.js';
 import { createBackend } from './backend/backend.js';
@@ -47,6 +47,11 @@ async function main(): Promise<void> {
     open.push(await web.listen(settings.http.host, settings.http.webPort));
     const forOperators = createMetricsListener({ settings, database, metrics, log });
     open.push(await forOperators.listen(settings.http.host, settings.http.metricsPort));
+    if (!settings.mail.available) {
+      const notice = 'No mail is sent: SMTP_URL is not set. Passwords cannot be reset by mail.';
+      log.warn(notice);
+      reportNotice(notice);
+    }
     if (settings.accounts.firstIsAdmin) {
       log.info('the first account on an empty database becomes the admin: ADMIN_EMAILS is not set');
     }

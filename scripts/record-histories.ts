@@ -14,6 +14,7 @@ import { play, type Version } from '../test/workflows/recipe/play.js';
 import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
+import { mailRun } from '../test/workflows/support/mail-run.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
@@ -43,6 +44,7 @@ try {
   await step('usage', recordUsage);
   await step('retention', recordRetention);
   await step('security events', recordSecurityEvent);
+  await step('mail', recordMail);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -107,6 +109,13 @@ async function recordSecurityEvent(): Promise<void> {
       Promise.resolve([{ type: EVENT_TYPES['sessions-revoked'], effect: 'signed-out' }]),
   });
   await keep('apply-security-event', 'pass', await historyOf(workflowId));
+}
+
+async function recordMail(): Promise<void> {
+  const { workflowId } = await mailRun(lab.environment, await bundleWorkflows(), {
+    deliverMail: () => Promise.resolve('sent'),
+  });
+  await keep('send-mail', 'sent', await historyOf(workflowId));
 }
 
 /** Both versions of the workflow in the recipe for a change. */

@@ -27,6 +27,8 @@ import { configuredChannels } from './notifications/configured-channels.js';
 import { HostDirectory } from './hosts/host-directory.js';
 import { HostEngines } from './hosts/host-engines.js';
 import { HostOperations } from './hosts/host-operations.js';
+import { MailSender } from './mail/mail-sender.js';
+import { configuredMail } from './mail/mail-transport.js';
 import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
 import { EventEffects } from './security-events/apply-events.js';
@@ -80,6 +82,7 @@ export type AgentAiServices = Pick<ApiServices, 'ai' | 'refusals'>;
 /** What the worker's activities do, by area. */
 export interface WorkerServices {
   readonly heartbeats: HeartbeatSender;
+  readonly mails: MailSender;
   readonly memorySizes: MemorySizes;
   readonly notifier: Notifier;
   readonly reconciliation: Reconciliation;
@@ -158,11 +161,23 @@ export function createAgentAiServices(
   return { ai: createAi(foundation), refusals: new Refusals(database, log) };
 }
 
-export function createWorkerServices({ database, docker, settings }: Foundation): WorkerServices {
+export function createWorkerServices({
+  database,
+  docker,
+  log,
+  settings,
+}: Foundation & Pick<ApiFoundation, 'log'>): WorkerServices {
   const secrets = secretBox(settings);
+  const { webUrl } = settings.http;
   const { aiPort, portRange: ports, subnetPool } = settings.agents;
   return {
     heartbeats: new HeartbeatSender(database, secrets),
+    mails: new MailSender({
+      database,
+      transport: configuredMail(settings.mail, webUrl, log),
+      webUrl,
+      log,
+    }),
     memorySizes: new MemorySizes(database, docker, runtimeImages(settings.agents).usual),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     reconciliation: new Reconciliation(database, docker),

@@ -11,6 +11,7 @@ import { farcasterSettings } from './farcaster/settings.js';
 import { hostSettings } from './hosts/settings.js';
 import { httpSettings } from './http/settings.js';
 import { identityProviderSettings } from './identity-provider/settings.js';
+import { mailSettings } from './mail/settings.js';
 import { notificationSettings } from './notifications/settings.js';
 import { processSettings } from './process/settings.js';
 import { retentionSettings } from './retention/settings.js';
@@ -31,6 +32,7 @@ export const AREAS = {
   chain: chainSettings,
   farcaster: farcasterSettings,
   ai: aiSettings,
+  mail: mailSettings,
   notifications: notificationSettings,
   retention: retentionSettings,
   process: processSettings,

@@ -3,6 +3,7 @@ import { Runtime, type NativeConnection } from '@temporalio/worker';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { removeSchedules } from '../temporal/schedules.js';
 import { SecurityEventRuns } from '../temporal/security-event-runs.js';
+import { MailRuns } from '../temporal/mail-runs.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
 import { configuredDocker } from '../src/containers/docker-host.js';
@@ -19,6 +20,7 @@ import { DatabaseGate } from './database-gate.js';
 import { openHostEgress } from './host-egress.js';
 import { followDocker } from './follow-docker.js';
 import { handOverSecurityEventsPeriodically } from './hand-over-security-events.js';
+import { handOverMailPeriodically } from './hand-over-mail.js';
 import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
 import { measureMemories } from './measure-memories.js';
@@ -62,7 +64,7 @@ async function main(): Promise<void> {
     url: settings.hosts.listener?.url,
   };
   const gate = new DatabaseGate();
-  const services = createWorkerServices({ settings, database, docker });
+  const services = createWorkerServices({ settings, database, docker, log });
   const takeoverFrom = settings.agents.hostTakeover;
   const { runtime } = settings.containers;
   const lease = new HostLease({
@@ -219,6 +221,11 @@ async function main(): Promise<void> {
               { database, runs: new SecurityEventRuns(client), log },
               signal,
             ),
+        },
+        {
+          name: 'mail',
+          run: (signal) =>
+            handOverMailPeriodically({ database, runs: new MailRuns(client), log }, signal),
         },
         { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },

@@ -14,6 +14,7 @@ import { createHousekeepingActivities } from '../activities/housekeeping.js';
 import { createSecurityEventActivities } from '../activities/security-events.js';
 import { createStartActivities } from '../activities/starts.js';
 import { createSupervisionActivities } from '../activities/supervision.js';
+import { createMailActivities } from '../activities/mail.js';
 import { createRetentionActivities } from '../activities/retention.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import type { HostTurns } from '../src/agents/host-turns.js';
@@ -26,6 +27,7 @@ import type { Database } from '../src/database/database.js';
 import type { AgentGuard } from '../src/local-repair/agent-guard.js';
 import type { WorkerServices } from '../src/services.js';
 import {
+  MAIL_TASK_QUEUE,
   PLATFORM_TASK_QUEUE,
   containersTaskQueue,
   heartbeatsTaskQueue,
@@ -65,6 +67,9 @@ const MAX_STARTS = 200;
 /** Heartbeats that wait in the worker for their turn; the rest waits in Temporal. */
 const MAX_HEARTBEATS = 1_000;
 
+/** Mails on their way at a time. */
+const MAX_MAILS = 20;
+
 export interface WorkerDependencies {
   readonly connection: NativeConnection;
   readonly namespace: string;
@@ -81,16 +86,22 @@ export interface WorkerDependencies {
   readonly gate: DatabaseGate;
 }
 
+/** What the workers need that may run anywhere. */
+export type PlatformDependencies = Omit<
+  WorkerDependencies,
+  'docker' | 'guard' | 'turns' | 'progress'
+>;
+
 /** The workers of this process: those of the platform, and those of the Docker host beside it. */
 export async function createWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const workers = [createPlatformWorkers(dependencies), createHostWorkers(dependencies)];
   return (await Promise.all(workers)).flat();
 }
 
-/** The worker of the workflows and their records: it may run anywhere. */
-export async function createPlatformWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
+/** The worker of the workflows and their records, and that of mails: they may run anywhere. */
+export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { code, database, gate, services, settings, supervisors } = dependencies;
-  const { heartbeats, releases, retention, securityEvents, supervisorStore } = services;
+  const { heartbeats, mails, releases, retention, securityEvents, supervisorStore } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
     Worker.create({
@@ -112,6 +123,12 @@ export async function createPlatformWorkers(dependencies: WorkerDependencies): P
         ...createRetentionActivities(retention),
         ...createSecurityEventActivities(securityEvents),
       },
+    }),
+    Worker.create({
+      ...commonOptions(dependencies),
+      taskQueue: MAIL_TASK_QUEUE,
+      activities: createMailActivities(mails),
+      maxConcurrentActivityTaskExecutions: MAX_MAILS,
     }),
   ]);
 }
@@ -176,7 +193,7 @@ export async function createHostWorkers(dependencies: WorkerDependencies): Promi
 const commonOptions = ({
   connection,
   namespace,
-}: WorkerDependencies): Pick<
+}: PlatformDependencies): Pick<
   WorkerOptions,
   'connection' | 'namespace' | 'shutdownGraceTime' | 'shutdownForceTime'
 > => ({

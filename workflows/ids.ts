@@ -16,6 +16,12 @@ export const startsTaskQueue = (host: string): string => `starts-${host}`;
  */
 export const heartbeatsTaskQueue = (host: string): string => `heartbeats-${host}`;
 
+/**
+ * The task queue of what sends mails. A server that keeps them waiting keeps nothing else: it is a queue
+ * of their own.
+ */
+export const MAIL_TASK_QUEUE = 'mail';
+
 /** The one supervisor of an agent: a second one cannot be started under the same id. */
 export const superviseAgentId = (agentId: string): string => `supervise-agent-${agentId}`;
 
@@ -36,3 +42,6 @@ export const heartbeatScheduleId = (userId: string): string => `heartbeat-${user
 
 /** One heartbeat of a user's agents; the schedule adds the time to it. */
 export const sendHeartbeatsId = (userId: string): string => `send-heartbeats-${userId}`;
+
+/** The run that sends a mail. */
+export const sendMailId = (mailId: string): string => `send-mail-${mailId}`;

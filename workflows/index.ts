@@ -5,4 +5,5 @@ export { removeOld } from './remove-old.js';
 export { provisionAgent } from './provision-agent.js';
 export { reconcileHost } from './reconcile-host.js';
 export { repairAgent } from './repair-agent.js';
+export { sendMail } from './send-mail.js';
 export { superviseAgent } from './supervise-agent.js';

@@ -186,3 +186,10 @@ export const retention: ActivityOptions = {
   heartbeatTimeout: '1 minute',
   retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
 };
+
+/** A mail is offered to its server for a day, the time in the queue included. */
+export const mail: ActivityOptions = {
+  startToCloseTimeout: '2 minutes',
+  scheduleToCloseTimeout: '1 day',
+  retry: { initialInterval: '10 seconds', maximumInterval: '15 minutes' },
+};

@@ -77,6 +77,7 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
             origin: { address: clientAddress, requestId },
           },
           settings.accounts,
+          settings.mail,
         );
         return reply(200, { id, email, name });
       },

@@ -3,7 +3,8 @@ import type { Limits, RateLimit } from '../http/rate-limit.js';
 /** Requests of one client a minute where the contract (spec 8) states no number. */
 const UNSTATED = 10;
 
-const DAY_MS = 24 * 60 * 60_000;
+const HOUR_MS = 60 * 60_000;
+const DAY_MS = 24 * HOUR_MS;
 
 /** The web API's rates (spec 8). */
 export const LIMITS = {
@@ -11,12 +12,13 @@ export const LIMITS = {
   /** Both ways to ask agents share it, so that neither is a way around the other's. */
   chat: perMinute('chat', 60),
   instance: perMinute('instance', 30),
-  register: [
-    perMinute('register', UNSTATED),
-    { ...perMinute('register-site', 2 * UNSTATED), by: 'site' },
-    { ...perMinute('register-day', 200), windowMs: DAY_MS },
-    { ...perMinute('register-site-day', 400), windowMs: DAY_MS, by: 'site' },
-  ] satisfies Limits,
+  register: unstated('register'),
+  /** All that has mail sent to an address that was typed in. */
+  mail: unstated('mail'),
+  resetPassword: unstated('reset-password'),
+  settings: perMinute('settings', 60),
+  /** Of one user: each may bring two mails. */
+  settingsOfUser: { ...perMinute('settings-of-user', 30), windowMs: HOUR_MS },
   /** Of all that is tried, beside what `SignInLimits` says of those that fail. */
   signIn: [
     perMinute('sign-in', 60),
@@ -49,4 +51,14 @@ export const LIMITS = {
 
 function perMinute(name: string, max: number): RateLimit {
   return { name, max, windowMs: 60_000, message: 'Too many requests, please slow down.' };
+}
+
+/** Where strangers make us store or send something. */
+function unstated(name: string): Limits {
+  return [
+    perMinute(name, UNSTATED),
+    { ...perMinute(`${name}-site`, 2 * UNSTATED), by: 'site' },
+    { ...perMinute(`${name}-day`, 200), windowMs: DAY_MS },
+    { ...perMinute(`${name}-site-day`, 400), windowMs: DAY_MS, by: 'site' },
+  ];
 }

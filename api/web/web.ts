@@ -16,8 +16,10 @@ import { heartbeatEndpoints } from './heartbeat.js';
 import { instanceEndpoints } from './instance.js';
 import { keyEndpoints } from './keys.js';
 import { lifecycleEndpoints } from './lifecycle.js';
+import { mailedLinkEndpoints } from './mailed-links.js';
 import { modelEndpoints } from './models.js';
 import { pageEndpoints } from './pages/pages.js';
+import { profileEndpoints } from './profile.js';
 import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
 import { sessionEndpoints } from './sessions.js';
@@ -33,6 +35,8 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...tokenGatingEndpoints(dependencies),
     ...securityEventEndpoints(dependencies),
     ...farcasterEndpoints(dependencies),
+    ...mailedLinkEndpoints(dependencies),
+    ...profileEndpoints(dependencies),
     ...keyEndpoints(),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),

@@ -4,6 +4,9 @@ import { BadRequestError } from '../errors.js';
 const VALID_EMAIL =
   /^[\w.!#$%&'*+/=?^`{|}~-]+@[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?)*$/;
 
+/** Wallets sign in under addresses of this domain, where nobody reads mail. */
+export const WALLET_EMAIL_SUFFIX = '@wallet.service';
+
 /** The longest address that mail can be sent to (RFC 5321). */
 const MAX_EMAIL_LENGTH = 254;
 
@@ -18,5 +21,16 @@ export function requireEmail(email: string): string {
   if (normalized.length > MAX_EMAIL_LENGTH || !VALID_EMAIL.test(normalized)) {
     throw new BadRequestError('Invalid email');
   }
+  return normalized;
+}
+
+/** Whether mail to an account's address reaches anybody: it is not a wallet's, nor the built-in user's. */
+export const isMailbox = (email: string): boolean =>
+  !email.endsWith(WALLET_EMAIL_SUFFIX) && !email.endsWith('.invalid');
+
+/** @throws BadRequestError when it is not an address, or a wallet's, which nobody may choose. */
+export function requireChosenEmail(email: string): string {
+  const normalized = requireEmail(email);
+  if (normalized.endsWith(WALLET_EMAIL_SUFFIX)) throw new BadRequestError('Invalid email');
   return normalized;
 }

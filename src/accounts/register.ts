@@ -3,21 +3,20 @@ import { violates } from '../database/constraints.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import { BadRequestError, ConflictError } from '../errors.js';
 import type { ClientNetworks } from '../http/client-networks.js';
+import { requestMail } from '../mail/request-mail.js';
+import type { MailSettings } from '../mail/settings.js';
 import { isVisible, NOT_VISIBLE } from '../visible-text.js';
 import { isAdmin } from './admin.js';
 import type { AccountSettings } from './settings.js';
 import { createAccount, hasNoAccount } from './new-account.js';
 import type { SignedInUser } from './sign-in.js';
-import { requireEmail } from './email.js';
+import { requireChosenEmail } from './email.js';
 import { checkPassword, hashPassword } from './password.js';
 
 export const MAX_NAME_LENGTH = 200;
 
 /** Credits for the new user and for who referred them, each. */
 export const REFERRAL_CREDITS = 100;
-
-/** Wallets sign in under addresses of this domain: a password on one would be a way in beside. */
-export const WALLET_EMAIL_SUFFIX = '@wallet.service';
 
 export interface Registration {
   readonly email: string;
@@ -31,7 +30,7 @@ export interface Registration {
 }
 
 /**
- * Makes an account; nobody is signed in by it.
+ * Makes an account, and has its address verified where there is mail; nobody is signed in by it.
  *
  * @throws BadRequestError for an unusable email or password or an unknown referral code,
  *   ConflictError when the email has an account, TooManyRequestsError when too many come at once.
@@ -40,9 +39,10 @@ export async function registerAccount(
   database: Database,
   registration: Registration,
   settings: Pick<AccountSettings, 'adminEmails' | 'firstIsAdmin'>,
+  mail?: Pick<MailSettings, 'available'>,
 ): Promise<SignedInUser> {
-  const email = requireEmail(registration.email);
-  if (email.endsWith(WALLET_EMAIL_SUFFIX)) throw new BadRequestError('Invalid email');
+  // A password on a wallet's address would be a way in beside the wallet.
+  const email = requireChosenEmail(registration.email);
   checkPassword(registration.password);
   const name = registration.name?.trim() || email;
   if (name.length > MAX_NAME_LENGTH) throw new BadRequestError('Name is too long');
@@ -61,6 +61,9 @@ export async function registerAccount(
           { ...credit, userId: referrerId, reference: user.id },
           { ...credit, userId: user.id, reference: referrerId },
         ]);
+      }
+      if (mail?.available) {
+        await requestMail(db, { kind: 'verify-email', address: email, userId: user.id });
       }
       await recordAudit(db, ofUser(user.id, 'account.register', registration.origin));
       return { id: user.id, email, name, isAdmin: isAdmin(user, settings) };

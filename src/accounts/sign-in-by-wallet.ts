@@ -4,7 +4,7 @@ import type { Database, TenantTransaction } from '../database/database.js';
 import type { UserRow } from '../database/models.js';
 import { isAdmin } from './admin.js';
 import { createAccount } from './new-account.js';
-import { WALLET_EMAIL_SUFFIX } from './register.js';
+import { WALLET_EMAIL_SUFFIX } from './email.js';
 import type { AccountSettings } from './settings.js';
 import type { IdentityProof } from './sign-in.js';
 

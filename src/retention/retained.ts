@@ -11,6 +11,8 @@ export const RETAINED = [
   'farcaster',
   'security-events',
   'reset-mail-stops',
+  'mail-tokens',
+  'mails',
 ] as const;
 
 export type Retained = (typeof RETAINED)[number];

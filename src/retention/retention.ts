@@ -45,6 +45,13 @@ const OLD_STOPS = `
   SELECT id FROM reset_mail_stops WHERE NOT stopped AND told_at < now() - ${AGE}
    ORDER BY told_at LIMIT $most FOR UPDATE SKIP LOCKED`;
 
+/** Days after which a mail counts nowhere: it is tried for one. */
+const MAIL_DAYS = 2;
+
+const OLD_MAILS = `
+  SELECT id FROM mails WHERE requested_at < now() - ${AGE}
+   ORDER BY requested_at LIMIT $most FOR UPDATE SKIP LOCKED`;
+
 /** Removes what is older than it is kept, a batch at a time; two at a time take different rows. */
 export class Retention {
   readonly #database: Database;
@@ -74,6 +81,10 @@ export class Retention {
         return this.#delete('risc_events', OLD_EVENTS, this.#settings.audit);
       case 'reset-mail-stops':
         return this.#delete('reset_mail_stops', OLD_STOPS, this.#settings.audit);
+      case 'mail-tokens':
+        return this.#delete('mail_tokens', expired('mail_tokens'), 0);
+      case 'mails':
+        return this.#delete('mails', OLD_MAILS, MAIL_DAYS);
       case 'agents':
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':

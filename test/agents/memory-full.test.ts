@@ -36,7 +36,7 @@ const write = (id: string, file: string, mib: number) =>
 /** Measures as the worker does, as if its period were over. */
 async function measure(): Promise<void> {
   const { db: database, dockerHost: docker, log, settings, supervisors } = platform;
-  const { memorySizes } = createWorkerServices({ settings, database, docker });
+  const { memorySizes } = createWorkerServices({ settings, database, docker, log });
   const { host } = settings.agents;
   const parts = { database, supervisors, memorySizes, docker, host, log };
   await measureDue(parts, 0, new AbortController().signal);

@@ -37,6 +37,8 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   }),
   idempotency_keys: (user) => ({ caller: user, state: 'running' }),
   admin_links: (user, n) => ({ email: n === 1 ? user : `${user}-${n}` }),
+  mails: (user, n) => ({ kind: 'reset-password', address: n === 1 ? user : `${user}-${n}` }),
+  mail_tokens: () => ({ kind: 'reset-password' }),
   sign_in_attempts: (user, n) => ({ subject: n === 1 ? user : `${user}-${n}` }),
   farcaster_tokens: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
@@ -92,6 +94,8 @@ export function ownerColumn(table: string): string {
     used_nonces: 'id',
     risc_events: 'id',
     reset_mail_stops: 'id',
+    mails: 'address',
+    mail_tokens: 'user_id',
   };
   return owner ?? wouldBe[table as keyof typeof wouldBe];
 }

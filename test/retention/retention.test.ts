@@ -227,6 +227,21 @@ test('nonces that were used go when they have ended by every clock', async () =>
   expect(await idsIn('used_nonces')).toEqual(['just-ended']);
 });
 
+test('links in mails go when they are over, and mails when they count nowhere', async () => {
+  for (const [kind, expires] of [
+    ['verify-email', daysAgo(-1)],
+    ['reset-password', daysAgo(0)],
+  ] as const) {
+    await insert('mail_tokens', { id: kind, kind, expires_at: expires });
+  }
+  expect(await remove('mail-tokens')).toBe(1);
+  expect(await idsIn('mail_tokens')).toEqual(['verify-email']);
+  await insert('mails', { id: 'old', requested_at: daysAgo(2.1) });
+  await insert('mails', { id: 'young', requested_at: daysAgo(1.9) });
+  expect(await remove('mails')).toBe(1);
+  expect(await idsIn('mails')).toEqual(['young']);
+});
+
 test('nothing is kept for less than what needs it, whatever is set', () => {
   const set = (name: string, value: string) => () =>
     loadSettings(testEnvironment({ DATABASE_URL: database.url }, { [name]: value }));
@@ -244,7 +259,7 @@ test('nothing is kept for less than what needs it, whatever is set', () => {
     }
   }
   // These say themselves when they are over.
-  const ending: readonly Retained[] = ['sessions', 'nonces', 'farcaster'];
+  const ending: readonly Retained[] = ['sessions', 'nonces', 'farcaster', 'mail-tokens', 'mails'];
   // What came of security events is kept as the audit log is.
   const audited: readonly Retained[] = ['audit', 'security-events', 'reset-mail-stops'];
   expect(RETAINED.filter((each) => ![...ending, ...audited].includes(each))).toHaveLength(5);

@@ -14,6 +14,7 @@ import {
   type ContainersDependencies,
 } from '../../api/containers/containers.js';
 import { SecurityEventRuns } from '../../temporal/security-event-runs.js';
+import { MailRuns } from '../../temporal/mail-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
@@ -34,6 +35,7 @@ import { followDocker } from '../../worker/follow-docker.js';
 import { handOverSecurityEventsPeriodically } from '../../worker/hand-over-security-events.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
 import { createWorkers } from '../../worker/platform-worker.js';
+import { handOverMailPeriodically } from '../../worker/hand-over-mail.js';
 import { HostLease } from '../../worker/report-host.js';
 import { sendNotifications } from '../../worker/send-notifications.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
@@ -240,7 +242,7 @@ async function build(
   const startWorkers = async ({ telling: tells = true }: { readonly telling?: boolean } = {}) => {
     const agents = { ...settings.agents, aiPort: agentsListening.port };
     const onAgentsPort = { ...settings, agents };
-    const services = createWorkerServices({ settings: onAgentsPort, database: db, docker });
+    const services = createWorkerServices({ settings: onAgentsPort, database: db, docker, log });
     const { namespace } = temporal;
     const connection = options.temporalForWorkers
       ? await NativeConnection.connect({
@@ -278,10 +280,14 @@ async function build(
     const outbox = { database: db, notifier: services.notifier, log };
     const telling = tells ? sendNotifications(outbox, ending.signal) : undefined;
     const events = { database: db, runs: new SecurityEventRuns(temporal.client), log };
-    const handing = handOverSecurityEventsPeriodically(events, ending.signal);
+    const mails = { database: db, runs: new MailRuns(temporal.client), log };
+    const handing = [
+      handOverSecurityEventsPeriodically(events, ending.signal),
+      handOverMailPeriodically(mails, ending.signal),
+    ];
     stopFollowing = async () => {
       ending.abort();
-      await Promise.all([following, repairing, telling, handing]);
+      await Promise.all([following, repairing, telling, ...handing]);
     };
   };
   const stopWorkers = async () => {

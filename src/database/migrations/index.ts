@@ -19,6 +19,7 @@ import { migration as memorySizes } from './020-memory-sizes.js';
 import { migration as hostEgress } from './023-host-egress.js';
 import { migration as sessions } from './024-sessions.js';
 import { migration as identities } from './025-identities.js';
+import { migration as mail } from './026-mail.js';
 import { migration as removals } from './021-removals.js';
 import { migration as walletNonces } from './027-wallet-nonces.js';
 import { migration as farcasterTokens } from './028-farcaster-tokens.js';
@@ -49,6 +50,7 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '023-host-egress', migration: hostEgress },
   { name: '024-sessions', migration: sessions },
   { name: '025-identities', migration: identities },
+  { name: '026-mail', migration: mail },
   { name: '027-wallet-nonces', migration: walletNonces },
   { name: '028-farcaster-tokens', migration: farcasterTokens },
   { name: '029-security-events', migration: securityEvents },

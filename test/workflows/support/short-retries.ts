@@ -3,7 +3,7 @@ import type { ActivityOptions, LocalActivityOptions } from '@temporalio/common';
 // Stands in for workflows/retries.ts: a step that runs keeps skipped time from passing, so that its
 // timeouts have to be waited for. What waits for Docker's answer, and how often, is the same.
 
-export { ASKED_FOR } from '../../../workflows/retries.js';
+export { ASKED_FOR, mail } from '../../../workflows/retries.js';
 
 const soon = '300 milliseconds';
 const retry = { initialInterval: '1 millisecond', maximumAttempts: 2 } as const;

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { forgotPassword, resetPassword } from '../../src/accounts/reset-password.js';
+import { resendVerification, verifyEmail } from '../../src/accounts/verify-email.js';
+import { UnavailableError } from '../../src/errors.js';
+import type { MailSettings } from '../../src/mail/settings.js';
+import { anonymous } from '../auth/anonymous.js';
+import { session } from '../auth/session.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const links = area({ tag: 'Accounts', auth: anonymous });
+
+/** Long enough for every token. */
+const token = z.string().min(1).max(64);
+
+/** @throws UnavailableError in production without a mail server. */
+export function requireMail({ available }: Pick<MailSettings, 'available'>): void {
+  if (!available) throw new UnavailableError('Mail is not configured');
+}
+
+/** What is asked for by mail, and what the links in mails lead to. */
+export function mailedLinkEndpoints({ database, settings }: WebDependencies) {
+  return [
+    links({
+      method: 'POST',
+      path: '/api/auth/forgot-password',
+      summary: 'Have a link mailed to set a new password; the answer is the same for every address',
+      body: z.object({ email: z.string().max(254) }),
+      limit: LIMITS.mail,
+      responses: { 200: z.strictObject({ ok: z.literal(true), message: z.string() }) },
+      errors: [503],
+      async handler({ body }) {
+        requireMail(settings.mail);
+        await forgotPassword(database, body.email);
+        const message = 'If an account has this address, a link is on its way to it.';
+        return reply(200, { ok: true, message });
+      },
+    }),
+    links({
+      method: 'POST',
+      path: '/api/auth/reset-password',
+      summary: 'Set a new password by the token of a mail; nobody is signed in by it',
+      body: z.object({ token, password: z.string().min(8).max(1024) }),
+      limit: LIMITS.resetPassword,
+      responses: { 200: z.strictObject({ ok: z.literal(true) }) },
+      async handler({ body, clientAddress: address, requestId }) {
+        await resetPassword(database, { ...body, origin: { address, requestId } });
+        return reply(200, { ok: true });
+      },
+    }),
+    links({
+      method: 'POST',
+      path: '/api/auth/verify-email',
+      summary: 'Confirm your address, or the one that it is to become, by the token of a mail',
+      auth: session,
+      body: z.object({ token }),
+      limit: LIMITS.signIn,
+      responses: { 200: z.strictObject({ ok: z.literal(true), email: z.string() }) },
+      async handler({ body, caller, clientAddress: address, requestId }) {
+        const origin = { address, requestId };
+        const email = await verifyEmail(database, caller.user.id, body.token, origin);
+        return reply(200, { ok: true, email });
+      },
+    }),
+    links({
+      method: 'POST',
+      path: '/api/auth/verify-email/resend',
+      summary: 'Have the link mailed once more that confirms your address',
+      auth: session,
+      limit: LIMITS.mail,
+      responses: { 200: z.strictObject({ ok: z.literal(true) }) },
+      errors: [503],
+      async handler({ caller }) {
+        requireMail(settings.mail);
+        await resendVerification(database, caller.user.id);
+        return reply(200, { ok: true });
+      },
+    }),
+  ];
+}

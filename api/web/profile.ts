@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import {
+  changeProfile,
+  getProfile,
+  type Profile,
+  type ProfileChange,
+} from '../../src/accounts/profile.js';
+import { PLANS } from '../../src/accounts/plans.js';
+import { MAX_NAME_LENGTH } from '../../src/accounts/register.js';
+import type { RequestOrigin } from '../../src/audit/audit.js';
+import { isVisible, NOT_VISIBLE } from '../../src/visible-text.js';
+import { requireFresh } from '../auth/fresh-session.js';
+import { session, type SessionCaller } from '../auth/session.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+import { requireMail } from './mailed-links.js';
+
+const PATH = '/api/settings';
+
+const profile = area({ tag: 'Accounts', auth: session });
+
+const profileItem = z.strictObject({
+  user: z.strictObject({
+    id: z.string(),
+    name: z.string(),
+    email: z.string(),
+    pendingEmail: z.string().nullable().describe('What `email` becomes when it is confirmed'),
+    isAdmin: z.boolean(),
+    emailVerified: z.boolean(),
+    hasPassword: z.boolean(),
+    plan: z.enum(PLANS).nullable(),
+    referralCode: z.string().nullable(),
+    credits: z.number().int(),
+    createdAt: z.iso.datetime(),
+  }),
+});
+
+const change = z
+  .object({
+    name: z
+      .string()
+      .trim()
+      .min(1)
+      .max(MAX_NAME_LENGTH)
+      .refine(isVisible, { error: `name ${NOT_VISIBLE}` })
+      .optional(),
+    email: z.string().max(254).optional().describe('Needs a session that has just signed in'),
+  })
+  .refine(({ email, name }) => email !== undefined || name !== undefined, {
+    error: 'name or email is required',
+  });
+
+const present = ({ createdAt, ...user }: Profile, { plan, user: { isAdmin } }: SessionCaller) => ({
+  user: { ...user, isAdmin, plan: plan ?? null, createdAt: createdAt.toISOString() },
+});
+
+/** `/api/settings` (spec 4.1): a user's own profile. */
+export function profileEndpoints({ database, settings }: WebDependencies) {
+  const changed = async (caller: SessionCaller, body: ProfileChange, origin: RequestOrigin) => {
+    if (body.email !== undefined) {
+      requireFresh(caller, { maxAgeMs: settings.accounts.stepUpMaxAgeMs });
+      requireMail(settings.mail);
+    }
+    await changeProfile(database, caller.user.id, body, origin);
+    return present(await getProfile(database.asUser(caller.user.id), caller.user.id), caller);
+  };
+  return [
+    profile({
+      method: 'GET',
+      path: PATH,
+      summary: 'Your profile',
+      responses: { 200: profileItem },
+      async handler({ caller, tenant }) {
+        return reply(200, present(await getProfile(tenant, caller.user.id), caller), {
+          'Cache-Control': 'no-store',
+        });
+      },
+    }),
+    ...(['POST', 'PATCH'] as const).map((method) =>
+      profile({
+        method,
+        path: PATH,
+        summary: 'Change your name, or your address once you confirm it by mail',
+        body: change,
+        limit: LIMITS.settings,
+        limitOfCaller: LIMITS.settingsOfUser,
+        responses: { 200: profileItem },
+        errors: [503],
+        async handler({ body, caller, clientAddress: address, requestId }) {
+          return reply(200, await changed(caller, body, { address, requestId }));
+        },
+      }),
+    ),
+  ];
+}

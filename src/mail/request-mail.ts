@@ -1,0 +1,33 @@
+import type { TenantTransaction } from '../database/database.js';
+import type { MailKind } from './mail-kinds.js';
+
+/** Mails of one kind that are sent to one address within an hour. */
+export const MAX_MAILS_AN_HOUR = 5;
+
+/** A mail that is to be sent. It says nothing that anybody has typed. */
+export interface MailRequest {
+  readonly kind: MailKind;
+  readonly address: string;
+  /** Whose account it is about; left out where that is looked up when it is sent. */
+  readonly userId?: string;
+}
+
+/**
+ * Has a mail sent when the platform's transaction holds: whoever asks need not wait for that. Beyond
+ * those of an hour there is none, and nobody is told.
+ */
+export async function requestMail(
+  db: TenantTransaction,
+  { address, kind, userId }: MailRequest,
+): Promise<void> {
+  // One after the other, so that many at once do not all see the others missing.
+  await db.lock(`mail:${kind}:${address}`);
+  await db.query(
+    `INSERT INTO mails (id, kind, address, user_id)
+     SELECT gen_random_uuid()::text, $kind, $address, $userId
+      WHERE (SELECT count(*) FROM mails
+              WHERE address = $address AND kind = $kind
+                AND requested_at > now() - interval '1 hour') < ${MAX_MAILS_AN_HOUR}`,
+    { kind, address, userId: userId ?? null },
+  );
+}

@@ -1,0 +1,37 @@
+import { pino } from 'pino';
+import type { Database } from '../../src/database/database.js';
+import type { MailKind } from '../../src/mail/mail-kinds.js';
+import { MailSender } from '../../src/mail/mail-sender.js';
+import type { MailMessage } from '../../src/mail/messages.js';
+
+/** A mail that was sent. */
+export interface SentMail extends MailMessage {
+  readonly kind: MailKind;
+  readonly to: string;
+}
+
+/** Sends all that was asked for, as a worker does. @returns what went out, in no order. */
+export async function sendWaitingMails(
+  database: Database,
+  webUrl = 'https://platform.example',
+): Promise<SentMail[]> {
+  const sent: Omit<SentMail, 'kind'>[] = [];
+  const transport = {
+    send(to: string, message: MailMessage) {
+      sent.push({ ...message, to });
+      return Promise.resolve();
+    },
+  };
+  const sender = new MailSender({ database, transport, webUrl, log: pino({ level: 'silent' }) });
+  const waiting = await database
+    .asPlatform()
+    .query<{ id: string; kind: MailKind }>(
+      'SELECT id, kind FROM mails WHERE settled_at IS NULL ORDER BY requested_at',
+    );
+  const mails: SentMail[] = [];
+  for (const { id, kind } of waiting) {
+    await sender.send(id);
+    mails.push(...sent.splice(0).map((mail) => ({ ...mail, kind })));
+  }
+  return mails;
+}
