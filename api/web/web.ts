@@ -49,7 +49,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
     ...healthEndpoints(),
-    ...pageEndpoints(),
+    ...pageEndpoints(dependencies),
   ];
 }
 

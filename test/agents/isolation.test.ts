@@ -174,6 +174,8 @@ const WEB: Readonly<Record<string, Visit>> = {
   'DELETE /api/heartbeat': { nobody: 401, bob: 200 },
   'GET /api/dashboard/cost': { nobody: 401, bob: 200 },
   'GET /login': { nobody: 200, bob: 200 },
+  'GET /verify-email': { nobody: 200, bob: 200, query: () => '?token=x' },
+  'GET /reset-password': { nobody: 200, bob: 200, query: () => '?token=x' },
   'GET /dashboard': { nobody: 302, bob: 200 },
   'GET /pages.css': { nobody: 200, bob: 200 },
   'GET /pages.js': { nobody: 200, bob: 200 },

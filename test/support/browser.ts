@@ -7,7 +7,10 @@ const CHROMIUM = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium-headless-shell'
 export const hasBrowser = existsSync(CHROMIUM);
 
 /** As tests wait for anything: longer than it takes on the busiest machine. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
+
+/** Where the browser finds the web API, whatever its port: for settings that are read before it listens. */
+export const SITE = 'http://platform.localhost';
 
 /** A page of a browser that nobody has used, and what it complained about. */
 export interface Visitor {
@@ -17,15 +20,20 @@ export interface Visitor {
   readonly complaints: readonly string[];
 }
 
-export function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: CHROMIUM });
+/** @param webUrl where `SITE` is. */
+export function startBrowser(webUrl: string): Promise<Browser> {
+  const rule = `MAP ${new URL(SITE).host} ${new URL(webUrl).host}`;
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    args: [`--host-resolver-rules=${rule}`],
+    timeout: PATIENCE_MS,
+  });
 }
 
-/** @param site where paths lead. */
-export async function newVisitor(browser: Browser, site: string): Promise<Visitor> {
+export async function newVisitor(browser: Browser): Promise<Visitor> {
   // Of a telephone's width; and a name of a browser's own, because robots may not register.
   const context = await browser.newContext({
-    baseURL: site,
+    baseURL: SITE,
     viewport: { width: 375, height: 700 },
     userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   });

@@ -1,58 +1,171 @@
 import { randomUUID } from 'node:crypto';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Browser, Page } from 'playwright-core';
+import type { Hex } from 'viem';
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
-import { hasBrowser, newVisitor, startBrowser, type Visitor } from '../support/browser.js';
+import { hasBrowser, newVisitor, SITE, startBrowser, type Visitor } from '../support/browser.js';
 import { databaseAlone } from '../support/dependencies.js';
+import { call } from '../support/http.js';
+import { sendWaitingMails } from '../support/mails.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 let database: TestDatabase;
 let alone: Awaited<ReturnType<typeof databaseAlone>>;
 let web: Listening;
 let browser: Browser;
+const visitors: Visitor[] = [];
 
 const PASSWORD = 'a-password-of-tests';
 
+beforeAll(async () => {
+  if (!hasBrowser) return;
+  database = await testDatabase();
+  alone = await databaseAlone(database, undefined, { WEB_URL: SITE });
+  web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+  browser = await startBrowser(web.url);
+});
+afterEach(async () => {
+  for (const { complaints, context } of visitors.splice(0)) {
+    await context.close();
+    expect(complaints).toEqual([]);
+  }
+});
+afterAll(async () => {
+  await browser?.close();
+  await web?.close();
+  await alone?.close();
+  await database?.close();
+});
+
+async function visit(): Promise<Page> {
+  const visitor = await newVisitor(browser);
+  visitors.push(visitor);
+  return visitor.page;
+}
+
+/** Registers on the pages. @returns the account's address. */
+async function register(page: Page): Promise<string> {
+  const email = `${randomUUID()}@example.com`;
+  await page.goto('/login');
+  const registration = page.getByRole('region', { name: 'New here?' });
+  await registration.getByLabel('Email').fill(email);
+  await registration.getByLabel('Password').fill(PASSWORD);
+  await registration.getByLabel('Name').fill('Ada');
+  await registration.getByRole('button').click();
+  await page.getByText('Your account is there.').waitFor();
+  return email;
+}
+
+/** Opens the dashboard of somebody new. @returns the account's address. */
+async function signUp(page: Page): Promise<string> {
+  const email = `${randomUUID()}@example.com`;
+  const body = { email, password: PASSWORD, name: 'Ada' };
+  await call(web.url, 'POST', '/api/register', { body });
+  const { headers } = await call(web.url, 'POST', '/api/auth/login', { body });
+  const [, value = ''] = /^service-session=([^;]+)/.exec(headers.get('set-cookie') ?? '') ?? [];
+  await page.context().addCookies([{ name: 'service-session', value, url: SITE }]);
+  await page.goto('/dashboard');
+  return email;
+}
+
+async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  const form = page.getByRole('region', { name: 'With your password' });
+  await form.getByLabel('Email').fill(email);
+  await form.getByLabel('Password').fill(password);
+  await form.getByRole('button').click();
+}
+
+/** A wallet in the browser, whose owner agrees to all that it asks. */
+async function giveWallet(page: Page): Promise<void> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  await page.exposeFunction('askWallet', async (method: string, params: readonly Hex[] = []) => {
+    const [raw = '0x'] = params;
+    return method === 'personal_sign'
+      ? await account.signMessage({ message: { raw } })
+      : [account.address];
+  });
+  await page.addInitScript(
+    'window.ethereum = { request: ({ method, params }) => askWallet(method, params) };',
+  );
+}
+
+/** The link in the last mail to an address, as somebody clicks on it. */
+async function linkMailedTo(address: string): Promise<string> {
+  const mails = await sendWaitingMails(database.db, SITE);
+  const { html = '' } = mails.findLast(({ to }) => to === address) ?? {};
+  const [, link] = /href="([^"]+)"/.exec(html) ?? [];
+  if (link === undefined) throw new Error(`No link was mailed to ${address}`);
+  return link;
+}
+
 describe.skipIf(!hasBrowser)('in a browser', () => {
-  beforeAll(async () => {
-    database = await testDatabase();
-    alone = await databaseAlone(database);
-    web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await web?.close();
-    await alone?.close();
-    await database?.close();
-  });
-
-  /** Registers, and signs in, on the pages. */
-  async function signUp({ page }: Visitor, email = `${randomUUID()}@example.com`) {
-    await page.goto('/login');
-    const registration = page.getByRole('region', { name: 'New here?' });
-    await registration.getByLabel('Email').fill(email);
-    await registration.getByLabel('Password').fill(PASSWORD);
-    await registration.getByLabel('Name').fill('Ada');
-    await registration.getByRole('button').click();
-    await page.getByText('Your account is there.').waitFor();
+  test('people register, confirm their address by the mail, and change their name', async () => {
+    const page = await visit();
+    const email = await register(page);
     await signIn(page, email);
-    return email;
-  }
+    const profile = page.getByRole('region', { name: 'Profile' });
+    await profile.getByText('(not confirmed)').waitFor();
+    await page.goto(await linkMailedTo(email));
+    await page.getByRole('button', { name: 'Confirm the address' }).click();
+    await page.getByText('Your address is confirmed.').waitFor();
+    await profile.getByText('(confirmed)').waitFor();
+    await profile.getByLabel('New name').fill('Countess of Lovelace');
+    await profile.getByRole('button', { name: 'Change the name' }).click();
+    await profile.getByText('Countess of Lovelace', { exact: true }).waitFor();
+  });
 
-  async function signIn(page: Visitor['page'], email: string, password = PASSWORD) {
-    const form = page.getByRole('region', { name: 'With your password' });
-    await form.getByLabel('Email').fill(email);
-    await form.getByLabel('Password').fill(password);
-    await form.getByRole('button').click();
-    await page.waitForURL('**/dashboard');
-  }
+  test('a link that was opened by a program, or in another browser, is still good', async () => {
+    const email = await signUp(await visit());
+    const page = await visit();
+    const link = await linkMailedTo(email);
+    await page.goto(link);
+    await page.goto(link);
+    await signIn(page, email);
+    await page.getByRole('button', { name: 'Confirm the address' }).click();
+    await page.getByText('Your address is confirmed.').waitFor();
+    await page.goto(link);
+    await page.getByRole('button', { name: 'Confirm the address' }).click();
+    await page.getByText('Invalid or expired token.').waitFor();
+  });
 
-  test('people register, sign in, make and delete a key, and sign out', async () => {
-    const visitor = await newVisitor(browser, web.url);
-    const { page, complaints } = visitor;
-    await signUp(visitor);
+  test('who forgot their password sets a new one by the mail', async () => {
+    const page = await visit();
+    const email = await signUp(page);
+    const forgetful = await visit();
+    await forgetful.goto('/login');
+    await forgetful.getByRole('link', { name: 'Forgot your password?' }).click();
+    await forgetful.getByLabel('Email').fill(email);
+    await forgetful.getByRole('button', { name: 'Send me a link' }).click();
+    await forgetful.getByText('a link is on its way').waitFor();
+    await forgetful.goto(await linkMailedTo(email));
+    await forgetful.getByLabel('New password').fill('another password of tests');
+    await forgetful.getByRole('button', { name: 'Set the password' }).click();
+    await forgetful.getByText('Your new password is set').waitFor();
+    await signIn(forgetful, email, 'another password of tests');
+    await forgetful.waitForURL('**/dashboard');
+    await page.reload();
+    await page.waitForURL('**/login');
+  });
+
+  test('people change their address, which is theirs when they confirm the new one', async () => {
+    const page = await visit();
+    await signUp(page);
+    const wanted = `${randomUUID()}@example.com`;
+    const profile = page.getByRole('region', { name: 'Profile' });
+    await profile.getByLabel('New email').fill(wanted);
+    await profile.getByRole('button', { name: 'Change the email' }).click();
+    await profile.getByText('A link is on its way to the new address').waitFor();
+    await page.goto(await linkMailedTo(wanted));
+    await page.getByRole('button', { name: 'Confirm the address' }).click();
+    await page.getByText('Your address is confirmed.').waitFor();
+    await profile.getByText(`${wanted} (confirmed)`).waitFor();
+  });
+
+  test('people make and delete a key, and sign out', async () => {
+    const page = await visit();
+    await signUp(page);
     const keys = page.getByRole('region', { name: 'API keys' });
     await keys.getByLabel('Name of a new key').fill('of a program');
     await keys.getByRole('button', { name: 'Make a key' }).click();
@@ -66,44 +179,50 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await page.getByText('You are signed out.').waitFor();
     await page.goto('/dashboard');
     await page.waitForURL('**/login');
-    expect(complaints).toEqual([]);
-    await visitor.context.close();
+  });
+
+  test('people sign in by the wallet of their browser, and only where it has one', async () => {
+    const page = await visit();
+    await page.goto('/login');
+    const button = page.getByRole('button', { name: 'Continue with your wallet' });
+    expect(await button.isVisible()).toBe(false);
+    await giveWallet(page);
+    await page.reload();
+    await button.click();
+    await page.waitForURL('**/dashboard');
+    await page.getByText('By wallet on').waitFor();
   });
 
   test('people end a session of another browser, which is signed out', async () => {
-    const [here, there] = [await newVisitor(browser, web.url), await newVisitor(browser, web.url)];
+    const [here, there] = [await visit(), await visit()];
     const email = await signUp(here);
-    await there.page.goto('/login');
-    await signIn(there.page, email);
-    await here.page.reload();
-    await here.page.getByRole('button', { name: /^End the session/ }).click();
-    await here.page.getByText('The session has ended.').waitFor();
-    await there.page.reload();
-    await there.page.waitForURL('**/login');
-    for (const { context } of [here, there]) await context.close();
+    await there.goto('/login');
+    await signIn(there, email);
+    await there.waitForURL('**/dashboard');
+    await here.reload();
+    await here.getByRole('button', { name: /^End the session/ }).click();
+    await here.getByText('The session has ended.').waitFor();
+    await there.reload();
+    await there.waitForURL('**/login');
   });
 
   test('what is refused is said beside the form, where the focus then is', async () => {
-    const visitor = await newVisitor(browser, web.url);
-    const { page } = visitor;
-    await signUp(visitor);
+    const page = await visit();
+    await signUp(page);
     const form = page.getByRole('region', { name: 'Password' });
     await form.getByLabel('Current password').fill('a guess');
     await form.getByLabel('New password').fill('another password');
     await form.getByRole('button').click();
-    const said = form.getByRole('status');
-    await said.getByText('Current password is incorrect.').waitFor();
-    expect(await said.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(
-      true,
+    await form.getByText('Current password is incorrect.').waitFor();
+    expect(await page.evaluate('document.activeElement.textContent')).toBe(
+      'Current password is incorrect.',
     );
-    await visitor.context.close();
   });
 
-  test('a page is used by the keyboard alone, and fits a telephone', async () => {
-    const visitor = await newVisitor(browser, web.url);
-    const { page } = visitor;
-    const email = await signUp(visitor);
-    await visitor.context.clearCookies();
+  test('pages are used by the keyboard alone, and fit a telephone', async () => {
+    const page = await visit();
+    const email = await signUp(page);
+    await page.context().clearCookies();
     await page.goto('/login');
     await page.getByLabel('Email').first().focus();
     await page.keyboard.type(email);
@@ -111,11 +230,10 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await page.keyboard.type(PASSWORD);
     await page.keyboard.press('Enter');
     await page.waitForURL('**/dashboard');
-    for (const path of ['/login', '/dashboard']) {
+    for (const path of ['/login', '/dashboard', '/reset-password', '/verify-email?token=x']) {
       await page.goto(path);
       const width = await page.evaluate('document.documentElement.scrollWidth');
       expect([path, width]).toEqual([path, 375]);
     }
-    await visitor.context.close();
   });
 });

@@ -37,7 +37,7 @@ async function signUp(name: string, userAgent = 'a browser'): Promise<string> {
   return signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
 }
 
-const PAGES = ['/login'];
+const PAGES = ['/login', '/reset-password', '/reset-password?token=x', '/verify-email?token=x'];
 
 test.each(PAGES)(
   '%s loads and runs what is ours alone, and nothing that stands in it',
@@ -57,13 +57,16 @@ test.each(PAGES)(
 
 test.each(PAGES)('%s shows nothing of what its address says', async (path) => {
   const plain = await get(path);
-  for (const name of ['done', 'linked', 'next', 'token']) {
-    const asked = await get(`${path}?${name}=${encodeURIComponent(SCRIPT)}`);
+  const more = path.includes('?') ? '&' : '?';
+  for (const name of ['done', 'linked', 'next', 'return']) {
+    const asked = await get(`${path}${more}${name}=${encodeURIComponent(SCRIPT)}`);
     expect([name, asked.text]).toEqual([name, plain.text]);
   }
-  const wrong = await get(`${path}?error=${encodeURIComponent(SCRIPT)}`);
-  expect(wrong.status).toBe(200);
-  expect(wrong.text).not.toContain('alert(1)');
+  for (const name of ['error', 'token']) {
+    const wrong = await get(`${path}${more}${name}=${encodeURIComponent(SCRIPT)}`);
+    expect(wrong.status).toBe(200);
+    expect(wrong.text).not.toContain('alert(1)');
+  }
 });
 
 test('every password field is sent in a body, never in an address', async () => {

@@ -1,16 +1,25 @@
 import type { ApiKey } from '../../../src/accounts/api-keys.js';
 import { MAX_API_KEY_NAME } from '../../../src/accounts/api-keys.js';
 import type { ListedSession } from '../../../src/accounts/sessions.js';
-import type { SignedInUser } from '../../../src/accounts/sign-in.js';
-import { html, type Html, type HtmlPart } from '../../http/html.js';
+import type { Plan } from '../../../src/accounts/plans.js';
+import type { Profile } from '../../../src/accounts/profile.js';
+import { MAX_NAME_LENGTH } from '../../../src/accounts/register.js';
+import { html, type Html, type HtmlPart } from '../../../src/html.js';
 import type { HtmlReply } from '../../http/reply.js';
-import { form } from './forms.js';
+import { form, newPassword, type Field } from './forms.js';
 import { page } from './layout.js';
+import { when } from './moment.js';
 import { doneNotice, thenTo } from './sentences.js';
+
+const SETTINGS = '/api/settings';
 
 /** What a dashboard shows of its owner. */
 export interface Dashboard {
-  readonly user: SignedInUser;
+  readonly profile: Profile;
+  readonly isAdmin: boolean;
+  readonly plan: Plan | undefined;
+  /** Whether mail goes anywhere. */
+  readonly mail: boolean;
   readonly sessions: readonly ListedSession[];
   /** The session that asks. */
   readonly current: string;
@@ -20,12 +29,12 @@ export interface Dashboard {
 
 /** `/dashboard`: an account, for whose it is. */
 export function dashboardPage(shown: Dashboard): HtmlReply<200> {
-  const { current, done, keys, sessions, user } = shown;
+  const { current, done, keys, profile, sessions } = shown;
   return page({
     title: 'Your account',
     notice: doneNotice(done),
     content: html`
-      ${section('Profile', profile(user))} ${section('Password', passwordChange(user))}
+      ${section('Profile', profileSection(shown))} ${section('Password', passwordChange(profile))}
       ${section('Sessions', sessionList(sessions, current))} ${section('API keys', keyList(keys))}
       ${section(
         'Sign out',
@@ -41,51 +50,79 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
 }
 
 function section(title: string, content: HtmlPart): Html {
-  const id = title.toLowerCase().replaceAll(' ', '-');
+  const id = `about-${title.toLowerCase().replaceAll(' ', '-')}`;
   return html`<section aria-labelledby="${id}">
     <h2 id="${id}">${title}</h2>
     ${content}
   </section>`;
 }
 
-function profile({ email, isAdmin, name }: SignedInUser): Html {
+function profileSection({ isAdmin, mail, plan, profile }: Dashboard): Html {
+  const { createdAt, credits, email, emailVerified, name, pendingEmail, referralCode } = profile;
+  const facts: readonly (readonly [string, HtmlPart])[] = [
+    ['Name', name],
+    ['Email', html`${email} ${emailVerified ? '(confirmed)' : '(not confirmed)'}`],
+    ['To be confirmed', pendingEmail],
+    ['Plan', plan ?? 'none'],
+    ['Credits', credits],
+    ['Referral code', referralCode],
+    ['Since', when(createdAt)],
+    ['Rights', isAdmin ? 'admin' : undefined],
+  ];
   return html`<dl>
-    <dt>Name</dt>
-    <dd>${name}</dd>
-    <dt>Email</dt>
-    <dd>${email}</dd>
-    ${
-      isAdmin
-        ? html`<dt>Rights</dt>
-            <dd>Admin</dd>`
-        : undefined
-    }
-  </dl>`;
+      ${facts
+        .filter(([, value]) => value !== undefined && value !== null)
+        .map(
+          ([term, value]) =>
+            html`<dt>${term}</dt>
+              <dd>${value}</dd>`,
+        )}
+    </dl>
+    ${mail && (!emailVerified || pendingEmail !== null) ? resend() : undefined}
+    ${form({
+      id: 'name',
+      sends: ['PATCH', SETTINGS],
+      then: thenTo('/dashboard', 'profile-changed'),
+      fields: [
+        { label: 'New name', name: 'name', autocomplete: 'name', maxLength: MAX_NAME_LENGTH },
+      ],
+      button: 'Change the name',
+    })}
+    ${mail ? emailChange() : undefined}`;
 }
 
-function passwordChange({ email }: SignedInUser): Html {
+const resend = () =>
+  form({
+    id: 'resend',
+    sends: ['POST', '/api/auth/verify-email/resend'],
+    said: 'A link is on its way to you. It is good for a day.',
+    button: 'Send me the link to confirm once more',
+  });
+
+const emailChange = () =>
+  form({
+    id: 'email',
+    sends: ['PATCH', SETTINGS],
+    said: 'A link is on its way to the new address, which becomes yours when you confirm it there.',
+    fields: [
+      { label: 'New email', name: 'email', type: 'email', autocomplete: 'email', maxLength: 254 },
+    ],
+    button: 'Change the email',
+  });
+
+function passwordChange({ email, hasPassword }: Profile): Html {
+  const current: Field = {
+    ...{ label: 'Current password', name: 'currentPassword' },
+    ...{ type: 'password', autocomplete: 'current-password' },
+  };
+  const hint = 'At least 8 characters. All other sessions end.';
   return form(
     {
       id: 'password',
-      sends: ['POST', '/api/settings/password'],
+      sends: ['POST', `${SETTINGS}/password`],
       then: thenTo('/dashboard', 'password-changed'),
-      fields: [
-        {
-          label: 'Current password',
-          name: 'currentPassword',
-          type: 'password',
-          autocomplete: 'current-password',
-        },
-        {
-          label: 'New password',
-          name: 'newPassword',
-          type: 'password',
-          autocomplete: 'new-password',
-          minLength: 8,
-          hint: 'At least 8 characters. All other sessions end.',
-        },
-      ],
-      button: 'Change the password',
+      fields: [...(hasPassword ? [current] : []), newPassword('newPassword', hint)],
+      button: hasPassword ? 'Change the password' : 'Set a password',
     },
     // For password managers, which keep a password by its account.
     html`<input type="email" autocomplete="username" value="${email}" hidden disabled />`,
@@ -182,14 +219,4 @@ function keyList(keys: readonly ApiKey[]): Html {
       ],
       button: 'Make a key',
     })}`;
-}
-
-const DAY_AND_TIME = new Intl.DateTimeFormat('en-GB', {
-  ...{ day: 'numeric', month: 'long', year: 'numeric' },
-  ...{ hour: '2-digit', minute: '2-digit', timeZone: 'UTC', timeZoneName: 'short' },
-});
-
-/** A moment, to the minute, as people read it. */
-function when(date: Date): Html {
-  return html`<time datetime="${date.toISOString()}">${DAY_AND_TIME.format(date)}</time>`;
 }

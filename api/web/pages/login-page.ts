@@ -1,8 +1,9 @@
-import { html } from '../../http/html.js';
+import { html } from '../../../src/html.js';
 import type { HtmlReply } from '../../http/reply.js';
-import { form } from './forms.js';
+import { form, newPassword } from './forms.js';
 import { page } from './layout.js';
 import { doneNotice, signInProblem, thenTo } from './sentences.js';
+import { signInByOthers, type WaysIn } from './ways-in.js';
 
 /** `/login`: every way in, and registration. */
 export function loginPage(given: {
@@ -10,8 +11,11 @@ export function loginPage(given: {
   readonly email: string | undefined;
   readonly error?: string | undefined;
   readonly done?: string | undefined;
+  readonly waysIn: WaysIn;
+  /** Whether mail goes anywhere. */
+  readonly mail: boolean;
 }): HtmlReply<200> {
-  const { done, email, error } = given;
+  const { done, email, error, mail, waysIn } = given;
   return page({
     title: 'Sign in',
     problem: signInProblem(error),
@@ -27,7 +31,9 @@ export function loginPage(given: {
       <section aria-labelledby="with-password">
         <h2 id="with-password">With your password</h2>
         ${passwordForm('/dashboard')}
+        ${mail && html`<p><a href="/reset-password">Forgot your password?</a></p>`}
       </section>
+      ${signInByOthers(waysIn)}
       <section aria-labelledby="new-account">
         <h2 id="new-account">New here?</h2>
         ${registration()}
@@ -41,6 +47,7 @@ export function passwordForm(then: string) {
   return form({
     id: 'sign-in',
     sends: ['POST', '/api/auth/login'],
+    signsIn: true,
     then,
     fields: [
       { label: 'Email', name: 'email', type: 'email', autocomplete: 'username' },
@@ -63,14 +70,7 @@ function registration() {
       then: thenTo('/login', 'registered'),
       fields: [
         { label: 'Email', name: 'email', type: 'email', autocomplete: 'email', maxLength: 254 },
-        {
-          label: 'Password',
-          name: 'password',
-          type: 'password',
-          autocomplete: 'new-password',
-          minLength: 8,
-          hint: 'At least 8 characters.',
-        },
+        { ...newPassword('password'), label: 'Password' },
         { label: 'Name', name: 'name', autocomplete: 'name', maxLength: 200, optional: true },
         {
           label: 'Referral code',

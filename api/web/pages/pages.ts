@@ -1,14 +1,20 @@
 import { z } from 'zod';
 import { listApiKeys } from '../../../src/accounts/api-keys.js';
+import { getProfile } from '../../../src/accounts/profile.js';
 import { listSessions } from '../../../src/accounts/sessions.js';
-import { anonymous } from '../../auth/anonymous.js';
+import { anonymous, type AnonymousCaller } from '../../auth/anonymous.js';
 import { optionalSession } from '../../auth/optional-session.js';
+import type { SessionCaller } from '../../auth/session.js';
 import { area } from '../../http/area.js';
 import type { Endpoint } from '../../http/endpoint.js';
 import { fileReply, redirect } from '../../http/reply.js';
 import { SCRIPT, STYLE, type Asset } from './assets.js';
 import { dashboardPage } from './dashboard-page.js';
 import { loginPage } from './login-page.js';
+import { resetPasswordPage } from './reset-password-page.js';
+import { waysInOf } from './ways-in.js';
+import { verifyEmailPage } from './verify-email-page.js';
+import type { WebDependencies } from '../dependencies.js';
 
 const pages = area({ tag: 'Pages', auth: optionalSession });
 
@@ -16,7 +22,9 @@ const pages = area({ tag: 'Pages', auth: optionalSession });
 const word = z.string().max(64).optional().catch(undefined);
 
 /** What people see in a browser: where redirects and the links in mails lead to. */
-export function pageEndpoints(): Endpoint[] {
+export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
+  const mail = dependencies.settings.mail.available;
+  const waysIn = waysInOf(dependencies);
   return [
     pages({
       method: 'GET',
@@ -25,8 +33,7 @@ export function pageEndpoints(): Endpoint[] {
       query: z.object({ error: word, done: word }),
       responses: { 200: 'html' },
       handler({ caller, query }) {
-        const email = caller.kind === 'session' ? caller.user.email : undefined;
-        return loginPage({ ...query, email });
+        return loginPage({ ...query, email: emailOf(caller), mail, waysIn });
       },
     }),
     pages({
@@ -37,17 +44,41 @@ export function pageEndpoints(): Endpoint[] {
       responses: { 200: 'html', 302: 'redirect' },
       async handler({ caller, query, tenant }) {
         if (caller.kind !== 'session') return redirect(302, '/login');
-        const { sessionId: current, user } = caller;
-        const [sessions, keys] = await Promise.all([
-          listSessions(tenant, user.id),
-          listApiKeys(tenant, user.id),
+        const { plan, sessionId: current, user } = caller;
+        const { id, isAdmin } = user;
+        const [profile, sessions, keys] = await Promise.all([
+          getProfile(tenant, id),
+          listSessions(tenant, id),
+          listApiKeys(tenant, id),
         ]);
-        return dashboardPage({ user, sessions, current, keys, done: query.done });
+        const { done } = query;
+        return dashboardPage({ profile, isAdmin, plan, mail, sessions, keys, current, done });
       },
+    }),
+    pages({
+      method: 'GET',
+      path: '/verify-email',
+      summary: 'The page on which an address is confirmed; to open it uses no token up',
+      query: z.object({ token: word }),
+      responses: { 200: 'html' },
+      handler: ({ caller, query }) =>
+        verifyEmailPage({ email: emailOf(caller), hasToken: query.token !== undefined }),
+    }),
+    pages({
+      method: 'GET',
+      path: '/reset-password',
+      summary: 'The page on which a new password is asked for and set; to open it uses no token up',
+      auth: anonymous,
+      query: z.object({ token: word }),
+      responses: { 200: 'html' },
+      handler: ({ query }) => resetPasswordPage({ hasToken: query.token !== undefined, mail }),
     }),
     ...[STYLE, SCRIPT].map(assetEndpoint),
   ];
 }
+
+const emailOf = (caller: SessionCaller | AnonymousCaller) =>
+  caller.kind === 'session' ? caller.user.email : undefined;
 
 function assetEndpoint({ content, contentType, path }: Asset): Endpoint {
   return pages({

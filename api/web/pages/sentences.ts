@@ -31,6 +31,9 @@ export function signInProblem(error: string | undefined): string | undefined {
 /** What pages say that something which was done leads to, by the value of `?done=`. */
 const DONE = {
   registered: 'Your account is there. Sign in to it.',
+  'password-reset': 'Your new password is set, and all sessions have ended. Sign in with it.',
+  'address-confirmed': 'Your address is confirmed.',
+  'profile-changed': 'Your profile is changed.',
   'signed-out': 'You are signed out.',
   'password-changed': 'Your password is changed. All other sessions have ended.',
   'session-ended': 'The session has ended.',

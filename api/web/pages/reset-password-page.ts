@@ -1,0 +1,55 @@
+import { html } from '../../../src/html.js';
+import type { HtmlReply } from '../../http/reply.js';
+import { form, newPassword } from './forms.js';
+import { page } from './layout.js';
+import { thenTo } from './sentences.js';
+
+/**
+ * `/reset-password`: asks for a link by mail, and with the link's token for the new password. To open
+ * it uses nothing up.
+ */
+export function resetPasswordPage(given: {
+  readonly hasToken: boolean;
+  /** Whether mail goes anywhere. */
+  readonly mail: boolean;
+}): HtmlReply<200> {
+  if (given.hasToken) {
+    return page({ title: 'Set a new password', content: section(passwordOf(given.mail)) });
+  }
+  return page({
+    title: 'Forgot your password?',
+    content: section(
+      given.mail
+        ? requestForm()
+        : html`<p>This platform sends no mail. Ask whoever operates it for help.</p>`,
+    ),
+  });
+}
+
+const section = (content: ReturnType<typeof html>) =>
+  html`<section>${content}</section>
+    <p><a href="/login">Back to signing in</a></p>`;
+
+const passwordOf = (mail: boolean) =>
+  html`<p>
+      It takes the place of the old one, and all sessions end.
+      ${mail && html`If the link does not work any more, <a href="/reset-password">get another</a>.`}
+    </p>
+    ${form({
+      id: 'reset',
+      sends: ['POST', '/api/auth/reset-password'],
+      token: true,
+      then: thenTo('/login', 'password-reset'),
+      fields: [newPassword('password')],
+      button: 'Set the password',
+    })}`;
+
+const requestForm = () =>
+  html`<p>We mail you a link by which you set a new one.</p>
+    ${form({
+      id: 'forgot',
+      sends: ['POST', '/api/auth/forgot-password'],
+      said: 'If an account has this address, a link is on its way to it. It is good for an hour.',
+      fields: [{ label: 'Email', name: 'email', type: 'email', autocomplete: 'username' }],
+      button: 'Send me a link',
+    })}`;
