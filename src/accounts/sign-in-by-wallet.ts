@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
+import { violates } from '../database/constraints.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import type { UserRow } from '../database/models.js';
 import { isAdmin } from './admin.js';
@@ -25,24 +26,37 @@ export async function signInByWallet(
   origin: RequestOrigin,
   settings: Pick<AccountSettings, 'adminEmails' | 'firstIsAdmin'>,
 ): Promise<IdentityProof | undefined> {
-  return database.asPlatform().transaction(async (db) => {
-    // Two first sign-ins at once make one account.
-    await db.lock(`wallet ${address}`);
-    const found = await findWallet(db, address);
-    if (found && found.disabledAt !== null) return undefined;
-    const user = found
-      ? await db.User.getByPk(found.userId)
-      : await accountOf(db, address, origin, settings);
-    if (!user) return undefined;
-    const identityId = found?.id ?? (await link(db, user.id, address, origin));
-    await db.Identity.update({ lastUsedAt: new Date() }, { where: { id: identityId } });
-    const { id, email, name } = user;
-    return {
-      user: { id, email, name, isAdmin: isAdmin(user, settings) },
-      method: 'wallet',
-      identityId,
-    };
+  const attempt = () =>
+    database.asPlatform().transaction((db) => proofOf(db, address, origin, settings));
+  return attempt().catch((error: unknown) => {
+    // Linked to another account meanwhile: it is found there.
+    if (violates(error, 'identities_subject_key')) return attempt();
+    throw error;
   });
+}
+
+async function proofOf(
+  db: TenantTransaction,
+  address: string,
+  origin: RequestOrigin,
+  settings: Pick<AccountSettings, 'adminEmails' | 'firstIsAdmin'>,
+): Promise<IdentityProof | undefined> {
+  // Two first sign-ins at once make one account.
+  await db.lock(`wallet ${address}`);
+  const found = await findWallet(db, address);
+  if (found && found.disabledAt !== null) return undefined;
+  const user = found
+    ? await db.User.getByPk(found.userId)
+    : await accountOf(db, address, origin, settings);
+  if (!user) return undefined;
+  const identityId = found?.id ?? (await link(db, user.id, address, origin));
+  await db.Identity.update({ lastUsedAt: new Date() }, { where: { id: identityId } });
+  const { id, email, name } = user;
+  return {
+    user: { id, email, name, isAdmin: isAdmin(user, settings) },
+    method: 'wallet',
+    identityId,
+  };
 }
 
 const findWallet = (db: TenantTransaction, subject: string) =>
