@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { WalletNonces } from './accounts/wallet-nonces.js';
 import { WalletProofs } from './accounts/wallet-proofs.js';
+import type { ProviderKind } from './accounts/ways-in.js';
 import { AgentOperations } from './agents/agent-operations.js';
 import { AgentVolumeStore } from './agents/agent-volume-store.js';
 import { Deployments } from './agents/deployments.js';
@@ -12,6 +13,7 @@ import { SupervisorStore } from './agents/supervisor-store.js';
 import type { AgentSupervisors } from './agents/supervisors.js';
 import { createAi, type Ai } from './ai/ai.js';
 import type { AttemptResult } from './ai/no-answer-error.js';
+import { CodeHost } from './code-host/code-host.js';
 import { PLATFORM_NAME } from './containers/container-spec.js';
 import { ChainNode } from './chain/chain-node.js';
 import type { DockerHost } from './containers/docker-host.js';
@@ -29,6 +31,7 @@ import { HostEngines } from './hosts/host-engines.js';
 import { HostOperations } from './hosts/host-operations.js';
 import { MailSender } from './mail/mail-sender.js';
 import { configuredMail } from './mail/mail-transport.js';
+import { IdentityProvider } from './identity-provider/identity-provider.js';
 import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
 import { EventEffects } from './security-events/apply-events.js';
@@ -68,12 +71,19 @@ export interface ApiServices {
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
   readonly operations: AgentOperations;
+  readonly providers: SignInProviders;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
   readonly farcaster: Farcaster;
   readonly tokenGate: TokenGate;
   readonly wallets: WalletProofs;
   readonly securityEvents: SecurityEvents;
+}
+
+/** Those at whom people sign in, as far as they are configured. */
+export interface SignInProviders {
+  readonly google: IdentityProvider | undefined;
+  readonly github: CodeHost | undefined;
 }
 
 /** What agents' AI calls need, in a process of their own. */
@@ -133,6 +143,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     hosts: new HostOperations(database, operations),
     operations,
+    providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
     secrets,
     farcaster: {
@@ -202,6 +213,22 @@ function eventTrust({ identityProvider }: Settings): EventTrust | undefined {
   const { clientIds, issuerUrl, riscConfigurationUrl: configurationUrl } = identityProvider;
   if (!clientIds) return undefined;
   return { issuer: issuerUrl, clientIds, keys: new ProviderKeys({ configurationUrl }) };
+}
+
+function createSignInProviders({ codeHost, http, identityProvider }: Settings): SignInProviders {
+  const cameBack = (kind: ProviderKind) => `${http.webUrl}/api/auth/${kind}/callback`;
+  const [idpClient] = identityProvider.clientIds ?? [];
+  const { clientId: id, clientSecret: secret } = codeHost;
+  return {
+    google:
+      idpClient === undefined
+        ? undefined
+        : new IdentityProvider(identityProvider, idpClient, cameBack('google')),
+    github:
+      id === undefined || secret === undefined
+        ? undefined
+        : new CodeHost(codeHost, { id, secret }, cameBack('github')),
+  };
 }
 
 const secretBox = ({ secrets }: Settings) => new SecretBox(secrets.keys);

@@ -3,6 +3,7 @@ import { agentSettings } from './agents/settings.js';
 import { aiSettings } from './ai/settings.js';
 import { chainSettings } from './chain/settings.js';
 import { containerSettings } from './containers/settings.js';
+import { codeHostSettings } from './code-host/settings.js';
 import { databaseSettings } from './database/settings.js';
 import { area, variable } from './environment/area.js';
 import { readAreas, type Environment } from './environment/read.js';
@@ -28,6 +29,7 @@ export const AREAS = {
   hosts: hostSettings,
   accounts: accountSettings,
   identityProvider: identityProviderSettings,
+  codeHost: codeHostSettings,
   secrets: secretsSettings,
   chain: chainSettings,
   farcaster: farcasterSettings,

@@ -7,7 +7,15 @@ import type { BackendClient } from './backend-client.js';
 /** What the web API's endpoints work with. It reaches containers and workflows by the backend only. */
 export interface WebDependencies extends Pick<
   ApiServices,
-  'ai' | 'chats' | 'refusals' | 'secrets' | 'securityEvents' | 'farcaster' | 'tokenGate' | 'wallets'
+  | 'ai'
+  | 'chats'
+  | 'farcaster'
+  | 'providers'
+  | 'refusals'
+  | 'secrets'
+  | 'securityEvents'
+  | 'tokenGate'
+  | 'wallets'
 > {
   readonly settings: Settings;
   readonly database: Database;

@@ -13,6 +13,7 @@ import type { WebDependencies } from './dependencies.js';
 import { farcasterEndpoints } from './farcaster.js';
 import { healthEndpoints } from './health.js';
 import { heartbeatEndpoints } from './heartbeat.js';
+import { identityEndpoints } from './identities.js';
 import { instanceEndpoints } from './instance.js';
 import { keyEndpoints } from './keys.js';
 import { lifecycleEndpoints } from './lifecycle.js';
@@ -20,6 +21,7 @@ import { mailedLinkEndpoints } from './mailed-links.js';
 import { modelEndpoints } from './models.js';
 import { pageEndpoints } from './pages/pages.js';
 import { profileEndpoints } from './profile.js';
+import { providerEndpoints } from './providers.js';
 import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
 import { sessionEndpoints } from './sessions.js';
@@ -37,6 +39,8 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...farcasterEndpoints(dependencies),
     ...mailedLinkEndpoints(dependencies),
     ...profileEndpoints(dependencies),
+    ...providerEndpoints(dependencies),
+    ...identityEndpoints(dependencies),
     ...keyEndpoints(),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),

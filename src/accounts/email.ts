@@ -15,12 +15,14 @@ export function normalizeEmail(email: string): string {
   return email.trim().toLowerCase();
 }
 
+/** Whether it is an address. @param email normalized. */
+export const isEmail = (email: string): boolean =>
+  email.length <= MAX_EMAIL_LENGTH && VALID_EMAIL.test(email);
+
 /** @throws BadRequestError when it is not an address. */
 export function requireEmail(email: string): string {
   const normalized = normalizeEmail(email);
-  if (normalized.length > MAX_EMAIL_LENGTH || !VALID_EMAIL.test(normalized)) {
-    throw new BadRequestError('Invalid email');
-  }
+  if (!isEmail(normalized)) throw new BadRequestError('Invalid email');
   return normalized;
 }
 

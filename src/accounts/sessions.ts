@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Op } from 'sequelize';
 import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
+import { violates } from '../database/constraints.js';
 import type { Database, TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { SessionRow } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
@@ -51,6 +52,8 @@ export interface SignInPlace extends RequestOrigin {
   readonly userAgent: string | undefined;
   /** The token of the session that the browser comes with, which ends. */
   readonly replaces?: string | undefined;
+  /** The id of the session, where what opens it opens one alone; otherwise it is random. */
+  readonly sessionId?: string | undefined;
 }
 
 /** A session's secrets, at the one moment when they are known. */
@@ -65,17 +68,21 @@ export interface NewSession {
  * Opens a session in place of the one that the browser came with.
  *
  * @returns undefined when what was proven holds no more, as when the password was changed, or the
- *   identity taken from the account, meanwhile.
+ *   identity taken from the account, meanwhile; and when there is a session of that id already.
  */
 export async function createSession(
   database: Database,
   proof: SignInProof,
   place: SignInPlace,
 ): Promise<NewSession | undefined> {
-  return database.asPlatform().transaction(async (db) => {
+  const opened = database.asPlatform().transaction(async (db) => {
     if (!(await stillHolds(db, proof))) return undefined;
     if (place.replaces !== undefined) await endByToken(db, place.replaces, place);
     return addSession(db, proof.user.id, proof.method, place);
+  });
+  return opened.catch((error: unknown) => {
+    if (violates(error, 'sessions_id_key')) return undefined;
+    throw error;
   });
 }
 
@@ -84,7 +91,7 @@ export async function addSession(
   db: TenantTransaction,
   userId: string,
   method: SignInMethod,
-  { address, requestId, userAgent }: SignInPlace,
+  { address, requestId, sessionId, userAgent }: SignInPlace,
 ): Promise<NewSession> {
   const session = {
     token: randomBytes(TOKEN_BYTES).toString('base64url'),
@@ -93,7 +100,7 @@ export async function addSession(
   };
   const { csrfToken, expiresAt } = session;
   await db.Session.create({
-    id: randomUUID(),
+    id: sessionId ?? randomUUID(),
     tokenHash: tokenHash(session.token),
     userId,
     method,

@@ -7,3 +7,6 @@ export type SignInMethod = (typeof SIGN_IN_METHODS)[number];
 export const IDENTITY_KINDS = ['google', 'github', 'wallet', 'farcaster'] as const;
 
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
+
+/** Those at whom people sign in, by the names that sessions have for them. */
+export type ProviderKind = Extract<SignInMethod, 'google' | 'github'>;

@@ -1,3 +1,4 @@
+import { refreshTokenContext } from '../accounts/identities.js';
 import { credentialContext } from '../agents/agent-credentials.js';
 import { secretContext, type AgentSecretKind } from '../agents/agent-secrets.js';
 import { inputContext } from '../agents/operation-input.js';
@@ -48,6 +49,13 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     put: `input = jsonb_set(input, '{sealed}', to_jsonb($sealed::text))`,
     columns: 'id',
     contextOf: (row) => inputContext(row.id),
+  }),
+  column<{ readonly id: string }>({
+    table: 'identities',
+    sealed: 'refresh_token',
+    put: 'refresh_token = $sealed',
+    columns: 'id',
+    contextOf: (row) => refreshTokenContext(row.id),
   }),
   column<{ readonly caller: string; readonly route: string; readonly key: string }>({
     table: 'idempotency_keys',

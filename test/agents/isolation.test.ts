@@ -25,12 +25,14 @@ let bob: TestUser;
 let agentId: string;
 let keyId: string;
 let sessionId: string;
+let identityId: string;
 let bobsTokens: string[];
 /** What no answer to another may hold. */
 let marks: string[];
 
 const SECRET_NAME = 'the secret project';
 const SECRET_KEY_NAME = 'key to the secret project';
+const SECRET_IDENTITY = 'login of the secret project';
 const SECRET_MESSAGE = 'a secret question';
 const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the secret project' };
 
@@ -47,6 +49,13 @@ beforeAll(async () => {
   keyId = made.body.id;
   const { body } = await platform.web(ada, 'GET', '/api/auth/sessions');
   sessionId = body.sessions[0].id;
+  identityId = randomUUID();
+  const identity = { id: identityId, kind: 'github', issuer: 'https://codehost.test' } as const;
+  await platform.db
+    .asUser(ada.id)
+    .transaction((db) =>
+      db.Identity.create({ ...identity, userId: ada.id, subject: '1', label: SECRET_IDENTITY }),
+    );
   const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
   const everywhere = platform.db.asPlatform();
   bobsTokens = await readAgentTokens(everywhere, platform.secrets, bobsAgent);
@@ -56,6 +65,8 @@ beforeAll(async () => {
     SECRET_NAME,
     SECRET_MESSAGE,
     SECRET_KEY_NAME,
+    SECRET_IDENTITY,
+    identityId,
     SECRET_CREDENTIAL.name,
     SECRET_CREDENTIAL.value,
     keyId,
@@ -133,6 +144,14 @@ const WEB: Readonly<Record<string, Visit>> = {
     body: () => ({ name: 'Bob', id: ada.id, userId: ada.id }),
   },
   'PATCH /api/settings': { nobody: 401, bob: 200, body: () => ({ email: ada.email }) },
+  'GET /api/auth/google': { nobody: 302, bob: 302 },
+  'GET /api/auth/google/callback': { nobody: 302, bob: 302 },
+  'GET /api/auth/github': { nobody: 302, bob: 302 },
+  'GET /api/auth/github/callback': { nobody: 302, bob: 302 },
+  'GET /api/settings/identities': { nobody: 401, bob: 200 },
+  'POST /api/settings/identities/google': { nobody: 401, bob: 503 },
+  'POST /api/settings/identities/github': { nobody: 401, bob: 503 },
+  'DELETE /api/settings/identities/:id': missing,
   'GET /api/auth/admin': { ...missing, query: () => '?token=none' },
   'GET /api/keys': { nobody: 401, bob: 200 },
   'POST /api/keys': { nobody: 401, bob: 201, body: () => ({ name: 'of bob' }) },
@@ -269,6 +288,7 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
   const [method = '', template = ''] = name.split(' ');
   const path = template
     .replace('/keys/:id', `/keys/${keyId}`)
+    .replace('/identities/:id', `/identities/${identityId}`)
     .replace('/sessions/:id', `/sessions/${sessionId}`)
     .replace(/:id|:agentId/, agentId)
     .replace(':skill', 'weather')
@@ -296,6 +316,7 @@ async function stateOfAda(): Promise<unknown> {
     credentials: await db.AgentCredential.findAll(),
     subscriptions: await db.Subscription.findAll(),
     users: await db.User.findAll(),
+    identities: await db.Identity.findAll(),
     sessions: (await db.Session.findAll()).map(({ lastSeenAt, ...session }) => session),
   }));
   const container = await platform.containers.inspect(agentId);

@@ -1,6 +1,7 @@
 // @module-tag attack
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { refreshTokenContext } from '../../src/accounts/identities.js';
 import { readCredentials, sealCredential } from '../../src/agents/agent-credentials.js';
 import { createAgentSecrets, readAgentTokens } from '../../src/agents/agent-secrets.js';
 import { openInput, sealInput } from '../../src/agents/operation-input.js';
@@ -46,7 +47,7 @@ let agentIds: string[];
 let operationId: string;
 
 beforeEach(async () => {
-  await queryRows(database.ownerUrl, 'TRUNCATE idempotency_keys, agents CASCADE');
+  await queryRows(database.ownerUrl, 'TRUNCATE idempotency_keys, identities, agents CASCADE');
   agentIds = Array.from({ length: AGENTS }, () => randomUUID());
   operationId = randomUUID();
   const [agentId = ''] = agentIds;
@@ -63,13 +64,24 @@ beforeEach(async () => {
     const input = sealInput(before, { agentId, operationId }, { config });
     await db.Operation.create({ id: operationId, agentId, userId, kind: 'configure', input });
   });
+  const refreshToken = before.seal('a refresh token', refreshTokenContext('identity'));
+  const identity = {
+    id: 'identity',
+    kind: 'google',
+    issuer: 'i',
+    subject: 's',
+    label: 'l',
+  } as const;
+  await tenant().transaction((db) =>
+    db.Identity.create({ ...identity, userId: 'alice', refreshToken }),
+  );
   await ask(before);
 });
 
 test('afterwards the new key opens all, and nothing is left under the old one', async () => {
   const seen: number[] = [];
   const rotated = await rotateKeys(database.db, during, (count) => seen.push(count));
-  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 3, left: 0 });
+  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 4, left: 0 });
   expect(seen.length).toBeGreaterThan(3);
   const [agentId = ''] = agentIds;
   for (const id of agentIds.slice(0, 3)) {
@@ -78,6 +90,9 @@ test('afterwards the new key opens all, and nothing is left under the old one', 
   expect(await readCredentials(tenant(), after, agentId)).toEqual({ TOKEN: 'secret' });
   const operation = await tenant().transaction((db) => db.Operation.getByPk(operationId));
   expect(openInput(after, operation)).toEqual({ config });
+  const identity = await tenant().transaction((db) => db.Identity.getByPk('identity'));
+  const context = refreshTokenContext('identity');
+  expect(after.open(identity.refreshToken ?? '', context)).toBe('a refresh token');
   expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 0, left: 0 });
 });
 
@@ -95,7 +110,7 @@ test('goes on where it was ended', async () => {
   await expect(ended).rejects.toThrow('ended');
   const { left, rewrapped } = await rotateKeys(database.db, during);
   expect(left).toBe(0);
-  expect(rewrapped).toBeLessThan(2 * AGENTS + 3);
+  expect(rewrapped).toBeLessThan(2 * AGENTS + 4);
 });
 
 test('keeps what is changed meanwhile', async () => {
@@ -122,7 +137,7 @@ test('keeps what is changed meanwhile', async () => {
 
 test('counts what no key opens, and does all the others', async () => {
   await tenant().query("UPDATE agent_credentials SET sealed = 'v1.gone.AAAA'");
-  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 2, left: 1 });
+  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 3, left: 1 });
 });
 
 test('knows every column that holds what is sealed', async () => {

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import {
+  listIdentities,
+  revokeRefreshToken,
+  unlinkIdentity,
+  type ListedIdentity,
+} from '../../src/accounts/identities.js';
+import { IDENTITY_KINDS } from '../../src/accounts/ways-in.js';
+import { freshSession } from '../auth/fresh-session.js';
+import { session } from '../auth/session.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+
+const PATH = '/api/settings/identities';
+
+const identities = area({ tag: 'Accounts', auth: session });
+
+const identityItem = z.strictObject({
+  id: z.string(),
+  kind: z.enum(IDENTITY_KINDS),
+  label: z.string(),
+  createdAt: z.iso.datetime(),
+  lastUsedAt: z.iso.datetime().nullable(),
+});
+
+/** What an account is linked to. */
+export function identityEndpoints({ log, providers, secrets }: WebDependencies) {
+  return [
+    identities({
+      method: 'GET',
+      path: PATH,
+      summary: 'What your account is linked to, oldest first',
+      responses: { 200: z.strictObject({ identities: z.array(identityItem) }) },
+      async handler({ caller, tenant }) {
+        const found = await listIdentities(tenant, caller.user.id);
+        return reply(200, { identities: found.map(presentIdentity) });
+      },
+    }),
+    identities({
+      method: 'DELETE',
+      path: `${PATH}/:id`,
+      summary: 'Unlink one of them, but for the last way to sign in',
+      auth: freshSession,
+      params: z.object({ id: z.string().max(64) }),
+      responses: { 200: z.strictObject({ success: z.literal(true) }) },
+      errors: [404, 409],
+      async handler({ caller, clientAddress: address, params, requestId, tenant }) {
+        const origin = { address, requestId };
+        const unlinked = await unlinkIdentity(tenant, caller.user.id, params.id, origin);
+        // What we have forgotten stays good there, for nobody, when it cannot be revoked.
+        await revokeRefreshToken(secrets, providers.google, unlinked).catch((error: unknown) =>
+          log.warn({ err: error, identityId: unlinked.id }, 'a refresh token was not revoked'),
+        );
+        return reply(200, { success: true });
+      },
+    }),
+  ];
+}
+
+/** An identity as answers show it. */
+export function presentIdentity({ createdAt, id, kind, label, lastUsedAt }: ListedIdentity) {
+  return {
+    id,
+    kind,
+    label,
+    createdAt: createdAt.toISOString(),
+    lastUsedAt: lastUsedAt?.toISOString() ?? null,
+  };
+}

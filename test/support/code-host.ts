@@ -1,0 +1,117 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+/** Somebody there, as the API tells of them. */
+export interface CodeHostUser {
+  readonly id: number;
+  readonly login: string;
+  readonly name?: string | null;
+  readonly emails: readonly { email: string; primary: boolean; verified: boolean }[];
+}
+
+export interface TestCodeHost {
+  readonly url: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** Answers the API's requests with this status, when it is set. */
+  down?: number | undefined;
+  /** Where a browser is sent in which somebody consents. */
+  consent(authorizationUrl: string, user: CodeHostUser): URL;
+  close(): Promise<void>;
+}
+
+interface Code {
+  readonly user: CodeHostUser;
+  readonly challenge: string | null;
+  readonly redirectUri: string | null;
+}
+
+/** GitHub's sign-in and API, as far as they are used, in the form in which GitHub answers. */
+export async function startCodeHost(): Promise<TestCodeHost> {
+  const [clientId, clientSecret] = ['Iv1.platform', 'secret-of-the-platform-at-the-code-host'];
+  const codes = new Map<string, Code>();
+  const tokens = new Map<string, CodeHostUser>();
+
+  /** Its errors come with 200. */
+  function exchange(form: URLSearchParams): Record<string, string> {
+    if (form.get('client_id') !== clientId || form.get('client_secret') !== clientSecret) {
+      return {
+        error: 'incorrect_client_credentials',
+        error_description: 'The client_id and/or client_secret passed are incorrect.',
+      };
+    }
+    const presented = form.get('code') ?? '';
+    const code = codes.get(presented);
+    codes.delete(presented);
+    const verifier = form.get('code_verifier') ?? '';
+    const challenge = createHash('sha256').update(verifier).digest('base64url');
+    if (code?.challenge !== challenge || code.redirectUri !== form.get('redirect_uri')) {
+      return {
+        error: 'bad_verification_code',
+        error_description: 'The code passed is incorrect or expired.',
+      };
+    }
+    const token = `gho_${randomBytes(18).toString('hex')}`;
+    tokens.set(token, code.user);
+    return { access_token: token, scope: 'read:user,user:email', token_type: 'bearer' };
+  }
+
+  async function answer(request: IncomingMessage): Promise<[number, string, string]> {
+    const { headers, method, url: path } = request;
+    const json = (status: number, body: unknown): [number, string, string] => [
+      status,
+      'application/json; charset=utf-8',
+      JSON.stringify(body),
+    ];
+    if (method === 'POST' && path === '/login/oauth/access_token') {
+      const body = exchange(new URLSearchParams(await text(request)));
+      if (headers.accept?.includes('json')) return json(200, body);
+      const form = new URLSearchParams(body).toString();
+      return [200, 'application/x-www-form-urlencoded; charset=utf-8', form];
+    }
+    if (!headers['user-agent']) {
+      return [403, 'text/html', 'Request forbidden by administrative rules.'];
+    }
+    if (host.down !== undefined) return json(host.down, { message: 'Server Error' });
+    const user = tokens.get(/^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '');
+    if (!user) return json(401, { message: 'Bad credentials', status: '401' });
+    const { emails, id, login, name = null } = user;
+    // The address of the profile is what people show: it proves nothing.
+    if (path === '/user') return json(200, { login, id, name, email: 'shown@elsewhere.test' });
+    if (path === '/user/emails') {
+      return json(
+        200,
+        emails.map((each) => ({ ...each, visibility: each.primary ? 'private' : null })),
+      );
+    }
+    return json(404, { message: 'Not Found' });
+  }
+
+  const server = createServer((request, response) => {
+    void answer(request).then(([status, type, body]) => {
+      response.writeHead(status, { 'content-type': type }).end(body);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const host: TestCodeHost = {
+    ...{ url: `http://127.0.0.1:${port}`, clientId, clientSecret },
+    consent(authorizationUrl, user) {
+      const { searchParams: asked } = new URL(authorizationUrl);
+      const code = randomBytes(10).toString('hex');
+      const redirectUri = asked.get('redirect_uri');
+      codes.set(code, { user, challenge: asked.get('code_challenge'), redirectUri });
+      const back = new URL(redirectUri ?? '');
+      back.search = new URLSearchParams({ code, state: asked.get('state') ?? '' }).toString();
+      return back;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return host;
+}

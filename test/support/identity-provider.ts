@@ -1,0 +1,159 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, type CryptoKey, type JWTPayload } from 'jose';
+import { Provider, type KoaContextWithOIDC } from 'oidc-provider';
+
+/** What the provider says of somebody. */
+export interface Person {
+  readonly email?: string | undefined;
+  readonly email_verified?: unknown;
+  readonly name?: string | undefined;
+}
+
+/** What stands between the provider and the platform, and says something else. */
+export interface Forging {
+  /** In the place of the ID token that the provider has made. */
+  idToken?: ((claims: JWTPayload) => Promise<string> | string) | undefined;
+  /** Over what the provider says of itself. */
+  discovery?: Readonly<Record<string, unknown>> | undefined;
+  /** Status of all that is asked, where it is not asked. */
+  down?: number | undefined;
+}
+
+export interface TestIdentityProvider {
+  readonly issuerUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** By which it signs. */
+  readonly key: {
+    readonly kid: string;
+    readonly privateKey: CryptoKey;
+    readonly publicKey: CryptoKey;
+  };
+  readonly forging: Forging;
+  /** Paths that were asked, in order. */
+  readonly asked: readonly string[];
+  /** Values of `token` that it was asked to revoke. */
+  readonly revoked: readonly string[];
+  /**
+   * What a browser does there in which somebody signs in and consents: answers where it is sent to
+   * then.
+   */
+  consent(authorizationUrl: string, subject: string, person: Person): Promise<URL>;
+  close(): Promise<void>;
+}
+
+const KID = 'of-the-provider';
+
+/**
+ * A certified OpenID provider in this process, over plain HTTP on loopback.
+ *
+ * @param redirectUri where it may send browsers back to.
+ * @param inUserinfo whether it tells of people at the userinfo endpoint alone.
+ */
+export async function startIdentityProvider(
+  redirectUri: string,
+  { inUserinfo = false } = {},
+): Promise<TestIdentityProvider> {
+  const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true });
+  const jwk = { ...(await exportJWK(privateKey)), kid: KID, alg: 'RS256', use: 'sig' };
+  const [clientId, clientSecret] = ['the-platform', 'secret-of-the-platform-at-the-provider'];
+  const people = new Map<string, Person>();
+  const forging: Forging = {};
+  const asked: string[] = [];
+  const revoked: string[] = [];
+
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo; // TCP: never a string
+  const issuerUrl = `http://127.0.0.1:${port}`;
+  const provider = new Provider(issuerUrl, {
+    clients: [
+      {
+        client_id: clientId,
+        client_secret: clientSecret,
+        redirect_uris: [redirectUri],
+        grant_types: ['authorization_code', 'refresh_token'],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+    ],
+    // Its types know other members of a key than the library that makes it.
+    jwks: { keys: [jwk] },
+    cookies: { keys: ['a key of tests'] },
+    claims: { email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: inUserinfo,
+    features: {
+      devInteractions: { enabled: false },
+      revocation: { enabled: true, allowedPolicy: () => true },
+    },
+    // Named, because it complains of its defaults.
+    ttl: {
+      ...{ AccessToken: 600, Grant: 600, IdToken: 600 },
+      ...{ Interaction: 600, RefreshToken: 600, Session: 600 },
+    },
+    interactions: { url: (_, { uid }) => `/interaction/${uid}` },
+    findAccount: (_, sub) => ({
+      accountId: sub,
+      claims: () => ({ sub, ...people.get(sub) }),
+    }),
+  });
+  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
+    asked.push(ctx.path);
+    if (forging.down !== undefined) {
+      ctx.status = forging.down;
+      return;
+    }
+    const [, uid] = /^\/interaction\/(.+)$/.exec(ctx.path) ?? [];
+    if (uid !== undefined) {
+      const accountId = ctx.get('x-person');
+      const grant = new provider.Grant({ accountId, clientId });
+      grant.addOIDCScope('openid email profile offline_access');
+      const result = { login: { accountId }, consent: { grantId: await grant.save() } };
+      ctx.redirect(await provider.interactionResult(ctx.req, ctx.res, result));
+      return;
+    }
+    await next();
+    const { body, oidc } = ctx;
+    if (oidc?.route === 'revocation') revoked.push(String(oidc.params?.token));
+    if (oidc?.route === 'discovery') Object.assign(body as object, forging.discovery);
+    if (oidc?.route === 'token' && forging.idToken !== undefined) {
+      const answer = body as { id_token?: string };
+      if (answer.id_token === undefined) return;
+      const [, payload = ''] = answer.id_token.split('.');
+      const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as JWTPayload;
+      answer.id_token = await forging.idToken(claims);
+    }
+  });
+  const answer = provider.callback();
+  server.on('request', (request, response) => void answer(request, response));
+
+  return {
+    ...{ issuerUrl, clientId, clientSecret, forging, asked, revoked },
+    key: { kid: KID, privateKey, publicKey },
+    async consent(authorizationUrl, subject, person) {
+      people.set(subject, person);
+      const cookies = new Map<string, string>();
+      let url = new URL(authorizationUrl);
+      while (url.origin === issuerUrl) {
+        const cookie = [...cookies].map((pair) => pair.join('=')).join('; ');
+        const headers = { cookie, 'x-person': subject };
+        const response = await fetch(url, { headers, redirect: 'manual' });
+        for (const set of response.headers.getSetCookie()) {
+          const [name = '', value = ''] = set.split(';')[0]?.split('=') ?? [];
+          cookies.set(name, value);
+        }
+        const location = response.headers.get('location');
+        if (location === null) {
+          throw new Error(`the provider answered ${response.status}: ${await response.text()}`);
+        }
+        url = new URL(location, url);
+      }
+      return url;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
