@@ -21,8 +21,7 @@ export function requireFresh({ signedInAt }: SessionCaller, { maxAgeMs }: Freshn
 export const freshSession = configurableAuthentication<Freshness, SessionCaller>({
   name: 'fresh-session',
   schemes: session.schemes,
-  errors: [401, 403],
-  errorsOfChanges: session.errorsOfChanges,
+  errors: session.errors,
   prepare(freshness, configs) {
     const signedIn = session.prepare(configs);
     return async (request) => {

@@ -12,7 +12,10 @@ export interface InternalCaller extends ClaimedIdentity {
 /** Header by which the web API says who keeps the answer to an `Idempotency-Key`. */
 export const ANSWER_KEPT_BY = 'x-answer-kept-by';
 
-/** The operator's key; while it is changed, two. Whoever holds one sees everything, or what the user sees that they name. */
+/**
+ * The operator's key, for an area or a single endpoint (`requireAuth` of spec 5.3); while it is changed, two.
+ * Whoever holds one sees everything, or what the user sees that they name.
+ */
 export const internalKey = configurableAuthentication<readonly string[], InternalCaller>({
   name: 'internal',
   schemes: [{ internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' } }],

@@ -1,16 +1,20 @@
 import { anonymousIdentity, type AnonymousCaller } from './anonymous.js';
 import { authentication } from './authentication.js';
+import { bearerOf } from './bearer-token.js';
 import { session, type SessionCaller } from './session.js';
 
-/** A session where there is one. */
+/** A session where there is one. Who shows a bearer is nobody here: no key is a session. */
 export const optionalSession = authentication<SessionCaller | AnonymousCaller>({
   name: 'optional-session',
   schemes: session.schemes,
   optional: true,
   errors: [],
-  errorsOfChanges: session.errorsOfChanges,
+  errorsOfChanges: [403],
   prepare(configs) {
     const signedIn = session.prepare(configs);
-    return async (request) => (await signedIn(request)) ?? anonymousIdentity(request);
+    return async (presented) => {
+      const isBearer = bearerOf(presented.request) !== undefined;
+      return (isBearer ? undefined : await signedIn(presented)) ?? anonymousIdentity(presented);
+    };
   },
 });

@@ -1,26 +1,29 @@
 import type { Plan } from '../../src/accounts/plans.js';
 import type { SignedInUser } from '../../src/accounts/sign-in.js';
+import { ForbiddenError } from '../../src/errors.js';
+import { apiKey } from './api-key.js';
 import { configurableAuthentication } from './authentication.js';
+import { bearerOf } from './bearer-token.js';
 import { csrfGuard } from './csrf.js';
 import { readSessionCookie, SESSION_COOKIE } from './session-cookie.js';
 
+/** A person who calls. */
+export interface Person {
+  readonly user: SignedInUser;
+  /** The plan that the user is on, if any. */
+  readonly plan: Plan | undefined;
+}
+
 /** A signed-in person. */
-export interface SessionCaller {
+export interface SessionCaller extends Person {
   readonly kind: 'session';
   /** The session's, which opens nothing. */
   readonly sessionId: string;
   /** When they proved who they are. */
   readonly signedInAt: Date;
-  readonly user: SignedInUser;
-  /** The plan that the user is on, if any. */
-  readonly plan: Plan | undefined;
   /** What `x-csrf-token` must say on a state-changing request from another site. */
   readonly csrfToken: string;
 }
-
-/** Whose limits count for somebody: administrators have the highest plan's. */
-export const planOfSession = ({ plan, user }: SessionCaller): Plan | undefined =>
-  user.isAdmin ? 'network' : plan;
 
 export interface Sessions {
   /** Finds an unexpired session by its token. */
@@ -29,15 +32,23 @@ export interface Sessions {
   readonly publicUrl?: string | undefined;
 }
 
-/** The session cookie of a browser; a change asked for from another site needs its CSRF token too. */
+/**
+ * The session cookie of a browser; a change asked for from another site needs its CSRF token too. Where a
+ * bearer is shown the cookie is not looked at, and a user's API key does not do.
+ */
 export const session = configurableAuthentication<Sessions, SessionCaller>({
   name: 'session',
   schemes: [{ session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE } }],
-  errors: [401],
-  errorsOfChanges: [403],
-  prepare(sessions) {
+  errors: [401, 403],
+  prepare(sessions, configs) {
     const checkCsrf = csrfGuard(sessions.publicUrl);
-    return async ({ request }) => {
+    const byKey = apiKey.prepare(configs);
+    return async (presented) => {
+      const { request } = presented;
+      if (bearerOf(request) !== undefined) {
+        if ((await byKey(presented)) === undefined) return undefined;
+        throw new ForbiddenError('An API key does not do here: sign in', 'SESSION_REQUIRED');
+      }
       const token = readSessionCookie(request.headers.cookie);
       const found = token === undefined ? undefined : await sessions.find(token);
       if (found === undefined) return undefined;

@@ -1,5 +1,7 @@
-import { LastUses } from '../../src/accounts/last-uses.js';
+import { isAdminEmail } from '../../src/accounts/admin.js';
 import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
+import { isAdminById } from '../../src/accounts/users.js';
+import { admin } from '../auth/admin.js';
 import { apiKey } from '../auth/api-key.js';
 import { bearerOf, keyMatcher } from '../auth/bearer-token.js';
 import { internalKey } from '../auth/internal-key.js';
@@ -46,9 +48,8 @@ export function backendEndpoints(dependencies: BackendDependencies) {
 /** The backend API: the internal key, or a user's API key where an endpoint takes one. */
 export function createBackend(dependencies: BackendDependencies): Listener {
   const { settings, database, log, refusals, secrets } = dependencies;
-  const keys = new ApiKeyLookup(database, settings.accounts);
+  const keys = new ApiKeyLookup(database, settings.accounts, log);
   const isInternal = keyMatcher(settings.http.internalApiKeys);
-  const uses = new LastUses('API key', database, log);
   const isGuarded = guardedHost(database, settings.agents.host);
   return createListener({
     name: 'backend',
@@ -57,10 +58,10 @@ export function createBackend(dependencies: BackendDependencies): Listener {
     limits: [GENERAL_LIMIT, AI_LIMIT],
     authenticate: [
       internalKey.with(settings.http.internalApiKeys),
-      apiKey.with(async (shown) => {
-        const holder = await keys.find(shown.apiKey);
-        if (holder) uses.note(holder.keyId, holder.userId, holder.lastUsed);
-        return holder;
+      apiKey.with((shown) => keys.find(shown.apiKey)),
+      admin.with({
+        isAdmin: (userId) => isAdminById(database, userId, settings.accounts),
+        isAdminEmail: (email) => isAdminEmail(email, settings.accounts),
       }),
       optionalBearer.with({
         // Where agents reach what listens on loopback, nobody is believed for being there.

@@ -3,6 +3,7 @@ import { EGRESS_STATUSES } from '../../src/egress/host-egress.js';
 import { ForbiddenError } from '../../src/errors.js';
 import { freePlaces, HOST_STATUSES, statusOf } from '../../src/hosts/host-status.js';
 import { hostDetails, type HostDetail } from '../../src/hosts/hosts.js';
+import { admin } from '../auth/admin.js';
 import { internalKey, type InternalCaller } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
@@ -33,7 +34,7 @@ const hostItem = z.strictObject({
   networkReason: z.string().nullable().describe('Why it is not, or what else there is to say'),
 });
 
-const hosts = area({ tag: 'Hosts', auth: internalKey });
+const hosts = area({ tag: 'Hosts', auth: admin });
 const ofHost = area({
   tag: 'Hosts',
   auth: internalKey,
@@ -50,8 +51,7 @@ export function hostEndpoints(dependencies: Pick<BackendDependencies, 'database'
       path: '/api/hosts',
       summary: 'The Docker hosts, and what is on each',
       responses: { 200: z.array(hostItem) },
-      async handler({ caller }) {
-        requireOperator(caller);
+      async handler() {
         return reply(200, (await hostDetails(database)).map(presentHost));
       },
     }),

@@ -150,8 +150,8 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
       auth: optionalSession,
       headers: z.object({ cookie: z.string().optional() }),
       responses: { 200: z.strictObject({ ok: z.literal(true) }) },
-      async handler({ clientAddress: address, headers, requestId }) {
-        const token = readSessionCookie(headers.cookie);
+      async handler({ caller, clientAddress: address, headers, requestId }) {
+        const token = caller.kind === 'session' ? readSessionCookie(headers.cookie) : undefined;
         if (token !== undefined) await deleteSession(database, token, { address, requestId });
         return reply(200, { ok: true }, { 'Set-Cookie': clearSessionCookie(secure) });
       },

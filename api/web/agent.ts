@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { listCredentials } from '../../src/agents/agent-credentials.js';
 import { skillsIn } from '../../src/agents/agent-skills.js';
 import { getAgent } from '../../src/agents/agents.js';
-import { session } from '../auth/session.js';
+import { person } from '../auth/person.js';
 import {
   changesSkill,
   credentialName,
@@ -64,7 +64,7 @@ const conversationBegun = z.strictObject({
   createdAt: z.iso.datetime(),
 });
 
-const interactions = area({ tag: 'Chat', auth: session, errors: [404], limit: LIMITS.chat });
+const interactions = area({ tag: 'Chat', auth: person, errors: [404], limit: LIMITS.chat });
 
 /** `GET|POST /api/agent` (spec 4.15). */
 export function agentInteractionEndpoints(dependencies: WebDependencies) {

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { choiceOf, shownModel, shownModels } from '../../src/agents/agent-model.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
-import { optionalSession } from '../auth/optional-session.js';
-import { planOfSession, session } from '../auth/session.js';
+import { optionalPerson, person, planOfPerson } from '../auth/person.js';
 import { deleteAgent, updateAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
@@ -24,10 +23,10 @@ import { planWithin } from '../../src/accounts/plan-within.js';
 const configuration = z.record(z.string(), z.unknown());
 
 const limit = LIMITS.agents;
-const agents = area({ tag: 'Agents', auth: optionalSession, limit });
+const agents = area({ tag: 'Agents', auth: optionalPerson, limit });
 const ofAgent = area({
   tag: 'Agents',
-  auth: session,
+  auth: person,
   params: agentIdParams,
   errors: [404],
   limit,
@@ -53,12 +52,12 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
         }),
       },
       async handler({ caller, query, tenant }) {
-        if (caller.kind !== 'session') return reply(200, { agents: [], count: 0, status: 'ok' });
+        if (caller.kind === 'anonymous') return reply(200, { agents: [], count: 0, status: 'ok' });
         const { items, next } = await listAgents(tenant, {
           limit: query.limit,
           after: query.cursor,
         });
-        const modelOf = shownModels(ai.router, planOfSession(caller));
+        const modelOf = shownModels(ai.router, planOfPerson(caller));
         const agents = items.map((agent) => presentItem(agent, modelOf(agent), settings.agents));
         const answer = { agents, count: agents.length, status: 'ok' } as const;
         return reply(200, answer, nextPageLink('/api/agents', query, next));
@@ -71,7 +70,7 @@ export function agentEndpoints({ ai, backend, settings }: WebDependencies) {
       responses: { 200: z.strictObject({ agent: agentDetail, status: z.literal('ok') }) },
       async handler({ caller, params, tenant }) {
         const agent = await getAgent(tenant, params.id);
-        const model = shownModel(ai.router, choiceOf(agent), planOfSession(caller));
+        const model = shownModel(ai.router, choiceOf(agent), planOfPerson(caller));
         return reply(200, { agent: presentDetail(agent, model, settings.agents), status: 'ok' });
       },
     }),

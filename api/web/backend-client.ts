@@ -4,7 +4,7 @@ import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { isObject, tryParseJson } from '../../src/json.js';
 import { retryAfterMs } from '../../src/retry-after.js';
 import { ANSWER_KEPT_BY, type InternalCaller } from '../auth/internal-key.js';
-import type { SessionCaller } from '../auth/session.js';
+import type { Person } from '../auth/session.js';
 import type { Declared } from '../http/area.js';
 import type { Declaration, None, Responses } from '../http/endpoint.js';
 
@@ -13,7 +13,7 @@ const CALL_TIMEOUT_MS = 15_000;
 
 /** On whose behalf, and from where, the backend is called. */
 export interface OnBehalfOf {
-  readonly caller: SessionCaller;
+  readonly caller: Person;
   readonly clientAddress: string;
   readonly requestId: string;
   readonly idempotencyId: string;

@@ -5,7 +5,7 @@ import type { TurnEvent } from '../../src/chat/turn.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import type { MessageRow } from '../../src/database/models.js';
 import { ServiceError } from '../../src/errors.js';
-import type { SessionCaller } from '../auth/session.js';
+import type { Person } from '../auth/session.js';
 import { conversationName } from '../views/messages.js';
 import { reply } from '../http/reply.js';
 import { eventStream, wantsEvents, type ServerEvent } from '../http/sse.js';
@@ -32,7 +32,7 @@ export const chatAnswer = z.strictObject({
 });
 
 interface Asked {
-  readonly caller: SessionCaller;
+  readonly caller: Person;
   readonly headers: { readonly accept?: string | undefined };
   readonly signal: AbortSignal;
   readonly tenant: TenantDatabase;

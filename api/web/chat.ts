@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
 import { listMessages } from '../../src/chat/messages.js';
-import { session } from '../auth/session.js';
+import { person } from '../auth/person.js';
 import { area } from '../http/area.js';
 import { messageItem, messagesQuery, presentMessage } from '../views/messages.js';
 import { reply } from '../http/reply.js';
@@ -9,7 +9,7 @@ import { answerChat, chatAnswer, chatQuestion } from './chat-answer.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
-const chat = area({ tag: 'Chat', auth: session, errors: [404], limit: LIMITS.chat });
+const chat = area({ tag: 'Chat', auth: person, errors: [404], limit: LIMITS.chat });
 
 /** `GET|POST /api/chat` (decision 18). */
 export function chatEndpoints(dependencies: WebDependencies) {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { costDashboard } from '../../src/usage/cost-dashboard.js';
 import { lastDays, monthToDate } from '../../src/usage/period.js';
 import { sampleCosts } from '../../src/usage/sample-costs.js';
-import { session } from '../auth/session.js';
+import { person } from '../auth/person.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
@@ -63,7 +63,7 @@ export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
       path: '/api/dashboard/cost',
       summary: 'What your AI calls cost, by agent, day and model',
       tag: 'Usage',
-      auth: session,
+      auth: person,
       query: z.object({
         period: z
           .enum(['7d', '30d', 'mtd'])

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { TenantDatabase } from '../../src/database/database.js';
-import { session } from '../auth/session.js';
+import { person } from '../auth/person.js';
 import { errorsOf } from '../http/derived-errors.js';
 import { endpoint, type Declaration, type Endpoint } from '../http/endpoint.js';
 import type { RateLimit } from '../http/rate-limit.js';
@@ -31,7 +31,7 @@ export function forwarder(
     const { params, query, body, responses } = declared;
     return endpoint({
       ...{ method, path, summary, tag, idempotent, atOnce, params, query, body, responses },
-      auth: session,
+      auth: person,
       limit: options.limit,
       errors: [...errorsOf(declared), 404],
       async handler(request) {

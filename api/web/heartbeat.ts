@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DEFAULT_HEARTBEAT, readHeartbeat } from '../../src/heartbeat/heartbeats.js';
-import { session } from '../auth/session.js';
+import { person } from '../auth/person.js';
 import { setHeartbeat } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import {
@@ -14,7 +14,7 @@ import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 
 const PATH = '/api/heartbeat';
-const heartbeats = area({ tag: 'Heartbeat', auth: session });
+const heartbeats = area({ tag: 'Heartbeat', auth: person });
 
 /** `GET|POST|DELETE /api/heartbeat` (spec 4.11): read here, set by the backend. */
 export function heartbeatEndpoints({ backend }: WebDependencies) {

@@ -3,8 +3,8 @@ import { PLANS } from '../../src/accounts/plans.js';
 import { shownModels } from '../../src/agents/agent-model.js';
 import { listAgents } from '../../src/agents/agents.js';
 import { NotFoundError } from '../../src/errors.js';
-import type { SessionCaller } from '../auth/session.js';
-import { planOfSession, session } from '../auth/session.js';
+import type { Person } from '../auth/session.js';
+import { person, planOfPerson } from '../auth/person.js';
 import { runtimeInstances } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
@@ -16,7 +16,7 @@ import { LIMITS } from './limits.js';
 
 const instance = area({
   tag: 'Instance',
-  auth: session,
+  auth: person,
   params: z.object({ userId: z.string().max(64) }),
   errors: [404],
   limit: LIMITS.instance,
@@ -47,7 +47,7 @@ export function instanceEndpoints({ ai, backend, settings }: WebDependencies) {
       async handler({ caller, params: { userId }, tenant }) {
         requireOwn(caller, userId);
         const { items } = await listAgents(tenant, { limit: MAX_PAGE });
-        const modelOf = shownModels(ai.router, planOfSession(caller));
+        const modelOf = shownModels(ai.router, planOfPerson(caller));
         return reply(200, {
           userId,
           plan: caller.plan ?? null,
@@ -107,6 +107,6 @@ const presentUsage = ({ cpuPercent, memoryBytes, processes }: z.infer<typeof usa
 });
 
 /** Another user's instance is not told apart from none. */
-function requireOwn(caller: SessionCaller, userId: string): void {
+function requireOwn(caller: Person, userId: string): void {
   if (caller.user.id !== userId) throw new NotFoundError();
 }

@@ -7,10 +7,15 @@ import {
   MAX_API_KEY_NAME,
   type ApiKey,
 } from '../../src/accounts/api-keys.js';
+import { ApiKeyValidator } from '../../src/accounts/api-key-validation.js';
+import { UnauthorizedError } from '../../src/errors.js';
+import { networksOf } from '../../src/http/client-networks.js';
 import { isVisible, NOT_VISIBLE } from '../../src/visible-text.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { presentValidKey, validKey } from '../views/valid-key.js';
+import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
 const PATH = '/api/keys';
@@ -41,9 +46,36 @@ function presentKey({ id, name, keyPreview, createdAt, lastUsed }: ApiKey) {
   };
 }
 
-/** `/api/keys` (spec 4.5): the keys by which the caller's programs call the backend. */
-export function keyEndpoints() {
+/** `/api/keys` (spec 4.5): the keys by which the caller's programs call. */
+export function keyEndpoints({ database, log, refusals, settings }: WebDependencies) {
+  const validator = new ApiKeyValidator(database, settings.accounts, log);
   return [
+    keys({
+      method: 'POST',
+      path: `${PATH}/validate`,
+      summary: 'Whose an API key is that you were shown, and what it opens',
+      body: z.object({ apiKey: z.string({ error: 'apiKey required' }) }),
+      responses: {
+        200: z.strictObject({
+          ...validKey,
+          email: z.string(),
+          subscriptionStatus: z.enum(['active', 'ended', 'none']),
+        }),
+      },
+      async handler({ body, clientAddress: address }) {
+        const holder = await validator.find(body.apiKey, networksOf(address).site);
+        if (!holder) {
+          refusals.note({ action: 'key.refused', subject: 'web', address });
+          throw new UnauthorizedError('Invalid API key');
+        }
+        const { email, subscription: subscriptionStatus } = holder;
+        return reply(
+          200,
+          { ...presentValidKey(holder), email, subscriptionStatus },
+          { 'Cache-Control': 'no-store' },
+        );
+      },
+    }),
     keys({
       method: 'GET',
       path: PATH,
@@ -78,9 +110,10 @@ export function keyEndpoints() {
         }),
       },
       errors: [409],
-      async handler({ body, caller, requestId, tenant }) {
+      async handler({ body, caller, clientAddress, requestId, tenant }) {
         const owner = { userId: caller.user.id, requestId };
-        const { createdAt, ...made } = await createApiKey(tenant, owner, body.name);
+        const { site } = networksOf(clientAddress);
+        const { createdAt, ...made } = await createApiKey(tenant, owner, { ...body, site });
         return reply(
           201,
           { ...made, createdAt: createdAt.toISOString() },

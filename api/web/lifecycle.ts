@@ -1,6 +1,6 @@
 import { getAgent } from '../../src/agents/agents.js';
 import { listArchives } from '../../src/agents/archives.js';
-import { session } from '../auth/session.js';
+import { person } from '../auth/person.js';
 import { agentArchives, agentOperations, FOR_OWNERS } from '../backend/contract.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';
@@ -19,7 +19,7 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
     ...FOR_OWNERS.map(forward),
     endpoint({
       ...agentArchives,
-      auth: session,
+      auth: person,
       limit: LIMITS.agents,
       async handler({ params, tenant }) {
         const { id } = await getAgent(tenant, params.id);
@@ -29,7 +29,7 @@ export function lifecycleEndpoints({ backend }: WebDependencies) {
     }),
     endpoint({
       ...agentOperations,
-      auth: session,
+      auth: person,
       limit: LIMITS.agents,
       async handler({ params, query, tenant }) {
         const { id } = await getAgent(tenant, params.id);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MODELS, allows } from '../../src/ai/catalogue.js';
-import { planOfSession, session } from '../auth/session.js';
+import { person, planOfPerson } from '../auth/person.js';
 import { endpoint } from '../http/endpoint.js';
 import { modelItem, presentModelItem } from '../views/models.js';
 import { reply } from '../http/reply.js';
@@ -14,7 +14,7 @@ export function modelEndpoints({ ai }: Pick<WebDependencies, 'ai'>) {
       path: '/api/models',
       summary: 'The models, and which of them your plan has',
       tag: 'AI',
-      auth: session,
+      auth: person,
       responses: {
         200: z.strictObject({
           models: z.array(modelItem.extend({ allowed: z.boolean() })),
@@ -22,7 +22,7 @@ export function modelEndpoints({ ai }: Pick<WebDependencies, 'ai'>) {
         }),
       },
       handler({ caller }) {
-        const plan = planOfSession(caller);
+        const plan = planOfPerson(caller);
         const models = MODELS.map((entry) => ({
           ...presentModelItem(entry, ai.router.available(entry)),
           allowed: plan !== undefined && allows(plan, entry),

@@ -6,7 +6,7 @@ import { websocketUrlOf } from '../../src/agents/agent-address.js';
 import { listAgents } from '../../src/agents/agents.js';
 import { AGENT_MODELS, requestedModel } from '../../src/agents/models.js';
 import { PaymentRequiredError, ServiceError, TooManyRequestsError } from '../../src/errors.js';
-import { planOfSession, session } from '../auth/session.js';
+import { person, planOfPerson } from '../auth/person.js';
 import { deployAgent } from '../backend/contract.js';
 import { area } from '../http/area.js';
 import { errorsOf } from '../http/derived-errors.js';
@@ -19,7 +19,7 @@ import { planWithin } from '../../src/accounts/plan-within.js';
 
 const provisioned = agentItem.omit({ updatedAt: true });
 
-const provisioning = area({ tag: 'Agents', auth: session, limit: LIMITS.agents });
+const provisioning = area({ tag: 'Agents', auth: person, limit: LIMITS.agents });
 
 /** `GET|POST /api/agents/provision` (spec 4.7). */
 export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
@@ -37,7 +37,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
           limit: query.limit,
           after: query.cursor,
         });
-        const modelOf = shownModels(ai.router, planOfSession(caller));
+        const modelOf = shownModels(ai.router, planOfPerson(caller));
         const agents = items.map((agent) =>
           provisioned.strip().parse(presentItem(agent, modelOf(agent), settings.agents)),
         );
@@ -89,7 +89,7 @@ export function provisionEndpoints({ ai, backend, settings }: WebDependencies) {
         const agent = {
           id: made.id,
           name: made.name,
-          model: shownModel(ai.router, choice, planOfSession(caller)),
+          model: shownModel(ai.router, choice, planOfPerson(caller)),
           status: webStatus(made.status),
           websocketUrl: websocketUrlOf(made.url),
           createdAt: made.createdAt,

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { BadRequestError } from '../../src/errors.js';
 import { checkGate } from '../../src/token-gating/check-gate.js';
-import { optionalSession } from '../auth/optional-session.js';
+import { optionalPerson } from '../auth/person.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
-const gating = area({ tag: 'Accounts', auth: optionalSession });
+const gating = area({ tag: 'Accounts', auth: optionalPerson });
 
 const PATH = '/api/auth/token-gating/verify';
 
@@ -47,7 +47,7 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
       method: 'GET',
       query: asked,
       async handler({ caller, query, tenant }) {
-        return reply(200, await check(caller.kind === 'session' ? tenant : undefined, query));
+        return reply(200, await check(caller.kind !== 'anonymous' ? tenant : undefined, query));
       },
     }),
     gating({
@@ -55,7 +55,7 @@ export function tokenGatingEndpoints({ tokenGate }: WebDependencies) {
       method: 'POST',
       body: asked,
       async handler({ body, caller, tenant }) {
-        return reply(200, await check(caller.kind === 'session' ? tenant : undefined, body));
+        return reply(200, await check(caller.kind !== 'anonymous' ? tenant : undefined, body));
       },
     }),
   ];

@@ -1,5 +1,7 @@
+import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
 import { LastUses } from '../../src/accounts/last-uses.js';
 import { findSession } from '../../src/accounts/sessions.js';
+import { apiKey } from '../auth/api-key.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { session } from '../auth/session.js';
 import { createListener, type Listener } from '../http/listener.js';
@@ -41,7 +43,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...profileEndpoints(dependencies),
     ...providerEndpoints(dependencies),
     ...identityEndpoints(dependencies),
-    ...keyEndpoints(),
+    ...keyEndpoints(dependencies),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),
     ...provisionEndpoints(dependencies),
@@ -61,6 +63,7 @@ export function webEndpoints(dependencies: WebDependencies) {
 export function createWeb(dependencies: WebDependencies): Listener {
   const { settings, database, log, refusals, secrets } = dependencies;
   const uses = new LastUses('session', database, log);
+  const keys = new ApiKeyLookup(database, settings.accounts, log);
   return createListener({
     name: 'web',
     title: 'Agent Platform Service: web API',
@@ -71,11 +74,12 @@ export function createWeb(dependencies: WebDependencies): Listener {
         find: async (token) => {
           const found = await findSession(database, token, settings.accounts);
           if (!found) return undefined;
-          uses.note(found.id, found.user.id, found.lastSeenAt);
+          uses.note({ id: found.id, userId: found.user.id, lastUsed: found.lastSeenAt });
           return { ...found, sessionId: found.id };
         },
         publicUrl: settings.http.webUrl,
       }),
+      apiKey.with((shown) => keys.find(shown.apiKey)),
       freshSession.with({ maxAgeMs: settings.accounts.stepUpMaxAgeMs }),
     ],
     database,

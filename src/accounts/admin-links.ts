@@ -28,10 +28,11 @@ export async function makeAdminLinks(
   emails: readonly string[],
 ): Promise<AdminLink[]> {
   return database.asPlatform().transaction(async (db) => {
-    const admins = await db.User.findAll({
-      attributes: ['email'],
-      where: { email: [...emails], isAdmin: true },
+    const users = await db.User.findAll({
+      attributes: ['email', 'emailVerifiedAt', 'isAdmin'] as const,
+      where: { email: [...emails] },
     });
+    const admins = users.filter((user) => user.isAdmin || user.emailVerifiedAt !== null);
     const proved = new Set(admins.map(({ email }) => email));
     const links = [...new Set(emails)]
       .filter((email) => !proved.has(email))

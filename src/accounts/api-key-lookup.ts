@@ -1,5 +1,8 @@
+import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
 import { isAdmin, type AdminRules } from './admin.js';
+import { prefixOf } from './api-keys.js';
+import { LastUses } from './last-uses.js';
 import type { Plan } from './plans.js';
 import { activePlan, TokenLookup, type FoundSubscription } from './token-lookup.js';
 
@@ -7,6 +10,7 @@ import { activePlan, TokenLookup, type FoundSubscription } from './token-lookup.
 export interface ApiKeyHolder {
   readonly keyId: string;
   readonly userId: string;
+  readonly name: string;
   readonly email: string;
   readonly isAdmin: boolean;
   /** The plan that the owner is on now; none without an active subscription. */
@@ -17,42 +21,51 @@ export interface ApiKeyHolder {
   readonly lastUsed: Date | null;
 }
 
-interface FoundKey extends FoundSubscription {
+/** A key as the functions of the database find it. */
+export interface FoundKey extends FoundSubscription {
   readonly hash: string;
   readonly key_id: string;
   readonly user_id: string;
+  readonly name: string;
   readonly email: string;
+  readonly email_verified: boolean;
   readonly is_admin: boolean;
   readonly last_used: Date | null;
 }
 
-const FIND = { name: 'find_api_keys', text: 'SELECT * FROM find_api_keys($1)' };
+const FIND = { name: 'find_key_holders', text: 'SELECT * FROM find_key_holders($1)' };
 
-/** Finds users' API keys as calls come with them. */
+/** Finds users' API keys as calls come with them, and notes that they were used. */
 export class ApiKeyLookup {
   readonly #tokens: TokenLookup<FoundKey>;
-
+  readonly #uses: LastUses;
   readonly #rules: AdminRules;
 
-  constructor(database: Database, rules: AdminRules) {
+  constructor(database: Database, rules: AdminRules, log: Logger) {
     this.#rules = rules;
     this.#tokens = new TokenLookup(database, FIND);
+    this.#uses = new LastUses('API key', database, log);
   }
 
   /** The living key that this token is, with its owner's plan as of now; none when there is none. */
   async find(token: string): Promise<ApiKeyHolder | undefined> {
     const found = await this.#tokens.find(token);
-    if (!found) return undefined;
-    const { email } = found;
-    const plan = activePlan(found);
-    return {
-      keyId: found.key_id,
-      userId: found.user_id,
-      email,
-      isAdmin: isAdmin({ email, isAdmin: found.is_admin }, this.#rules),
-      plan,
-      subscription: found.plan === null ? 'none' : plan ? 'active' : 'ended',
-      lastUsed: found.last_used,
-    };
+    return found && usedBy(found, { token, uses: this.#uses, rules: this.#rules });
   }
+}
+
+/** Notes that a key is used. @returns it with its owner. */
+export function usedBy(
+  found: FoundKey,
+  { token, uses, rules }: { token: string; uses: LastUses; rules: AdminRules },
+): ApiKeyHolder {
+  const { key_id: keyId, user_id: userId, name, email, last_used: lastUsed } = found;
+  uses.note({ id: keyId, userId, lastUsed }, { prefix: prefixOf(token) });
+  const plan = activePlan(found);
+  const judged = { email, emailVerified: found.email_verified, isAdmin: found.is_admin };
+  return {
+    ...{ keyId, userId, name, email, plan, lastUsed },
+    isAdmin: isAdmin(judged, rules),
+    subscription: found.plan === null ? 'none' : plan ? 'active' : 'ended',
+  };
 }

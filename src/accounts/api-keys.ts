@@ -5,6 +5,7 @@ import type { TenantDatabase } from '../database/database.js';
 import type { ApiKeyRow } from '../database/models.js';
 import { ConflictError, NotFoundError } from '../errors.js';
 import { tokenHash } from '../secrets/token-hash.js';
+import { keyHashing } from './hashing-queue.js';
 
 /** The longest name of a key, in characters. */
 export const MAX_API_KEY_NAME = 64;
@@ -13,6 +14,9 @@ export const MAX_API_KEY_NAME = 64;
 export const MAX_API_KEYS = 50;
 
 const PREFIX = 'sk_';
+
+/** How much of its beginning a key is found by (spec 4.5). */
+const PREFIX_LENGTH = 10;
 const RANDOM_BYTES = 32;
 /** bcrypt reads 72 bytes and no more; a key has 46. */
 const BCRYPT_COST = 10;
@@ -31,23 +35,29 @@ export interface ApiKeyOwner {
   readonly requestId: string;
 }
 
+/** What of a key's beginning is stored. */
+export const prefixOf = (key: string): string => key.slice(0, PREFIX_LENGTH);
+
 const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
 
 /**
  * Makes a key: `sk_` and 256 random bits in base64url. Only hashes of it are stored. When an answer
  * is lost, a key stays that nobody knows; its owner finds it in the list as never used.
  *
- * @throws ConflictError with `current` and `limit` when the user has as many as there may be.
+ * @param asked.site whose turn its hashing takes.
+ * @throws ConflictError with `current` and `limit` when the user has as many as there may be,
+ *   TooManyRequestsError when too many wait for their turn.
  */
 export async function createApiKey(
   tenant: TenantDatabase,
   { userId, requestId }: ApiKeyOwner,
-  name: string,
+  asked: { readonly name: string; readonly site: string },
 ): Promise<NewApiKey> {
+  const { name, site } = asked;
   const random = randomBytes(RANDOM_BYTES).toString('base64url');
   const key = PREFIX + random;
   // Before the transaction: a connection is not held while the processor is busy.
-  const keyHash = await bcrypt.hash(key, BCRYPT_COST);
+  const keyHash = await keyHashing.run(site, () => bcrypt.hash(key, BCRYPT_COST));
   return tenant.transaction(async (db) => {
     // One creation for a user after the other, so that two at the cap admit one.
     await db.lock(`api-keys-of:${userId}`);
@@ -63,6 +73,7 @@ export async function createApiKey(
       keyPreview: preview(random),
       keyHash,
       lookupHash: tokenHash(key),
+      keyPrefix: prefixOf(key),
       lastUsed: null,
     });
     const audit = { actor: userId, userId, requestId, detail: { name } };

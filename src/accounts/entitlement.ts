@@ -1,5 +1,5 @@
 import type { Statements } from '../database/database.js';
-import { isAdmin, type AdminRules } from './admin.js';
+import { isAdmin, type AdminRules, type Judged } from './admin.js';
 import { planRequired, type Plan } from './plans.js';
 
 /** What somebody may use: of the AI API, and of their agents. */
@@ -21,8 +21,8 @@ export async function findEntitlement(
   userId: string,
   rules: AdminRules,
 ): Promise<Entitlement | undefined> {
-  const [found] = await db.query<{ email: string; isAdmin: boolean; plan: Plan | null }>(
-    `SELECT u.email, u.is_admin AS "isAdmin", s.plan
+  const [found] = await db.query<Judged & { readonly plan: Plan | null }>(
+    `SELECT u.email, u.email_verified_at IS NOT NULL AS "emailVerified", u.is_admin AS "isAdmin", s.plan
        FROM users u
        LEFT JOIN subscriptions s ON s.user_id = u.id AND s.status = 'active'
              AND (s.period_end IS NULL OR s.period_end > now())

@@ -88,6 +88,9 @@ export class HashingQueue {
  */
 export const passwordHashing = new HashingQueue({ atOnce: 2, waiting: 100, waitingPerSite: 10 });
 
+/** Keys, which wait for no passwords; with them it leaves one of the four threads. */
+export const keyHashing = new HashingQueue({ atOnce: 1, waiting: 200, waitingPerSite: 100 });
+
 const tooMany = () =>
   new TooManyRequestsError('Too many at once, please try again.', undefined, {
     retryAfter: RETRY_AFTER_S,

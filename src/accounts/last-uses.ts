@@ -8,15 +8,22 @@ const NOTED_EVERY_MS = 60_000;
 const MAX_AT_ONCE = 2;
 
 /** Other processes note as well: of all of them one writes. */
-const noting = (table: string, column: string) => `
-  UPDATE ${table} SET ${column} = now()
+const noting = (table: string, column: string, also = '') => `
+  UPDATE ${table} SET ${column} = now()${also}
   WHERE id = $id AND (${column} IS NULL
     OR ${column} <= now() - make_interval(secs => ${NOTED_EVERY_MS / 1_000}))`;
 
 const NOTE = {
-  'API key': noting('api_keys', 'last_used'),
+  'API key': noting('api_keys', 'last_used', ', key_prefix = coalesce(key_prefix, $prefix)'),
   session: noting('sessions', 'last_seen_at'),
 };
+
+/** What is used, whose it is, and when that was last written down. */
+export interface LastUse {
+  readonly id: string;
+  readonly userId: string;
+  readonly lastUsed: Date | null;
+}
 
 /** Writes down when keys or sessions were last used, to the minute, and lets nobody wait for it. */
 export class LastUses {
@@ -32,17 +39,25 @@ export class LastUses {
     this.#log = log;
   }
 
-  /** Notes that it is used now. Returns at once and never fails: a failure is logged. */
-  note(id: string, userId: string, lastUsed: Date | null): void {
+  /**
+   * Notes that it is used now. Returns at once and never fails: a failure is logged.
+   *
+   * @param values what the statement of its kind asks for beside the id.
+   */
+  note({ id, userId, lastUsed }: LastUse, values: Readonly<Record<string, string>> = {}): void {
     if (lastUsed !== null && Date.now() - lastUsed.getTime() < NOTED_EVERY_MS) return;
     if (this.#underWay.has(id) || this.#underWay.size >= MAX_AT_ONCE) return;
     this.#underWay.add(id);
-    void this.#write(id, userId);
+    void this.#write(id, userId, values);
   }
 
-  async #write(id: string, userId: string): Promise<void> {
+  async #write(
+    id: string,
+    userId: string,
+    values: Readonly<Record<string, string>>,
+  ): Promise<void> {
     try {
-      await this.#database.asUser(userId).query(NOTE[this.#of], { id });
+      await this.#database.asUser(userId).query(NOTE[this.#of], { ...values, id });
     } catch (error) {
       this.#log.warn({ err: error, id }, `the use of a ${this.#of} was not noted`);
     } finally {

@@ -6,7 +6,7 @@ import type { ClientNetworks } from '../http/client-networks.js';
 import { requestMail } from '../mail/request-mail.js';
 import type { MailSettings } from '../mail/settings.js';
 import { isVisible, NOT_VISIBLE } from '../visible-text.js';
-import { isAdmin } from './admin.js';
+import { isAdminUser } from './admin.js';
 import type { AccountSettings } from './settings.js';
 import { createAccount, hasNoAccount } from './new-account.js';
 import type { SignedInUser } from './sign-in.js';
@@ -66,7 +66,12 @@ export async function registerAccount(
         await requestMail(db, { kind: 'verify-email', address: email, userId: user.id });
       }
       await recordAudit(db, ofUser(user.id, 'account.register', registration.origin));
-      return { id: user.id, email, name, isAdmin: isAdmin(user, settings) };
+      return {
+        id: user.id,
+        email,
+        name,
+        isAdmin: isAdminUser(user, settings),
+      };
     });
   } catch (error) {
     if (violates(error, 'users_email_key')) throw new ConflictError('Email already registered');

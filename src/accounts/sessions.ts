@@ -131,6 +131,7 @@ interface SessionFound {
   readonly id: string;
   readonly name: string;
   readonly email: string;
+  readonly email_verified: boolean;
   readonly is_admin: boolean;
   readonly plan: Plan | null;
 }
@@ -148,11 +149,12 @@ export async function findSession(
   const [found] = await database.call<SessionFound>(FIND, [tokenHash(token)]);
   if (!found) return undefined;
   const user = { id: found.id, name: found.name, email: found.email };
+  const judged = { emailVerified: found.email_verified, isAdmin: found.is_admin };
   return {
     id: found.session_id,
     signedInAt: found.signed_in_at,
     lastSeenAt: found.last_seen_at,
-    user: { ...user, isAdmin: isAdmin({ ...user, isAdmin: found.is_admin }, rules) },
+    user: { ...user, isAdmin: isAdmin({ ...user, ...judged }, rules) },
     plan: found.plan ?? undefined,
     csrfToken: found.csrf_token,
     expiresAt: found.expires_at,

@@ -11,7 +11,7 @@ export const accountSettings = area(
     adminEmails: variable(
       'ADMIN_EMAILS',
       emails.prefault(''),
-      'who may be admin, by the link that `scripts/admin-links.js` prints. Without it, outside production, the first account is',
+      'who is admin, once the address is verified or by the link that `scripts/admin-links.js` prints. Without it, outside production, the first account is',
     ),
     sessionCookieSecure: variable(
       'SESSION_COOKIE_SECURE',

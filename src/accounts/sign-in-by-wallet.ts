@@ -3,7 +3,7 @@ import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
 import { violates } from '../database/constraints.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import type { UserRow } from '../database/models.js';
-import { isAdmin } from './admin.js';
+import { isAdminUser } from './admin.js';
 import { createAccount } from './new-account.js';
 import { WALLET_EMAIL_SUFFIX } from './email.js';
 import type { AccountSettings } from './settings.js';
@@ -32,6 +32,23 @@ export async function signInByWallet(
     // Linked to another account meanwhile: it is found there.
     if (violates(error, 'identities_subject_key')) return attempt();
     throw error;
+  return database.asPlatform().transaction(async (db) => {
+    // Two first sign-ins at once make one account.
+    await db.lock(`wallet ${address}`);
+    const found = await findWallet(db, address);
+    if (found && found.disabledAt !== null) return undefined;
+    const user = found
+      ? await db.User.getByPk(found.userId)
+      : await accountOf(db, address, origin, settings);
+    if (!user) return undefined;
+    const identityId = found?.id ?? (await link(db, user.id, address, origin));
+    await db.Identity.update({ lastUsedAt: new Date() }, { where: { id: identityId } });
+    const { id, email, name } = user;
+    return {
+      user: { id, email, name, isAdmin: isAdminUser(user, settings) },
+      method: 'wallet',
+      identityId,
+    };
   });
 }
 

@@ -56,12 +56,13 @@ export async function stillHolds(db: TenantTransaction, proof: SignInProof): Pro
   return user.length > 0 && identity.length > 0;
 }
 
-const FIND = { name: 'find_sign_in', text: 'SELECT * FROM find_sign_in($1, $2)' };
+const FIND = { name: 'find_password_holder', text: 'SELECT * FROM find_password_holder($1, $2)' };
 
 interface Account {
   readonly id: string;
   readonly name: string;
   readonly email: string;
+  readonly email_verified: boolean;
   readonly is_admin: boolean;
   readonly password_hash: string | null;
   readonly known: boolean;
@@ -102,8 +103,9 @@ export async function verifyPassword(
   if (!account) return undefined;
   await rememberHost(database, account.id, from.host);
   const user = { id: account.id, name: account.name, email: account.email };
+  const judged = { emailVerified: account.email_verified, isAdmin: account.is_admin };
   return {
-    user: { ...user, isAdmin: isAdmin({ ...user, isAdmin: account.is_admin }, rules) },
+    user: { ...user, isAdmin: isAdmin({ ...user, ...judged }, rules) },
     method: 'password',
     passwordHash: account.password_hash,
   };

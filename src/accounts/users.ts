@@ -1,3 +1,4 @@
+import { isAdminUser, type AdminRules } from './admin.js';
 import type { Database } from '../database/database.js';
 import type { UserRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
@@ -8,4 +9,14 @@ export async function findUser(database: Database, userId: string): Promise<User
   const sql = `${selectFrom(User)} WHERE id = $userId`;
   const [user] = await database.asUser(userId).query<UserRow>(sql, { userId });
   return user ?? null;
+}
+
+/** Whether this is an admin's account; not when there is none. */
+export async function isAdminById(
+  database: Database,
+  userId: string,
+  rules: AdminRules,
+): Promise<boolean> {
+  const user = await findUser(database, userId);
+  return user !== null && isAdminUser(user, rules);
 }

@@ -25,10 +25,11 @@ interface FoundAgent extends FoundSubscription {
   readonly own_model: string | null;
   readonly user_id: string;
   readonly email: string;
+  readonly email_verified: boolean;
   readonly is_admin: boolean;
 }
 
-const FIND = { name: 'find_agent_callers', text: 'SELECT * FROM find_agent_callers($1)' };
+const FIND = { name: 'find_calling_agents', text: 'SELECT * FROM find_calling_agents($1)' };
 
 /** Finds agents as they call. */
 export class AgentCallerLookup {
@@ -45,14 +46,14 @@ export class AgentCallerLookup {
   async find(token: string): Promise<CallingAgent | undefined> {
     const found = await this.#tokens.find(token);
     if (!found) return undefined;
-    const { email, is_admin: admin } = found;
+    const { email, email_verified: emailVerified, is_admin: admin } = found;
     return {
       agentId: found.agent_id,
       model: found.model,
       aiProvider: found.ai_provider,
       ownModel: found.own_model ?? undefined,
       userId: found.user_id,
-      isAdmin: isAdmin({ email, isAdmin: admin }, this.#rules),
+      isAdmin: isAdmin({ email, emailVerified, isAdmin: admin }, this.#rules),
       plan: activePlan(found),
     };
   }

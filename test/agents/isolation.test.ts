@@ -1,4 +1,7 @@
 // @module-tag attack
+import { freshSession } from '../../api/auth/fresh-session.js';
+import { optionalSession } from '../../api/auth/optional-session.js';
+import { session } from '../../api/auth/session.js';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { backendEndpoints } from '../../api/backend/backend.js';
@@ -26,6 +29,7 @@ let agentId: string;
 let keyId: string;
 let sessionId: string;
 let identityId: string;
+let bobsKey: string;
 let bobsTokens: string[];
 /** What no answer to another may hold. */
 let marks: string[];
@@ -56,6 +60,8 @@ beforeAll(async () => {
     .transaction((db) =>
       db.Identity.create({ ...identity, userId: ada.id, subject: '1', label: SECRET_IDENTITY }),
     );
+  const ofBob = await platform.web(bob, 'POST', '/api/keys', { body: { name: 'of bob' } });
+  bobsKey = ofBob.body.key;
   const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
   const everywhere = platform.db.asPlatform();
   bobsTokens = await readAgentTokens(everywhere, platform.secrets, bobsAgent);
@@ -155,6 +161,11 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /api/auth/admin': { ...missing, query: () => '?token=none' },
   'GET /api/keys': { nobody: 401, bob: 200 },
   'POST /api/keys': { nobody: 401, bob: 201, body: () => ({ name: 'of bob' }) },
+  'POST /api/keys/validate': {
+    nobody: 401,
+    bob: 401,
+    body: () => ({ apiKey: `sk_${'x'.repeat(43)}` }),
+  },
   'GET /api/keys/:id': missing,
   'DELETE /api/keys/:id': missing,
   'GET /api/agents': { nobody: 200, bob: 200 },
@@ -354,6 +365,18 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     expect(await visit(name, entry, asNobody)).toBe(entry.nobody);
     const asBob: Ask = (method, path, body) => platform.web(bob, method, path, { body });
     expect(await visit(name, entry, asBob)).toBe(entry.bob);
+  });
+
+  test.each(Object.keys(WEB))('%s of the web API by a key, beside a cookie', async (name) => {
+    const entry = WEB[name];
+    const declared = webEndpoints(platform.dependencies.web).find((each) => nameOf(each) === name);
+    if (!entry || !declared) throw new Error(name);
+    const asBobsProgram: Ask = (method, path, body) =>
+      platform.web(ada, method, path, { body, headers: { authorization: `Bearer ${bobsKey}` } });
+    const wantsSession = declared.auth === session || declared.auth === freshSession;
+    const takesSession = declared.auth === optionalSession;
+    const expected = wantsSession ? 403 : takesSession ? entry.nobody : entry.bob;
+    expect(await visit(name, entry, asBobsProgram)).toBe(expected);
   });
 
   test.each(Object.keys(BACKEND))('%s of the backend', async (name) => {

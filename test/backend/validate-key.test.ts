@@ -34,7 +34,8 @@ const validate = (key: string, headers: Record<string, string> = {}): Promise<An
     headers: { authorization: `Bearer ${key}`, ...headers },
   });
 
-const find = (key: string) => new ApiKeyLookup(platform.db, platform.settings.accounts).find(key);
+const find = (key: string) =>
+  new ApiKeyLookup(platform.db, platform.settings.accounts, platform.log).find(key);
 
 describe('a valid key', () => {
   test('tells whose it is, the plan and its features', async () => {

@@ -118,7 +118,8 @@ async function newKey(): Promise<string> {
   const userId: string = registered.body.id;
   await grantPlan(database.db, userId, 'label', { actor: 'operator', requestId: 'test' });
   const owner = { userId, requestId: randomUUID() };
-  return (await createApiKey(database.db.asUser(userId), owner, 'test')).key;
+  return (await createApiKey(database.db.asUser(userId), owner, { name: 'test', site: 'here' }))
+    .key;
 }
 
 /** @returns whether it was answered to the end. */

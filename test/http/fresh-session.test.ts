@@ -4,7 +4,7 @@ import { freshSession } from '../../api/auth/fresh-session.js';
 import { session } from '../../api/auth/session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';
-import { findSession, serve, signedIn, type TestListener } from './support.js';
+import { findSession, NO_API_KEYS, serve, signedIn, type TestListener } from './support.js';
 
 const MAX_AGE_MS = 10 * 60_000;
 
@@ -30,7 +30,8 @@ beforeAll(async () => {
     const found = await findSession(token);
     return found && { ...found, signedInAt: new Date(Date.now() - ageMs) };
   };
-  const authenticate = [session.with({ find }), freshSession.with({ maxAgeMs: MAX_AGE_MS })];
+  const fresh = freshSession.with({ maxAgeMs: MAX_AGE_MS });
+  const authenticate = [session.with({ find }), NO_API_KEYS, fresh];
   listener = await serve([dangerous], { authenticate });
 });
 afterAll(() => listener?.close());

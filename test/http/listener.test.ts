@@ -18,6 +18,7 @@ import {
   findSession,
   HTTP_SETTINGS,
   INTERNAL_KEY,
+  NO_API_KEYS,
   PREVIOUS_KEY,
   postJson,
   serve,
@@ -356,7 +357,10 @@ describe('cross-site requests', { tags: 'attack' }, () => {
     [{ 'sec-fetch-site': 'cross-site', 'x-csrf-token': CSRF_TOKEN }, 200],
   ])('a change with %j is %i', async (headers, status) => {
     const { call } = await start([change, whoAmI(anonymous)], {
-      authenticate: [session.with({ find: findSession, publicUrl: 'https://platform.example' })],
+      authenticate: [
+        session.with({ find: findSession, publicUrl: 'https://platform.example' }),
+        NO_API_KEYS,
+      ],
     });
     // Node's fetch sets Sec-Fetch headers of its own, so the plain client is used.
     const response = await plainPost(call, { ...signedIn, ...headers });

@@ -23,6 +23,7 @@ import {
   serve,
   type TestListener,
   until,
+  NO_API_KEYS,
 } from './support.js';
 
 const REDIS_SERVER = process.env.TEST_REDIS_SERVER ?? '/usr/bin/redis-server';
@@ -139,7 +140,7 @@ describe('in memory', () => {
     const find = () => Promise.resolve((lookups++, undefined));
     const { call } = await start({
       limits: [limit('one', 1, '/api/')],
-      authenticate: [session.with({ find })],
+      authenticate: [session.with({ find }), NO_API_KEYS],
     });
     await call('/api/plain');
     const headers = { cookie: 'service-session=x' };

@@ -112,6 +112,7 @@ test('the OpenAPI document has every endpoint, status, parameter and limit', asy
     '200',
     '400',
     '401',
+    '403',
     '404',
     '421',
     '429',

@@ -4,6 +4,7 @@ import type { CallingAgent } from '../../src/agents/agent-caller-lookup.js';
 import { LOOPBACK_NAMES } from '../../src/http/own-names.js';
 import { Database } from '../../src/database/database.js';
 import { agentToken } from '../../api/auth/agent-token.js';
+import { apiKey } from '../../api/auth/api-key.js';
 import { internalKey } from '../../api/auth/internal-key.js';
 import { session } from '../../api/auth/session.js';
 import type { Endpoint } from '../../api/http/endpoint.js';
@@ -52,8 +53,12 @@ export const findSession = (token: string) =>
       : undefined,
   );
 
+/** Where there are no API keys, which sessions are told from. */
+export const NO_API_KEYS = apiKey.with(() => Promise.resolve(undefined));
+
 const KNOWN_CALLERS = [
   session.with({ find: findSession }),
+  NO_API_KEYS,
   internalKey.with([INTERNAL_KEY, PREVIOUS_KEY]),
   agentToken.with((shown) =>
     Promise.resolve(shown.agentToken === 'agent-token' ? AGENT : undefined),

@@ -4,7 +4,10 @@ import { auditLog } from '../../src/database/tables/records.js';
 import { randomUUID } from 'node:crypto';
 import bcrypt from 'bcrypt';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { anonymous } from '../../api/auth/anonymous.js';
+import { webEndpoints } from '../../api/web/web.js';
 import { MAX_API_KEYS } from '../../src/accounts/api-keys.js';
+import { until } from '../support/docker.js';
 import { newAddress } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
@@ -145,25 +148,161 @@ describe('a user', () => {
     expect(ids).not.toContain(id);
     expect((await get(ada, id)).status).toBe(200);
   });
+});
 
-  test(
-    'who is not signed in gets nowhere, whatever bearer key comes along',
-    { tags: 'attack' },
-    async () => {
-      const { id, key } = (await create(ada, { name: 'bearer' })).body;
-      const bearer = { headers: { authorization: `Bearer ${key}` } };
-      for (const [method, path] of [
-        ['GET', '/api/keys'],
-        ['POST', '/api/keys'],
-        ['GET', `/api/keys/${id}`],
-        ['DELETE', `/api/keys/${id}`],
-      ] as const) {
-        expect((await platform.web(undefined, method, path)).status).toBe(401);
-        expect((await platform.web(undefined, method, path, bearer)).status).toBe(401);
+const byKey = (key: string, headers = {}) => ({
+  headers: { authorization: `Bearer ${key}`, ...headers },
+});
+
+describe('a key as bearer', { tags: 'attack' }, () => {
+  let key: string;
+  beforeAll(async () => {
+    key = (await create(ada, { name: 'bearer' })).body.key;
+  });
+
+  test('does where a session does, for its owner alone, whatever cookie comes along', async () => {
+    await platform.web(ada, 'POST', '/api/heartbeat', { body: { frequency: '7h' } });
+    const asked = await platform.web(bob, 'GET', '/api/heartbeat', byKey(key));
+    expect([asked.status, asked.body.heartbeat.frequency]).toEqual([200, '7h']);
+    const listed = await platform.web(undefined, 'GET', '/api/agents', byKey(key));
+    expect([listed.status, listed.body.count]).toEqual([200, 0]);
+    // No browser sends it by itself.
+    const elsewhere = { origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' };
+    const changed = await platform.web(undefined, 'POST', '/api/heartbeat', {
+      ...byKey(key, elsewhere),
+      body: { frequency: '8h' },
+    });
+    expect(changed.status).toBe(200);
+  });
+
+  test.each(['GET /api/heartbeat', 'GET /api/agents', 'GET /api/keys'])(
+    'that is none is refused by %s, beside a good cookie as well',
+    async (name) => {
+      const [method = '', path = ''] = name.split(' ');
+      for (const wrong of [`sk_${'x'.repeat(43)}`, `${key}x`, platform.internalKey]) {
+        expect((await platform.web(ada, method, path, byKey(wrong))).status).toBe(401);
       }
-      expect((await get(ada, id)).status).toBe(200);
     },
   );
+
+  test('reaches neither keys nor sessions nor the account, beside a cookie as well', async () => {
+    const guarded = webEndpoints(platform.dependencies.web).filter(
+      ({ path, auth }) =>
+        /^\/api\/(keys|settings|auth\/(sessions|admin))\b/.test(path) && auth !== anonymous,
+    );
+    expect(guarded.length).toBeGreaterThan(8);
+    for (const { method, path } of guarded) {
+      for (const user of [undefined, ada]) {
+        const refused = await platform.web(user, method, path, byKey(key));
+        expect([method, path, refused.status, refused.body.code]).toEqual([
+          ...[method, path, 403, 'SESSION_REQUIRED'],
+        ]);
+      }
+    }
+    expect(await list(ada)).not.toEqual([]);
+  });
+
+  test('is nobody who could be signed in, or out', async () => {
+    const shown = await platform.web(ada, 'GET', '/api/auth/session', byKey(key));
+    expect([shown.status, shown.body]).toEqual([200, { user: null }]);
+    const out = await platform.web(ada, 'POST', '/api/auth/signout', byKey(key));
+    expect([out.status, out.body]).toEqual([200, { ok: true }]);
+    expect((await platform.web(ada, 'GET', '/api/auth/session')).body.user.id).toBe(ada.id);
+  });
+});
+
+describe('a key that somebody was shown', () => {
+  const validate = (apiKey: unknown, user: TestUser | undefined = bob) =>
+    platform.web(user, 'POST', '/api/keys/validate', { body: { apiKey } });
+  const stored = async (id: string) =>
+    (await platform.db.asPlatform().transaction((db) => db.ApiKey.findByPk(id)))?.keyPrefix;
+  const refused = { status: 401, body: { error: 'Invalid API key' } };
+
+  test('is told whose it is, and what it opens', async () => {
+    const owner = await platform.signUp('solo');
+    const { key } = (await create(owner, { name: 'shown' })).body;
+    const told = await validate(key);
+    expect([told.status, told.body]).toEqual([
+      200,
+      {
+        ...{ valid: true, userId: owner.id, email: owner.email, plan: 'solo' },
+        ...{ subscriptionStatus: 'active', features: ['agents', 'chat', 'ai'] },
+      },
+    ]);
+    expect(told.headers.get('cache-control')).toBe('no-store');
+    await platform.asOwner(
+      `UPDATE subscriptions SET status = 'cancelled' WHERE user_id = '${owner.id}'`,
+    );
+    const ended = { plan: null, subscriptionStatus: 'ended', features: [] };
+    expect((await validate(key)).body).toMatchObject(ended);
+    const { key: unpaid } = (await create(ada, { name: 'unpaid' })).body;
+    expect((await validate(unpaid)).body).toMatchObject({ plan: null, subscriptionStatus: 'none' });
+  });
+
+  test.each([undefined, null, 7, ['sk_']])('that is %j is missing', async (apiKey) => {
+    const answer = await validate(apiKey);
+    expect([answer.status, answer.body.error]).toEqual([400, 'apiKey required']);
+  });
+
+  test('is told to who is signed in alone', { tags: 'attack' }, async () => {
+    const { key } = (await create(ada, { name: 'mine' })).body;
+    const nobody = await platform.web(undefined, 'POST', '/api/keys/validate', {
+      body: { apiKey: key },
+    });
+    expect(nobody.status).toBe(401);
+  });
+
+  test(
+    'is none with another beginning, another end, or in its hash',
+    { tags: 'attack' },
+    async () => {
+      const { id, key } = (await create(ada, { name: 'guessed' })).body;
+      expect(await stored(id)).toBe(key.slice(0, 10));
+      const row = await platform.db.asPlatform().transaction((db) => db.ApiKey.findByPk(id));
+      const guesses = [
+        ...['', 'sk_', key.slice(3), `pk_${key.slice(3)}`, key.slice(0, 10), `${key}x`, ` ${key}`],
+        ...[`${key.slice(0, 10)}${'x'.repeat(36)}`, 'sk_' + 'x'.repeat(100_000)],
+        ...[row?.keyHash, row?.lookupHash, row?.keyPreview],
+      ];
+      for (const guess of guesses) expect(await validate(guess)).toMatchObject(refused);
+      expect((await validate(key)).status).toBe(200);
+    },
+  );
+
+  test('is compared by bcrypt, with each that begins alike', { tags: 'attack' }, async () => {
+    const [one, other] = [
+      (await create(ada, { name: 'one' })).body,
+      (await create(bob, { name: 'other' })).body,
+    ];
+    const set = (id: string, change: string) =>
+      platform.asOwner(`UPDATE api_keys SET ${change} WHERE id = '${id}'`);
+    await set(other.id, `key_prefix = '${one.key.slice(0, 10)}', lookup_hash = 'of no key'`);
+    expect((await validate(one.key)).body).toMatchObject({ userId: ada.id });
+    expect(await validate(other.key)).toMatchObject(refused);
+    await set(other.id, `key_prefix = '${other.key.slice(0, 10)}'`);
+    expect((await validate(other.key)).body).toMatchObject({ userId: bob.id });
+    // Also after it has matched.
+    await set(other.id, `key_hash = '${await bcrypt.hash('another key', 4)}'`);
+    expect(await validate(other.key)).toMatchObject(refused);
+    await remove(ada, one.id);
+    expect(await validate(one.key)).toMatchObject(refused);
+  });
+
+  test('from before beginnings were stored is found by its hash, and gets one by its use', async () => {
+    const { id, key } = (await create(ada, { name: 'old' })).body;
+    const uses = [
+      () => validate(key),
+      () => platform.web(undefined, 'GET', '/api/heartbeat', byKey(key)),
+    ];
+    for (const use of uses) {
+      await platform.asOwner(
+        `UPDATE api_keys SET key_prefix = NULL, last_used = NULL WHERE id = '${id}'`,
+      );
+      expect((await use()).status).toBe(200);
+      await until(async () => (await stored(id)) === key.slice(0, 10), 60_000);
+    }
+    expect((await get(ada, id)).body.lastUsed).not.toBeNull();
+  });
 });
 
 test('a deleted key is gone', async () => {

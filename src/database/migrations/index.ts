@@ -24,6 +24,7 @@ import { migration as removals } from './021-removals.js';
 import { migration as walletNonces } from './027-wallet-nonces.js';
 import { migration as farcasterTokens } from './028-farcaster-tokens.js';
 import { migration as securityEvents } from './029-security-events.js';
+import { migration as apiKeys } from './030-api-keys.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -54,4 +55,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '027-wallet-nonces', migration: walletNonces },
   { name: '028-farcaster-tokens', migration: farcasterTokens },
   { name: '029-security-events', migration: securityEvents },
+  { name: '030-api-keys', migration: apiKeys },
 ];

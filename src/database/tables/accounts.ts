@@ -29,7 +29,7 @@ export const User = table(
     name: text(),
     /** Null for who cannot sign in by password. */
     passwordHash: nullable(text()),
-    /** As stored; who `ADMIN_EMAILS` names is an admin too, see `isAdmin` in `accounts/admin.ts`. */
+    /** As stored: see `isAdmin` in `accounts/admin.ts`. */
     isAdmin: withDefault(boolean(), false),
     /** Always upper case. */
     referralCode: nullable(text()),
@@ -150,12 +150,15 @@ export const ApiKey = table(
     keyHash: text(),
     /** SHA-256 of the key in hex, by which it is found. */
     lookupHash: text(),
+    /** Its first ten characters; null until a key from before there was this is used. */
+    keyPrefix: nullable(text()),
     createdAt: created(),
     /** To the minute; null until it is used. */
     lastUsed: nullable(timestamp()),
   },
   [
     { name: 'api_keys_lookup_hash_key', unique: true, fields: ['lookup_hash'] },
+    { name: 'api_keys_key_prefix', fields: ['key_prefix'] },
     { name: 'api_keys_user_time', fields: ['user_id', 'created_at'] },
   ],
   ownedThrough('user_id'),
