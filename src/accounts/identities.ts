@@ -7,7 +7,7 @@ import { ConflictError, NotFoundError, UnauthorizedError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { isVisible } from '../visible-text.js';
 import { wellFormed } from '../well-formed.js';
-import { isAdmin } from './admin.js';
+import { isAdminUser } from './admin.js';
 import { isEmail, normalizeEmail, WALLET_EMAIL_SUFFIX } from './email.js';
 import { createAccount } from './new-account.js';
 import { IdentityRefusedError, type Applicant, type ProvenIdentity } from './proven-identity.js';
@@ -89,9 +89,10 @@ async function proofOf(
     { ...whatIsSaid(store, identityId, applicant), lastUsedAt: new Date() },
     { where: { id: identityId } },
   );
-  const { email, id, isAdmin: admin, name } = await db.User.getByPk(userId);
+  const user = await db.User.getByPk(userId);
+  const { email, id, name } = user;
   return {
-    user: { id, name, email, isAdmin: isAdmin({ email, isAdmin: admin }, store.settings) },
+    user: { id, name, email, isAdmin: isAdminUser(user, store.settings) },
     method: kind,
     identityId,
   };

@@ -32,23 +32,6 @@ export async function signInByWallet(
     // Linked to another account meanwhile: it is found there.
     if (violates(error, 'identities_subject_key')) return attempt();
     throw error;
-  return database.asPlatform().transaction(async (db) => {
-    // Two first sign-ins at once make one account.
-    await db.lock(`wallet ${address}`);
-    const found = await findWallet(db, address);
-    if (found && found.disabledAt !== null) return undefined;
-    const user = found
-      ? await db.User.getByPk(found.userId)
-      : await accountOf(db, address, origin, settings);
-    if (!user) return undefined;
-    const identityId = found?.id ?? (await link(db, user.id, address, origin));
-    await db.Identity.update({ lastUsedAt: new Date() }, { where: { id: identityId } });
-    const { id, email, name } = user;
-    return {
-      user: { id, email, name, isAdmin: isAdminUser(user, settings) },
-      method: 'wallet',
-      identityId,
-    };
   });
 }
 
@@ -70,7 +53,7 @@ async function proofOf(
   await db.Identity.update({ lastUsedAt: new Date() }, { where: { id: identityId } });
   const { id, email, name } = user;
   return {
-    user: { id, email, name, isAdmin: isAdmin(user, settings) },
+    user: { id, email, name, isAdmin: isAdminUser(user, settings) },
     method: 'wallet',
     identityId,
   };
