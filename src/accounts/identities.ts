@@ -78,6 +78,7 @@ async function proofOf(
   origin: RequestOrigin,
 ): Promise<IdentityProof> {
   const { kind, issuer, subject } = applicant;
+  await lockIdentity(db, applicant);
   const known = await db.Identity.findOne({
     attributes: ['id', 'userId', 'disabledAt'],
     where: { kind, issuer, subject },
@@ -97,6 +98,10 @@ async function proofOf(
     identityId,
   };
 }
+
+/** One first use after the other: the second finds what the first has linked. Comes before all rows. */
+const lockIdentity = (db: TenantTransaction, { issuer, kind, subject }: ProvenIdentity) =>
+  db.lock(`identity ${kind} ${issuer} ${subject}`);
 
 /** The id of the account that an identity is linked to which is linked to none. */
 async function accountFor(
@@ -194,6 +199,7 @@ export async function linkIdentity(
   origin: RequestOrigin,
 ): Promise<ListedIdentity> {
   const linked = store.database.asUser(userId).transaction(async (db) => {
+    await lockIdentity(db, identity);
     // One change to an account's ways in after the other.
     await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
     const session = await db.query(
