@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { changePassword } from '../../src/accounts/change-password.js';
+import { getProfile } from '../../src/accounts/profile.js';
 import {
   endOtherSessions,
   endSession,
@@ -7,6 +8,8 @@ import {
   type ListedSession,
 } from '../../src/accounts/sessions.js';
 import { SIGN_IN_METHODS } from '../../src/accounts/ways-in.js';
+import { BadRequestError } from '../../src/errors.js';
+import { requireFresh } from '../auth/fresh-session.js';
 import { serializeSessionCookie } from '../auth/session-cookie.js';
 import { session } from '../auth/session.js';
 import { area } from '../http/area.js';
@@ -88,14 +91,24 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
       summary: 'Change your password; all other sessions end',
       headers: signInHeaders,
       body: z.object({
-        currentPassword: z.string().min(1).max(1024),
+        currentPassword: z
+          .string()
+          .min(1)
+          .max(1024)
+          .optional()
+          .describe('Left out where there is none yet, which needs a session that is fresh'),
         newPassword: z.string().min(8).max(1024),
       }),
       limit: LIMITS.signIn,
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [403],
       async handler(request) {
-        const { body, caller } = request;
+        const { body, caller, tenant } = request;
+        if (body.currentPassword === undefined) {
+          const { hasPassword } = await getProfile(tenant, caller.user.id);
+          if (hasPassword) throw new BadRequestError('currentPassword is required');
+          requireFresh(caller, { maxAgeMs: settings.accounts.stepUpMaxAgeMs });
+        }
         const { token } = await changePassword(
           database,
           { ...body, user: caller.user, place: signInPlace(request) },

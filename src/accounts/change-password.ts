@@ -1,6 +1,6 @@
 import { ofUser, recordAudit } from '../audit/audit.js';
 import type { Database } from '../database/database.js';
-import { ForbiddenError } from '../errors.js';
+import { BadRequestError, ForbiddenError } from '../errors.js';
 import { networksOf } from '../http/client-networks.js';
 import type { AdminRules } from './admin.js';
 import { checkPassword, hashPassword } from './password.js';
@@ -10,36 +10,41 @@ import { verifyPassword, type SignedInUser } from './sign-in.js';
 /** Who changes their password, in a request. */
 export interface PasswordChange {
   readonly user: Pick<SignedInUser, 'id' | 'email'>;
-  readonly currentPassword: string;
+  /** Left out for an account that has none; only a session that is fresh may. */
+  readonly currentPassword?: string | undefined;
   readonly newPassword: string;
   readonly place: SignInPlace;
 }
 
 /**
- * Changes a password. All sessions end, those too that are just being opened with the old one.
+ * Changes a password, or gives an account its first. All sessions end, those too that are just being
+ * opened with the old one.
  *
  * @returns a session for who changed it.
  * @throws ForbiddenError when the current password is wrong, BadRequestError when the new one cannot
- *   be one, TooManyRequestsError as signing in does.
+ *   be one or the current one is missing, TooManyRequestsError as signing in does.
  */
 export async function changePassword(
   database: Database,
   { user, currentPassword, newPassword, place }: PasswordChange,
   rules: AdminRules,
 ): Promise<NewSession> {
-  checkPassword(newPassword);
+  checkPassword(newPassword, user.email);
   const from = networksOf(place.address);
-  const shown = { email: user.email, password: currentPassword, from };
-  const proof = await verifyPassword(database, shown, rules);
-  if (proof?.user.id !== user.id) throw incorrect();
-  const { passwordHash } = proof;
+  let passwordHash: string | null = null;
+  if (currentPassword !== undefined) {
+    const shown = { email: user.email, password: currentPassword, from };
+    const proof = await verifyPassword(database, shown, rules);
+    if (proof?.user.id !== user.id) throw incorrect();
+    ({ passwordHash } = proof);
+  }
   const changed = await hashPassword(newPassword, from.site);
   return database.asPlatform().transaction(async (db) => {
     const count = await db.User.update(
       { passwordHash: changed },
       { where: { id: user.id, passwordHash } },
     );
-    if (count === 0) throw incorrect();
+    if (count === 0) throw passwordHash === null ? missing() : incorrect();
     await db.Session.destroy({ where: { userId: user.id } });
     const { address, requestId } = place;
     await recordAudit(db, ofUser(user.id, 'password.change', { address, requestId }));
@@ -47,4 +52,5 @@ export async function changePassword(
   });
 }
 
+const missing = () => new BadRequestError('currentPassword is required');
 const incorrect = () => new ForbiddenError('Current password is incorrect');

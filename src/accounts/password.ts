@@ -17,13 +17,16 @@ const MAX_BYTES = 1024;
 /** A hash that no password has, for spending the usual time where there is no account. */
 export const NOBODYS_HASH = format(Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
 
-/** @throws BadRequestError when it cannot be a password. */
-export function checkPassword(password: string): void {
+/** @throws BadRequestError when it cannot be a password, or not that of who has the email. */
+export function checkPassword(password: string, email?: string): void {
   if (password.length < MIN_LENGTH) {
     throw new BadRequestError(`Password must have at least ${MIN_LENGTH} characters`);
   }
   if (Buffer.byteLength(password) > MAX_BYTES) {
     throw new BadRequestError(`Password must have at most ${MAX_BYTES} bytes`);
+  }
+  if (password.trim().toLowerCase() === email) {
+    throw new BadRequestError('Password must not be your address');
   }
   if (isCommonPassword(password)) throw new BadRequestError('Password is too common');
 }

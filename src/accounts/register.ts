@@ -43,7 +43,7 @@ export async function registerAccount(
 ): Promise<SignedInUser> {
   // A password on a wallet's address would be a way in beside the wallet.
   const email = requireChosenEmail(registration.email);
-  checkPassword(registration.password);
+  checkPassword(registration.password, email);
   const name = registration.name?.trim() || email;
   if (name.length > MAX_NAME_LENGTH) throw new BadRequestError('Name is too long');
   if (!isVisible(name)) throw new BadRequestError(`name ${NOT_VISIBLE}`);

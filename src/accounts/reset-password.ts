@@ -58,6 +58,7 @@ export async function resetPassword(
       { userId, email },
     );
     if (!user || (await resetMailIsStopped(db, email))) throw invalidToken();
+    checkPassword(password, email);
     if (!user.verified) await removePlanted(db, userId);
     await db.query(
       `UPDATE users SET password_hash = $passwordHash, updated_at = now(),

@@ -251,6 +251,8 @@ describe('a forgotten password', () => {
     expect((await reset(token, 'short')).status).toBe(400);
     const common = await reset(token, 'password1');
     expect(told(common)).toEqual([400, 'Password is too common']);
+    const own = await reset(token, email.toUpperCase());
+    expect(told(own)).toEqual([400, 'Password must not be your address']);
     expect((await reset(token)).status).toBe(200);
   });
 
@@ -366,6 +368,37 @@ describe('a forgotten password', () => {
     expect((await forgot('operator@platform.invalid')).status).toBe(200);
     expect((await resend(ada)).status).toBe(200);
     expect(await sendWaitingMails(database.db)).toEqual([]);
+  });
+});
+
+describe('an account without a password', () => {
+  const setFirst = (person: Person, body: unknown) =>
+    ask(person, 'POST', '/api/settings/password', { body });
+
+  test('gets one from whoever has just signed in, once', async () => {
+    const ada = await verified();
+    const newPassword = `new ${randomUUID()}`;
+    const had = await setFirst(ada, { newPassword });
+    expect(told(had)).toEqual([400, 'currentPassword is required']);
+    await owner(`UPDATE users SET password_hash = NULL WHERE id = '${ada.id}'`);
+    const guessed = await setFirst(ada, { currentPassword: 'x', newPassword });
+    expect(told(guessed)).toEqual([403, 'Current password is incorrect']);
+    const set = await setFirst(ada, { newPassword });
+    expect([set.status, set.body]).toEqual([200, { success: true }]);
+    const cookie = set.headers.get('set-cookie')?.split(';')[0] ?? '';
+    expect(await settingsOf({ ...ada, cookie })).toMatchObject({ hasPassword: true });
+    expect((await ask(ada, 'GET', '/api/settings')).status).toBe(401);
+  });
+
+  test('gets none from whoever has an old session', attack, async () => {
+    const ada = await verified();
+    await owner(
+      `UPDATE users SET password_hash = NULL WHERE id = '${ada.id}';
+       UPDATE sessions SET created_at = now() - interval '11 minutes' WHERE user_id = '${ada.id}'`,
+    );
+    const refused = await setFirst(ada, { newPassword: `new ${randomUUID()}` });
+    expect([refused.status, refused.body.code]).toEqual([403, 'REAUTHENTICATION_REQUIRED']);
+    expect(await settingsOf(ada)).toMatchObject({ hasPassword: false });
   });
 });
 

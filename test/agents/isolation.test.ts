@@ -149,7 +149,7 @@ const WEB: Readonly<Record<string, Visit>> = {
     bob: 200,
     body: () => ({ name: 'Bob', id: ada.id, userId: ada.id }),
   },
-  'PATCH /api/settings': { nobody: 401, bob: 200, body: () => ({ email: ada.email }) },
+  'PATCH /api/settings': { nobody: 401, bob: 200, body: () => ({ name: 'Bob', id: ada.id }) },
   'GET /api/auth/google': { nobody: 302, bob: 302 },
   'GET /api/auth/google/callback': { nobody: 302, bob: 302 },
   'GET /api/auth/github': { nobody: 302, bob: 302 },
