@@ -11,6 +11,7 @@ import {
   VolumeTakenError,
   VolumeTooLargeError,
 } from '../src/containers/container-errors.js';
+import { StillThereError } from '../src/accounts/account-deletions.js';
 import { NotFoundError, ServiceError } from '../src/errors.js';
 import { MailServerError } from '../src/mail/mail-transport.js';
 import { ChannelError } from '../src/notifications/channel.js';
@@ -72,6 +73,7 @@ const OURS = [
   MailServerError,
   ObservationLimitError,
   ServiceError,
+  StillThereError,
 ];
 
 /** What a library says can hold paths, statements and values: it is in the cause, for operators. */

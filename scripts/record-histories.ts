@@ -11,6 +11,7 @@ import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { RETAINED } from '../src/retention/retained.js';
 import { EVENT_TYPES } from '../src/security-events/event-types.js';
 import { play, type Version } from '../test/workflows/recipe/play.js';
+import { deleteAccount } from '../test/workflows/support/account-deletion.js';
 import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
@@ -24,8 +25,9 @@ import {
   bundleWorkflows,
   timeSkipping,
 } from '../test/workflows/support/workflow-lab.js';
-import { repairAgentId, superviseAgentId } from '../workflows/ids.js';
+import { deleteAccountId, repairAgentId, superviseAgentId } from '../workflows/ids.js';
 import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
+import { StillThereError } from '../src/accounts/account-deletions.js';
 import { findTemporalCli } from '../dev/temporal/temporal-binary.js';
 import { step } from '../dev/report.js';
 import { projectRoot } from '../dev/root.js';
@@ -45,6 +47,7 @@ try {
   await step('retention', recordRetention);
   await step('security events', recordSecurityEvent);
   await step('mail', recordMail);
+  await step('deletion of an account', recordAccountDeletion);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -116,6 +119,23 @@ async function recordMail(): Promise<void> {
     deliverMail: () => Promise.resolve('sent'),
   });
   await keep('send-mail', 'sent', await historyOf(workflowId));
+}
+
+/** Two areas, the first of which is not left at once. */
+async function recordAccountDeletion(): Promise<void> {
+  // The lab's own workers would be asked as well.
+  await lab.stopWorkers();
+  let attempts = 0;
+  await deleteAccount(lab.environment, await bundleWorkflows(), 'recorded', {
+    accountAreas: () => Promise.resolve(['agents', 'heartbeats']),
+    leaveArea() {
+      attempts += 1;
+      if (attempts === 1) throw new StillThereError('1 agents are being removed');
+      return Promise.resolve();
+    },
+    eraseAccount: () => Promise.resolve(),
+  });
+  await keep('delete-account', 'whole', await historyOf(deleteAccountId('recorded')));
 }
 
 /** Both versions of the workflow in the recipe for a change. */

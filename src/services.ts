@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import { WalletNonces } from './accounts/wallet-nonces.js';
 import { WalletProofs } from './accounts/wallet-proofs.js';
+import { accountAreas } from './accounts/account-areas.js';
+import { AccountDeletions } from './accounts/account-deletions.js';
 import type { ProviderKind } from './accounts/ways-in.js';
 import { AgentOperations } from './agents/agent-operations.js';
 import { AgentVolumeStore } from './agents/agent-volume-store.js';
@@ -117,15 +119,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const { host: here } = settings.agents;
   const directory = new HostDirectory({ database, docker, secrets, here, log });
   const engines = new HostEngines({ docker, here });
-  const operations = new AgentOperations({
-    supervisors,
-    engines,
-    secrets,
-    images: runtimeImages(settings.agents),
-    aiProvider,
-    accounts: settings.accounts,
-    log,
-  });
+  const operations = agentOperations(foundation);
   return {
     ai: createAi(foundation),
     chats: new Chats(directory, settings),
@@ -163,6 +157,31 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     securityEvents: new SecurityEvents(database, eventTrust(settings)),
   };
 }
+
+/** What takes accounts apart whose owners delete them: agents are removed as their owners do it. */
+export const createAccountDeletions = (
+  foundation: Foundation & Pick<ApiFoundation, 'log' | 'supervisors'>,
+): AccountDeletions =>
+  new AccountDeletions(
+    foundation.database,
+    accountAreas(foundation.database, agentOperations(foundation)),
+  );
+
+const agentOperations = ({
+  docker,
+  log,
+  settings,
+  supervisors,
+}: Omit<ApiFoundation, 'database' | 'onAttempt'>) =>
+  new AgentOperations({
+    supervisors,
+    engines: new HostEngines({ docker, here: settings.agents.host }),
+    secrets: secretBox(settings),
+    images: runtimeImages(settings.agents),
+    aiProvider: settings.ai.provider,
+    accounts: settings.accounts,
+    log,
+  });
 
 /** To be closed by way of `ai`. */
 export function createAgentAiServices(

@@ -1,5 +1,6 @@
 import { Client } from '@temporalio/client';
 import { Runtime, type NativeConnection } from '@temporalio/worker';
+import { accountDeletionRuns } from '../temporal/account-deletions.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { removeSchedules } from '../temporal/schedules.js';
 import { SecurityEventRuns } from '../temporal/security-event-runs.js';
@@ -11,10 +12,11 @@ import { runtimeImages } from '../src/containers/image-name.js';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
-import { createWorkerServices } from '../src/services.js';
+import { createAccountDeletions, createWorkerServices } from '../src/services.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { connect, connectPatiently } from './connect.js';
 import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
+import { deleteAccountsPeriodically } from './delete-accounts.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { DatabaseGate } from './database-gate.js';
 import { openHostEgress } from './host-egress.js';
@@ -103,6 +105,7 @@ async function main(): Promise<void> {
       namespace,
       settings,
       services,
+      accountDeletions: createAccountDeletions({ settings, database, docker, supervisors, log }),
       supervisors,
       database,
       docker,
@@ -172,6 +175,14 @@ async function main(): Promise<void> {
           name: 'recovery',
           run: (signal) =>
             recoverPeriodically({ database, supervisors, services: workers.services, log }, signal),
+        },
+        {
+          name: 'deletions of accounts',
+          run: (signal) =>
+            deleteAccountsPeriodically(
+              { database, runs: accountDeletionRuns(client), log },
+              signal,
+            ),
         },
         {
           name: 'heartbeats',

@@ -1,6 +1,7 @@
 import type { NativeConnection } from '@temporalio/worker';
 import { Worker, type WorkerOptions } from '@temporalio/worker';
 import pLimit from 'p-limit';
+import { createAccountDeletionActivities } from '../activities/account-deletion.js';
 import {
   createHeartbeatActivities,
   createHeartbeatRecordActivities,
@@ -17,6 +18,7 @@ import { createSupervisionActivities } from '../activities/supervision.js';
 import { createMailActivities } from '../activities/mail.js';
 import { createRetentionActivities } from '../activities/retention.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
+import type { AccountDeletions } from '../src/accounts/account-deletions.js';
 import type { HostTurns } from '../src/agents/host-turns.js';
 import type { StartProgress } from '../src/agents/start-progress.js';
 import { supervisedOf } from '../src/agents/supervisors.js';
@@ -75,6 +77,7 @@ export interface WorkerDependencies {
   readonly namespace: string;
   readonly settings: Settings;
   readonly services: WorkerServices;
+  readonly accountDeletions: AccountDeletions;
   readonly supervisors: Supervisors;
   readonly database: Database;
   readonly docker: DockerHost;
@@ -100,7 +103,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 
 /** The worker of the workflows and their records, and that of mails: they may run anywhere. */
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
-  const { code, database, gate, services, settings, supervisors } = dependencies;
+  const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
   const { heartbeats, mails, releases, retention, securityEvents, supervisorStore } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
@@ -115,6 +118,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
+        ...createAccountDeletionActivities(accountDeletions),
         ...createSupervisionActivities({
           database,
           ensure: (agent) => limit(() => supervisors.ensure(agent)),

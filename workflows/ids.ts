@@ -45,3 +45,6 @@ export const sendHeartbeatsId = (userId: string): string => `send-heartbeats-${u
 
 /** The run that sends a mail. */
 export const sendMailId = (mailId: string): string => `send-mail-${mailId}`;
+
+/** The deletion of an account: one, however often it is asked for. */
+export const deleteAccountId = (userId: string): string => `delete-account-${userId}`;

@@ -193,3 +193,10 @@ export const mail: ActivityOptions = {
   scheduleToCloseTimeout: '1 day',
   retry: { initialInterval: '10 seconds', maximumInterval: '15 minutes' },
 };
+
+/** What an account leaves is waited for as long as it takes: a Docker host may be away for days. */
+export const accountDeletion: ActivityOptions = {
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '30 seconds',
+  retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '1 minute' },
+};

@@ -1,4 +1,5 @@
-import { ServiceError } from '../../src/errors.js';
+import { isOfDeletedAccount } from '../../src/accounts/account-deletions.js';
+import { ServiceError, UnauthorizedError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 
 export interface ErrorAnswer {
@@ -9,7 +10,9 @@ export interface ErrorAnswer {
 }
 
 /** What the caller is told about an error. Of an unknown one nothing but where to find it. */
-export function errorAnswer(error: unknown, requestId: string): ErrorAnswer {
+export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
+  // Who was let in before their account was closed.
+  const error = isOfDeletedAccount(thrown) ? new UnauthorizedError() : thrown;
   if (!(error instanceof ServiceError)) {
     return { status: 500, body: { error: 'Internal server error', requestId } };
   }

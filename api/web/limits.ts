@@ -42,6 +42,7 @@ export const LIMITS = {
   ] satisfies Limits,
   /** The identity provider's, from a few addresses: those of a bad day. */
   securityEvents: perMinute('security-events', 600),
+  export: perMinute('export', UNSTATED),
   demo: { ...perMinute('demo', UNSTATED), message: 'Too many requests' },
   /** To hash a key by bcrypt takes a thread some 70 ms. */
   newKeys: perMinute('keys', UNSTATED),

@@ -18,6 +18,7 @@ import { heartbeatEndpoints } from './heartbeat.js';
 import { identityEndpoints } from './identities.js';
 import { instanceEndpoints } from './instance.js';
 import { keyEndpoints } from './keys.js';
+import { leavingEndpoints } from './leaving.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { mailedLinkEndpoints } from './mailed-links.js';
 import { modelEndpoints } from './models.js';
@@ -43,6 +44,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...profileEndpoints(dependencies),
     ...providerEndpoints(dependencies),
     ...identityEndpoints(dependencies),
+    ...leavingEndpoints(dependencies),
     ...keyEndpoints(dependencies),
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),

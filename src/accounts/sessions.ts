@@ -7,6 +7,7 @@ import type { SessionRow } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
 import { tokenHash } from '../secrets/token-hash.js';
 import { wellFormed } from '../well-formed.js';
+import { isOfDeletedAccount } from './account-deletions.js';
 import { isAdmin, type AdminRules } from './admin.js';
 import type { Plan } from './plans.js';
 import { stillHolds, type SignedInUser, type SignInProof } from './sign-in.js';
@@ -68,7 +69,8 @@ export interface NewSession {
  * Opens a session in place of the one that the browser came with.
  *
  * @returns undefined when what was proven holds no more, as when the password was changed, or the
- *   identity taken from the account, meanwhile; and when there is a session of that id already.
+ *   identity taken from the account, meanwhile; when there is a session of that id already, or the account is being
+ *   deleted.
  */
 export async function createSession(
   database: Database,
@@ -81,7 +83,7 @@ export async function createSession(
     return addSession(db, proof.user.id, proof.method, place);
   });
   return opened.catch((error: unknown) => {
-    if (violates(error, 'sessions_id_key')) return undefined;
+    if (violates(error, 'sessions_id_key') || isOfDeletedAccount(error)) return undefined;
     throw error;
   });
 }

@@ -38,6 +38,7 @@ export type UserRow = RowOf<typeof accounts.User>;
 export type SessionRow = RowOf<typeof accounts.Session>;
 export type IdentityRow = RowOf<typeof accounts.Identity>;
 export type ApiKeyRow = RowOf<typeof accounts.ApiKey>;
+export type AccountDeletionRow = RowOf<typeof accounts.AccountDeletion>;
 export type AgentRow = RowOf<typeof agents.Agent>;
 export type AgentCredentialRow = RowOf<typeof agents.AgentCredential>;
 export type OperationRow = RowOf<typeof agents.Operation>;

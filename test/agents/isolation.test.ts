@@ -3,12 +3,19 @@ import { freshSession } from '../../api/auth/fresh-session.js';
 import { optionalSession } from '../../api/auth/optional-session.js';
 import { session } from '../../api/auth/session.js';
 import { randomUUID } from 'node:crypto';
+import { ScheduleNotFoundError } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { backendEndpoints } from '../../api/backend/backend.js';
 import { agentAiEndpoints } from '../../api/containers/ai.js';
 import type { Endpoint } from '../../api/http/endpoint.js';
 import { webEndpoints } from '../../api/web/web.js';
+import { findUser } from '../../src/accounts/users.js';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
+import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
+import { scheduleHeartbeats } from '../../worker/schedule-heartbeats.js';
+import { deleteAccountId, heartbeatScheduleId } from '../../workflows/ids.js';
+import { tracesOf } from '../database/traces.js';
+import { until } from '../support/docker.js';
 import { call, type Answer } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
@@ -131,6 +138,8 @@ const WEB: Readonly<Record<string, Visit>> = {
     bob: 403,
     body: () => ({ currentPassword: 'a guess', newPassword: 'another password' }),
   },
+  'GET /api/settings/export': { nobody: 401, bob: 200 },
+  'DELETE /api/settings': { nobody: 401, bob: 400, body: () => ({ confirm: ada.email }) },
   'POST /api/auth/forgot-password': {
     nobody: 200,
     bob: 200,
@@ -416,5 +425,43 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     }
     // One of the two is the gateway's, which opens nothing here.
     expect(statuses.sort()).toEqual([entry.bob, 401]);
+  });
+});
+
+// Last: nothing of hers is there after it.
+describe('an account with a running agent that is deleted', () => {
+  test('leaves nothing, in the database, in Docker or in Temporal, and takes nothing of others', async () => {
+    const { db, log, temporal } = platform;
+    const ofBob = async () => {
+      const traces = await tracesOf(db, { ...bob, name: bob.email });
+      return traces
+        .map((trace) => trace.split(':')[0])
+        .filter((table) => table !== 'mails')
+        .sort();
+    };
+    const before = await ofBob();
+    const { email, password } = ada;
+    const signedIn = await platform.web(undefined, 'POST', '/api/auth/login', {
+      body: { email, password },
+    });
+    const [cookie = ''] = (signedIn.headers.get('set-cookie') ?? '').split(';');
+    expect(await platform.resourcesOf(agentId)).not.toEqual([]);
+    const asked = await platform.web({ ...ada, cookie }, 'DELETE', '/api/settings', {
+      body: { confirm: email },
+    });
+    expect([asked.status, asked.body]).toEqual([202, { status: 'deleting' }]);
+
+    const schedules = new HeartbeatSchedules(temporal.client);
+    await until(async () => {
+      await scheduleHeartbeats({ database: db, schedules, log });
+      return (await findUser(db, ada.id)) === null;
+    }, 80_000);
+    expect(await tracesOf(db, { ...ada, name: email })).toEqual([]);
+    expect(await platform.resourcesOf(agentId)).toEqual([]);
+    const schedule = temporal.client.schedule.getHandle(heartbeatScheduleId(ada.id));
+    await expect(schedule.describe()).rejects.toBeInstanceOf(ScheduleNotFoundError);
+    const run = temporal.client.workflow.getHandle(deleteAccountId(ada.id));
+    await run.result();
+    expect(await ofBob()).toEqual(before);
   });
 });

@@ -263,6 +263,7 @@ describe('the serving role', () => {
     expect(functions).toEqual(
       [
         'count_sign_in',
+        'erase_account',
         'find_account',
         'find_agent_callers',
         'find_api_keys',

@@ -73,8 +73,9 @@ function rowOf({ name: table, columns, policy }: Table): RowOf {
   };
 }
 
-/** What others refer to comes before them. */
-const rank = ({ name }: Table) => ['users', 'agents', name].indexOf(name);
+/** What others refer to comes before them, and what keeps others away after them. */
+const rank = ({ name }: Table) =>
+  name === 'account_deletions' ? 3 : ['users', 'agents', name].indexOf(name);
 
 /** One for each table, in an order in which they can be filled. */
 export const ROWS: Readonly<Record<string, RowOf>> = Object.fromEntries(

@@ -4,6 +4,7 @@ import { createWeb } from '../../api/web/web.js';
 import type { Listening } from '../../api/http/server.js';
 import { UnavailableError } from '../../src/errors.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
+import { AccountDeletions } from '../../src/accounts/account-deletions.js';
 import { createWorkerServices } from '../../src/services.js';
 import { MailRuns } from '../../temporal/mail-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
@@ -67,6 +68,7 @@ async function startWorkers(): Promise<void> {
     connection,
     namespace,
     services: createWorkerServices({ ...parts, docker }),
+    accountDeletions: new AccountDeletions(database.db, []),
     supervisors: new Supervisors(client, undefined),
     code: await workflowCode(),
     gate: new DatabaseGate(),

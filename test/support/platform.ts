@@ -15,6 +15,7 @@ import {
 } from '../../api/containers/containers.js';
 import { SecurityEventRuns } from '../../temporal/security-event-runs.js';
 import { MailRuns } from '../../temporal/mail-runs.js';
+import { accountDeletionRuns } from '../../temporal/account-deletions.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
@@ -27,10 +28,15 @@ import type { DiskLimits } from '../../src/containers/disk-limits.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
 import type { Database } from '../../src/database/database.js';
 import type { SecretBox } from '../../src/secrets/secret-box.js';
-import { createApiServices, createWorkerServices } from '../../src/services.js';
+import {
+  createAccountDeletions,
+  createApiServices,
+  createWorkerServices,
+} from '../../src/services.js';
 import type { Meter } from '../../src/usage/meter.js';
 import type { LocalRepairTimes } from '../../src/local-repair/local-repair.js';
 import { DatabaseGate } from '../../worker/database-gate.js';
+import { deleteAccountsPeriodically } from '../../worker/delete-accounts.js';
 import { followDocker } from '../../worker/follow-docker.js';
 import { handOverSecurityEventsPeriodically } from '../../worker/hand-over-security-events.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
@@ -263,6 +269,9 @@ async function build(
       namespace,
       settings: onAgentsPort,
       services,
+      accountDeletions: createAccountDeletions({
+        ...{ settings: onAgentsPort, database: db, docker, supervisors, log },
+      }),
       supervisors,
       database: db,
       docker,
@@ -277,6 +286,8 @@ async function build(
       { database: db, supervisors, docker, log, host: settings.agents.host },
       ending.signal,
     );
+    const leaving = { database: db, runs: accountDeletionRuns(temporal.client), log };
+    const deleting = deleteAccountsPeriodically(leaving, ending.signal);
     const outbox = { database: db, notifier: services.notifier, log };
     const telling = tells ? sendNotifications(outbox, ending.signal) : undefined;
     const events = { database: db, runs: new SecurityEventRuns(temporal.client), log };
@@ -287,7 +298,7 @@ async function build(
     ];
     stopFollowing = async () => {
       ending.abort();
-      await Promise.all([following, repairing, telling, ...handing]);
+      await Promise.all([following, repairing, deleting, telling, ...handing]);
     };
   };
   const stopWorkers = async () => {

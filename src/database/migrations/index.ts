@@ -25,6 +25,7 @@ import { migration as walletNonces } from './027-wallet-nonces.js';
 import { migration as farcasterTokens } from './028-farcaster-tokens.js';
 import { migration as securityEvents } from './029-security-events.js';
 import { migration as apiKeys } from './030-api-keys.js';
+import { migration as accountDeletion } from './031-account-deletion.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -56,4 +57,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '028-farcaster-tokens', migration: farcasterTokens },
   { name: '029-security-events', migration: securityEvents },
   { name: '030-api-keys', migration: apiKeys },
+  { name: '031-account-deletion', migration: accountDeletion },
 ];

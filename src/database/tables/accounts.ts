@@ -209,3 +209,18 @@ export const Installation = table(
   [],
   ownedThrough('user_id'),
 );
+
+/** Accounts that their owners delete: nobody signs in to one, and nothing begins for it. */
+export const AccountDeletion = table(
+  'account_deletions',
+  {
+    userId: key(text()),
+    /** The request that asked for it. */
+    requestId: text(),
+    requestedAt: withDefault(timestamp(), literal('now()')),
+    /** When a worker last made sure that somebody is about it. */
+    lookedAt: nullable(timestamp()),
+  },
+  [],
+  ownedThrough('user_id'),
+);

@@ -49,6 +49,13 @@ export const auditLog = table(
     detail: withDefault(json<Record<string, unknown>>(), {}),
     requestId: nullable(text()),
   },
-  [],
+  [
+    { name: 'audit_log_user', fields: ['user_id', 'id'] },
+    {
+      name: 'audit_log_failed_sign_ins',
+      fields: ['subject'],
+      where: { action: 'sign-in.failed' },
+    },
+  ],
   ownedThrough('user_id'),
 );

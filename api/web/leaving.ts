@@ -1,0 +1,52 @@
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import { requestAccountDeletion } from '../../src/accounts/account-deletions.js';
+import { exportAccount } from '../../src/accounts/account-export.js';
+import { freshSession } from '../auth/fresh-session.js';
+import { clearSessionCookie } from '../auth/session-cookie.js';
+import { area } from '../http/area.js';
+import { fileReply, reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const leaving = area({ tag: 'Accounts', auth: freshSession });
+
+/** What people take with them, and the end of their account. */
+export function leavingEndpoints({ settings, database }: WebDependencies) {
+  const secure = settings.accounts.sessionCookieSecure;
+  return [
+    leaving({
+      method: 'GET',
+      path: '/api/settings/export',
+      summary: 'All that there is of your account, without secrets, as a file of JSON',
+      limit: LIMITS.export,
+      atOnce: { name: 'export', max: 1 },
+      responses: { 200: 'file' },
+      async handler({ caller, tenant }) {
+        const pieces = await exportAccount(tenant, caller.user.id);
+        return fileReply(
+          200,
+          {
+            content: Readable.from(pieces),
+            contentType: 'application/json; charset=utf-8',
+            name: 'account.json',
+          },
+          { 'Cache-Control': 'no-store' },
+        );
+      },
+    }),
+    leaving({
+      method: 'DELETE',
+      path: '/api/settings',
+      summary: 'Delete your account, with all of its agents; `confirm` is its address',
+      body: z.object({ confirm: z.string().min(1).max(254) }),
+      limit: LIMITS.signIn,
+      responses: { 202: z.strictObject({ status: z.literal('deleting') }) },
+      async handler({ body, caller, clientAddress: address, requestId }) {
+        const origin = { address, requestId };
+        await requestAccountDeletion(database, caller.user.id, body.confirm, origin);
+        return reply(202, { status: 'deleting' }, { 'Set-Cookie': clearSessionCookie(secure) });
+      },
+    }),
+  ];
+}

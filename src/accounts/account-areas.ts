@@ -1,0 +1,57 @@
+import type { AgentOperations } from '../agents/agent-operations.js';
+import type { Database } from '../database/database.js';
+import { UserHeartbeats } from '../heartbeat/user-heartbeats.js';
+import { StillThereError, type AccountArea } from './account-deletions.js';
+
+/** Agents whose removal one attempt asks for: the next one goes on. */
+const MAX_AT_ONCE = 200;
+
+/** What has something of an account beside rows that refer to it, in the order in which it is asked. */
+export function accountAreas(
+  database: Database,
+  operations: Pick<AgentOperations, 'remove'>,
+): readonly AccountArea[] {
+  return [agents(database, operations), heartbeats(database)];
+}
+
+/** Removes them as their owner would, each by its supervisor. */
+const agents = (
+  database: Database,
+  operations: Pick<AgentOperations, 'remove'>,
+): AccountArea => ({
+  name: 'agents',
+  async leave({ userId, requestId }) {
+    const tenant = database.asUser(userId);
+    const asked = await tenant.query<{ id: string }>(
+      `SELECT id FROM agents WHERE user_id = $userId AND desired <> 'deleted'
+        ORDER BY id LIMIT ${MAX_AT_ONCE}`,
+      { userId },
+    );
+    for (const { id } of asked) {
+      const by = { tenant, actor: userId, requestId, idempotencyId: `account-deletion-${id}` };
+      await operations.remove(by, id);
+    }
+    const [left] = await tenant.query<{ count: number }>(
+      `SELECT count(*)::integer AS count FROM agents a
+        WHERE user_id = $userId AND (deleted_at IS NULL OR EXISTS
+          (SELECT FROM operations o WHERE o.agent_id = a.id AND o.finished_at IS NULL))`,
+      { userId },
+    );
+    if (left && left.count > 0) throw new StillThereError(`${left.count} agents are being removed`);
+  },
+});
+
+/** Has their schedule taken away, by what lets schedules follow the settings. */
+const heartbeats = (database: Database): AccountArea => ({
+  name: 'heartbeats',
+  async leave({ userId: actor, requestId }) {
+    const tenant = database.asUser(actor);
+    const setting = await tenant.transaction((db) => db.Heartbeat.findByPk(actor));
+    if (!setting) return;
+    if (setting.enabled) {
+      const by = { tenant, actor, requestId, idempotencyId: requestId };
+      await new UserHeartbeats(database).set(by, { enabled: false });
+    } else if (setting.scheduled) return;
+    throw new StillThereError('The schedule of the heartbeat is being removed');
+  },
+});

@@ -1,0 +1,53 @@
+import type { Database } from '../../src/database/database.js';
+import { TABLES } from '../../src/database/models.js';
+import { queryRows } from './catalog.js';
+import { insertSql, ROWS } from './rows.js';
+
+/** They keep what was used, credited and done, under an id that means nothing any more. */
+const KEEPING = [
+  'usage_logs',
+  'usage_daily',
+  'usage_pending',
+  'token_quotas',
+  'quota_reservations',
+  'credit_entries',
+  'audit_log',
+];
+
+/** What they hold is of no account: hosts, digests of what strangers sent, events that wait, proofs. */
+const OF_NOBODY = [
+  ...['hosts', 'sign_in_attempts', 'used_nonces', 'risc_events', 'reset_mail_stops'],
+  'farcaster_tokens',
+];
+
+export interface Person {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/** Puts a row of theirs into every table that can have one, beside those that are there. */
+export async function leaveTraces(ownerUrl: string, { id, email }: Person): Promise<void> {
+  const particulars: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    admin_links: { email },
+    mails: { address: email },
+    notifications: { user_id: id },
+  };
+  const inserts = Object.entries(ROWS)
+    .filter(([table]) => !['users', 'account_deletions', ...OF_NOBODY].includes(table))
+    .map(([table, row]) => insertSql(table, { ...row(id, 1), ...particulars[table] }));
+  await queryRows(ownerUrl, inserts.join(';'));
+}
+
+/** The rows of all tables in which something of a person is that should not be. */
+export async function tracesOf(database: Database, person: Person): Promise<string[]> {
+  const { id, email, name } = person;
+  const found = TABLES.map(({ name: table }) => {
+    const marks = KEEPING.includes(table) ? [email, name] : [id, email, name];
+    const holds = marks.map((mark) => `strpos(t::text, '${mark.replaceAll("'", "''")}') > 0`);
+    return `SELECT '${table}: ' || t::text AS trace FROM ${table} t WHERE ${holds.join(' OR ')}`;
+  });
+  const all = found.join(' UNION ALL ');
+  const rows = await database.asPlatform().query<{ trace: string }>(all);
+  return rows.map(({ trace }) => trace);
+}

@@ -1,0 +1,35 @@
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { AccountDeletionActivities } from '../../../activities/account-deletion.js';
+import { accountDeletionRuns } from '../../../temporal/account-deletions.js';
+import { deleteAccountId, PLATFORM_TASK_QUEUE } from '../../../workflows/ids.js';
+
+/** A worker for deletions of accounts that does this; nothing of a run is left in it when it ends. */
+export function deletionWorker(
+  environment: TestWorkflowEnvironment,
+  workflowBundle: WorkflowBundleWithSourceMap,
+  activities: AccountDeletionActivities,
+): Promise<Worker> {
+  const { nativeConnection: connection, namespace = 'default' } = environment;
+  return Worker.create({
+    ...{ connection, namespace, taskQueue: PLATFORM_TASK_QUEUE, workflowBundle, activities },
+    maxCachedWorkflows: 0,
+    maxHeartbeatThrottleInterval: '100 milliseconds',
+    shutdownGraceTime: 0,
+  });
+}
+
+/** The deletion of an account from its beginning to its end. */
+export async function deleteAccount(
+  environment: TestWorkflowEnvironment,
+  bundle: WorkflowBundleWithSourceMap,
+  userId: string,
+  activities: AccountDeletionActivities,
+): Promise<void> {
+  const { client } = environment;
+  const worker = await deletionWorker(environment, bundle, activities);
+  await worker.runUntil(async () => {
+    await accountDeletionRuns(client).start(userId);
+    await client.workflow.getHandle(deleteAccountId(userId)).result();
+  });
+}
