@@ -221,7 +221,7 @@ export function createWorkerServices({
       subnetPool,
       aiBaseUrl: `http://${PLATFORM_NAME}:${aiPort}/v1`,
     }),
-    securityEvents: new EventEffects(database),
+    securityEvents: new EventEffects(database, secrets),
     supervisorStore: new SupervisorStore(database, secrets),
     volumes: new AgentVolumeStore(database),
   };

@@ -12,7 +12,7 @@ export type EventClaims = Readonly<Record<string, unknown>>;
 
 /** A key by which an identity provider signs its security events. */
 export class EventSigner {
-  private constructor(
+  constructor(
     readonly alg: 'RS256' | 'ES256',
     readonly kid: string,
     readonly privateKey: CryptoKey,

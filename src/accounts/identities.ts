@@ -12,6 +12,7 @@ import { isEmail, normalizeEmail, WALLET_EMAIL_SUFFIX } from './email.js';
 import { createAccount } from './new-account.js';
 import { IdentityRefusedError, type Applicant, type ProvenIdentity } from './proven-identity.js';
 import { MAX_NAME_LENGTH } from './register.js';
+import { resetMailIsStopped } from './reset-mail-stops.js';
 import type { AccountSettings } from './settings.js';
 import type { IdentityProof } from './sign-in.js';
 import { SIGN_IN_METHODS } from './ways-in.js';
@@ -119,7 +120,8 @@ async function accountFor(
   const { emailVerified, issuer, kind, name } = applicant;
   if (account !== undefined) {
     const another = await db.Identity.count({ where: { userId: account.id, kind, issuer } });
-    if (!emailVerified || !account.verified || another > 0) {
+    const isTakenOver = await resetMailIsStopped(db, email);
+    if (!emailVerified || !account.verified || another > 0 || isTakenOver) {
       throw new IdentityRefusedError('LinkRefused');
     }
     return account.id;

@@ -18,7 +18,10 @@ export async function resetMailIsStopped(db: Statements, email: string): Promise
   return found.length > 0;
 }
 
-/** Keeps what was said of the addresses; what happened before what was said last changes nothing. */
+/**
+ * Keeps what was said of the addresses; what happened before what was said last changes nothing. A link
+ * that went to a mailbox before it is stopped is good no more.
+ */
 export async function setResetMailStops(
   db: Statements,
   emails: readonly string[],
@@ -30,5 +33,12 @@ export async function setResetMailStops(
      ON CONFLICT (id) DO UPDATE SET stopped = EXCLUDED.stopped, told_at = EXCLUDED.told_at
       WHERE kept.told_at <= EXCLUDED.told_at`,
     { ids: [...new Set(emails.map(idOf))], ...told },
+  );
+  if (!told.stopped) return;
+  await db.query(
+    `DELETE FROM mail_tokens WHERE kind = 'reset-password' AND email = ANY ($emails)`,
+    {
+      emails: emails.map(normalizeEmail),
+    },
   );
 }

@@ -1,21 +1,24 @@
-import { normalizeEmail } from '../accounts/email.js';
 import { setResetMailStops } from '../accounts/reset-mail-stops.js';
 import { recordAudit } from '../audit/audit.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import type { RiscEventRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { RiscEvent } from '../database/tables/security-events.js';
+import type { SecretBox } from '../secrets/secret-box.js';
 import type { ToldEvent } from './event-tokens.js';
-import { EVENT_TYPES } from './event-types.js';
+import { EVENT_TYPES, TOKEN_REVOKED } from './event-types.js';
 import { findSubject, type EventSubject } from './event-subjects.js';
 import type { EventEffect, EventOutcome } from './outcomes.js';
+import { removeNamedToken } from './revoked-tokens.js';
 
 /** Does what events ask for. */
 export class EventEffects {
   readonly #database: Database;
+  readonly #secrets: SecretBox;
 
-  constructor(database: Database) {
+  constructor(database: Database, secrets: SecretBox) {
     this.#database = database;
+    this.#secrets = secrets;
   }
 
   /**
@@ -45,21 +48,41 @@ export class EventEffects {
 
   async #effectOf(db: TenantTransaction, row: RiscEventRow, told: ToldEvent): Promise<EventEffect> {
     if (told.type === EVENT_TYPES.verification) return 'acknowledged';
-    const effect = EFFECTS[told.type];
-    if (!effect) return 'ignored';
+    if (told.type === TOKEN_REVOKED) {
+      if (!told.token) return 'ignored';
+      const owner = await removeNamedToken(db, this.#secrets, row.issuer, told.token);
+      if (owner === undefined) return 'unknown';
+      await note(db, { row, told, userId: owner, effect: 'token-removed' });
+      return 'token-removed';
+    }
+    const apply = EFFECTS.get(told.type);
+    if (!apply) return 'ignored';
     const subject = await findSubject(db, row, told);
     if (!subject) return 'unknown';
-    const done = await effect({ db, subject, told, at: row.happenedAt });
-    const { userId } = subject;
-    await recordAudit(db, {
-      actor: 'identity-provider',
-      userId,
-      action: `security-event.${told.type.split('/').at(-1) ?? ''}`,
-      subject: userId,
-      detail: { event: row.id, effect: done },
-    });
-    return done;
+    const effect = await apply({ db, subject, told, at: row.happenedAt });
+    await note(db, { row, told, userId: subject.userId, effect });
+    return effect;
   }
+}
+
+/** In the audit log of whom it was about. */
+async function note(
+  db: TenantTransaction,
+  noted: {
+    readonly row: RiscEventRow;
+    readonly told: ToldEvent;
+    readonly userId: string;
+    readonly effect: EventEffect;
+  },
+): Promise<void> {
+  const { effect, row, told, userId } = noted;
+  await recordAudit(db, {
+    actor: 'identity-provider',
+    userId,
+    action: `security-event.${told.type.split('/').at(-1) ?? ''}`,
+    subject: userId,
+    detail: { event: row.id, effect },
+  });
 }
 
 interface Effect {
@@ -70,27 +93,39 @@ interface Effect {
   readonly at: Date;
 }
 
-const EFFECTS: Readonly<Record<string, (effect: Effect) => Promise<EventEffect>>> = {
-  [EVENT_TYPES['account-disabled']]: async (effect) => {
-    const done = effect.told.reason === 'hijacking' ? await shutOut(effect, true) : 'signed-out';
-    await endSessions(effect);
-    return done;
-  },
-  [EVENT_TYPES['account-enabled']]: (effect) => shutOut(effect, false),
-  [EVENT_TYPES['sessions-revoked']]: async (effect) => {
-    await endSessions(effect);
-    return 'signed-out';
-  },
-  [EVENT_TYPES['tokens-revoked']]: async (effect) => {
-    const { db, subject } = effect;
-    await db.query('UPDATE identities SET refresh_token = NULL WHERE id = ANY ($identityIds)', {
-      identityIds: subject.identityIds,
-    });
-    await endSessions(effect);
-    return 'token-removed';
-  },
-  [EVENT_TYPES['account-credential-change-required']]: () => Promise.resolve('logged'),
-};
+type Apply = (effect: Effect) => Promise<EventEffect>;
+
+const EFFECTS: ReadonlyMap<string, Apply> = new Map<string, Apply>([
+  [
+    EVENT_TYPES['account-disabled'],
+    async (effect) => {
+      const done = effect.told.reason === 'hijacking' ? await shutOut(effect, true) : 'signed-out';
+      await endSessions(effect);
+      return done;
+    },
+  ],
+  [EVENT_TYPES['account-enabled'], (effect) => shutOut(effect, false)],
+  [
+    EVENT_TYPES['sessions-revoked'],
+    async (effect) => {
+      await endSessions(effect);
+      return 'signed-out';
+    },
+  ],
+  [
+    EVENT_TYPES['tokens-revoked'],
+    async (effect) => {
+      const { identityIds } = effect.subject;
+      await effect.db.query(
+        'UPDATE identities SET refresh_token = NULL WHERE id = ANY ($identityIds)',
+        { identityIds },
+      );
+      await endSessions(effect);
+      return 'token-removed';
+    },
+  ],
+  [EVENT_TYPES['account-credential-change-required'], () => Promise.resolve('logged')],
+]);
 
 async function endSessions({ db, subject: { userId } }: Effect): Promise<void> {
   await db.query('DELETE FROM sessions WHERE user_id = $userId', { userId });
@@ -108,7 +143,7 @@ async function shutOut(
       WHERE id = ANY ($identityIds) AND (told_at IS NULL OR told_at <= $at) RETURNING id`,
     { identityIds, at, isShutOut },
   );
-  await setResetMailStops(db, emails.map(normalizeEmail), { stopped: isShutOut, at });
+  await setResetMailStops(db, emails, { stopped: isShutOut, at });
   if (changed.length < identityIds.length) return 'superseded';
   return isShutOut ? 'disabled' : 'enabled';
 }

@@ -1,6 +1,7 @@
 // @module-tag attack
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tokenHash } from '../../src/secrets/token-hash.js';
 import type { CodeHostUser } from '../support/code-host.js';
 import type { Browser } from '../support/cookies-browser.js';
 import { signInPlatform, type Landing, type SignInPlatform } from '../support/sign-in.js';
@@ -115,6 +116,14 @@ describe.each(PROVIDERS)('at $kind', ({ kind, prefix, signIn }) => {
   test('an address that the provider has given to somebody else opens nothing', async () => {
     const owner = comer(newEmail());
     await signedIn(owner);
+    await refused(comer(owner.email), 'LinkRefused');
+  });
+
+  test('an address whose mailbox was taken over, as a security event has told, opens no account', async () => {
+    const owner = await platform.registered({ verified: true });
+    await platform.asOwner(
+      `INSERT INTO reset_mail_stops VALUES ('${tokenHash(owner.email)}', true, now())`,
+    );
     await refused(comer(owner.email), 'LinkRefused');
   });
 

@@ -1,16 +1,20 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { refreshTokenContext } from '../../src/accounts/identities.js';
 import { resetMailIsStopped } from '../../src/accounts/reset-mail-stops.js';
 import { addSession, createSession } from '../../src/accounts/sessions.js';
 import { stillHolds } from '../../src/accounts/sign-in.js';
 import type { EventEffect } from '../../src/security-events/outcomes.js';
 import type { ToldEvent } from '../../src/security-events/event-tokens.js';
 import { EventEffects } from '../../src/security-events/apply-events.js';
-import { EVENT_TYPES } from '../../src/security-events/event-types.js';
+import { EVENT_TYPES, TOKEN_REVOKED } from '../../src/security-events/event-types.js';
 import type { EventMatching } from '../../src/security-events/receive-events.js';
 import { queryRows } from '../database/catalog.js';
+import { makeMailToken } from '../../src/mail/mail-tokens.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
+import { testSecrets } from '../support/secrets.js';
 
+const SECRETS = testSecrets();
 const ISSUER = 'https://accounts.example.com';
 const PLACE = { address: '192.0.2.1', requestId: 'a-request', userAgent: 'Mozilla/5.0' };
 
@@ -18,7 +22,7 @@ let database: TestDatabase;
 let effects: EventEffects;
 beforeAll(async () => {
   database = await testDatabase();
-  effects = new EventEffects(database.db);
+  effects = new EventEffects(database.db, SECRETS);
 });
 afterAll(() => database?.close());
 
@@ -47,15 +51,20 @@ async function person(): Promise<Person> {
   return { userId, email: `${userId}@example.com`, identityId, ...made };
 }
 
+const refreshTokenOf = (sub: string) => `1//04-${sub}-and-more`;
+
 async function link(
   userId: string,
   { sub, label, issuer = ISSUER }: { sub: string; label: string; issuer?: string },
 ): Promise<string> {
   const id = randomUUID();
   const identity = { id, userId, kind: 'google', issuer, subject: sub, label } as const;
-  await database.db
-    .asPlatform()
-    .transaction((db) => db.Identity.create({ ...identity, refreshToken: 'sealed' }));
+  await database.db.asPlatform().transaction((db) =>
+    db.Identity.create({
+      ...identity,
+      refreshToken: SECRETS.seal(refreshTokenOf(sub), refreshTokenContext(id)),
+    }),
+  );
   return id;
 }
 
@@ -119,6 +128,18 @@ async function apply(...events: Parameters<typeof told>): Promise<EventEffect[]>
   return outcomes.map(({ effect }) => effect);
 }
 
+/** The same of one token that was revoked. */
+async function applyRevoked(token: ToldEvent['token']): Promise<EventEffect[]> {
+  const id = await told([]);
+  const events = [{ type: TOKEN_REVOKED, ...(token && { token }) }];
+  await database.db
+    .asPlatform()
+    .transaction((db) => db.RiscEvent.update({ events }, { where: { id } }));
+  return (await effects.apply(id)).map(({ effect }) => effect);
+}
+
+const sha512 = (data: string | Buffer) => createHash('sha512').update(data).digest();
+
 const earlier = (seconds: number) => new Date(Date.now() - seconds * 1_000);
 
 describe('what each event does', () => {
@@ -132,6 +153,32 @@ describe('what each event does', () => {
       resetMails: [false, true],
     });
     expect(await stateOf(bob)).toEqual(UNTOUCHED);
+  });
+
+  test('a link by which a hijacker could set a password is good no more', async () => {
+    const linked = async (person: Person, email: string) => {
+      const mailed = { userId: person.userId, email };
+      await database.db.asPlatform().transaction(async (db) => {
+        await makeMailToken(db, 'reset-password', mailed);
+        await makeMailToken(db, 'verify-email', mailed);
+      });
+    };
+    await linked(ada, ada.label);
+    await linked(bob, bob.label);
+    const event = { type: 'account-disabled', sub: ada.sub } as const;
+    await apply([{ ...event, reason: 'bulk-account' }]);
+    const left = () =>
+      database.db
+        .asPlatform()
+        .query(
+          'SELECT user_id AS "userId", kind FROM mail_tokens WHERE user_id IN ($ada, $bob) ORDER BY kind',
+          { ada: ada.userId, bob: bob.userId },
+        );
+    expect(await left()).toHaveLength(4);
+    await apply([{ ...event, reason: 'hijacking' }]);
+    const reset = (await left()).filter((each) => Object.values(each).includes('reset-password'));
+    expect(reset).toEqual([{ userId: bob.userId, kind: 'reset-password' }]);
+    expect(await left()).toHaveLength(3);
   });
 
   test.each([{ reason: 'bulk-account' }, { reason: 'Hijacking ' }, {}])(
@@ -161,6 +208,33 @@ describe('what each event does', () => {
     expect(await apply([{ type: 'tokens-revoked', sub: ada.sub }])).toEqual(['token-removed']);
     expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, sessions: 0, refreshes: false });
     expect(await stateOf(bob)).toEqual(UNTOUCHED);
+  });
+
+  test.each([
+    ['prefix', (token: string) => token.slice(0, 16)],
+    ['hash_base64_sha512_sha512', (token: string) => sha512(sha512(token)).toString('base64')],
+  ])(
+    'a token that is revoked, named by its %s, is forgotten, and nothing else is',
+    async (by, name) => {
+      const token = { by, value: name(refreshTokenOf(ada.sub)) };
+      expect(await applyRevoked(token)).toEqual(['token-removed']);
+      expect(await stateOf(ada)).toEqual({ ...UNTOUCHED, refreshes: false });
+      expect(await stateOf(bob)).toEqual(UNTOUCHED);
+      expect(await applyRevoked(token)).toEqual(['unknown']);
+    },
+  );
+
+  test('a token that is named by what could be anybody’s is not found', async () => {
+    for (const [by, value] of [
+      ['prefix', ''],
+      ['prefix', refreshTokenOf(ada.sub).slice(0, 15)],
+      ['hash_base64_sha512_sha512', ''],
+      ['constructor', refreshTokenOf(ada.sub)],
+    ] as const) {
+      expect(await applyRevoked({ by, value })).toEqual(['unknown']);
+    }
+    expect(await applyRevoked(undefined)).toEqual(['ignored']);
+    expect(await stateOf(ada)).toEqual(UNTOUCHED);
   });
 
   test('that credentials should be changed is written down alone', async () => {

@@ -17,6 +17,7 @@ import { PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
 import { queryRows } from '../database/catalog.js';
 import { until } from '../support/docker.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
+import { testSecrets } from '../support/secrets.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
 import { CLIENT_ID, keysServer, tokenOf, type KeysServer } from './support.js';
 
@@ -76,7 +77,7 @@ async function withWorker(work: () => Promise<void>): Promise<void> {
     namespace,
     ...(await workflowCode()),
     taskQueue: PLATFORM_TASK_QUEUE,
-    activities: createSecurityEventActivities(new EventEffects(database.db)),
+    activities: createSecurityEventActivities(new EventEffects(database.db, testSecrets())),
   });
   await worker.runUntil(work);
 }
