@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
+import { queryRows } from '../database/catalog.js';
 import { hasBrowser, newVisitor, SITE, startBrowser, type Visitor } from '../support/browser.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call } from '../support/http.js';
@@ -204,6 +206,36 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await here.getByText('The session has ended.').waitFor();
     await there.reload();
     await there.waitForURL('**/login');
+  });
+
+  test('what is dangerous leads who signed in long ago to sign in again', async () => {
+    const page = await visit();
+    const email = await signUp(page);
+    await queryRows(
+      database.ownerUrl,
+      `UPDATE sessions SET created_at = now() - interval '1 day'
+        WHERE user_id = (SELECT id FROM users WHERE email = '${email}')`,
+    );
+    const leaving = page.getByRole('region', { name: 'Leaving' });
+    await leaving.getByRole('button', { name: /^Download/ }).click();
+    await leaving.getByRole('link', { name: 'Sign in again' }).click();
+    await signIn(page, email);
+    await page.waitForURL('**/dashboard');
+    const download = page.waitForEvent('download');
+    await leaving.getByRole('button', { name: /^Download/ }).click();
+    const file = await (await download).path();
+    expect(await readFile(file, 'utf8')).toContain(email);
+  });
+
+  test('people delete their account by its address, and are signed out', async () => {
+    const page = await visit();
+    const email = await signUp(page);
+    const leaving = page.getByRole('region', { name: 'Leaving' });
+    await leaving.getByLabel('Your email').fill(email);
+    await leaving.getByRole('button', { name: 'Delete the account' }).click();
+    await page.getByText('Your account is being deleted').waitFor();
+    await signIn(page, email);
+    await page.getByText('Invalid email or password.').waitFor();
   });
 
   test('what is refused is said beside the form, where the focus then is', async () => {

@@ -45,6 +45,7 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
           button: 'Sign out',
         }),
       )}
+      ${section('Leaving', leaving(profile))}
     `,
   });
 }
@@ -127,6 +128,28 @@ function passwordChange({ email, hasPassword }: Profile): Html {
     // For password managers, which keep a password by its account.
     html`<input type="email" autocomplete="username" value="${email}" hidden disabled />`,
   );
+}
+
+function leaving({ email }: Profile): Html {
+  return html`${form({
+    id: 'export',
+    sends: ['GET', `${SETTINGS}/export`],
+    saves: 'account.json',
+    button: 'Download what there is of you here',
+  })}
+  ${form({
+    id: 'delete',
+    sends: ['DELETE', SETTINGS],
+    then: thenTo('/login', 'deleting'),
+    fields: [
+      {
+        ...{ label: 'Your email', name: 'confirm', autocomplete: 'off' },
+        hint: `To delete your account and all of your agents, for ever: ${email}`,
+      },
+    ],
+    button: 'Delete the account',
+    dangerous: true,
+  })}`;
 }
 
 /** How sessions were signed in, in words. */

@@ -38,6 +38,7 @@ const DONE = {
   'password-changed': 'Your password is changed. All other sessions have ended.',
   'session-ended': 'The session has ended.',
   'sessions-ended': 'All other sessions have ended.',
+  deleting: 'Your account is being deleted, and you are signed out.',
   'key-deleted': 'The key is deleted.',
 } as const;
 
