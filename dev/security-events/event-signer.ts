@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from 'jose';
+import { exportJWK, generateKeyPair, importJWK, SignJWT, type CryptoKey, type JWK } from 'jose';
 import { EVENT_TYPES } from '../../src/security-events/event-types.js';
 
 /** Of whom an event tells, as Google writes it. */
@@ -27,6 +27,20 @@ export class EventSigner {
     const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
     const published = { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' };
     return new EventSigner(alg, kid, privateKey, published);
+  }
+
+  /** @param key as `exported` gives it. */
+  static async of(key: JWK): Promise<EventSigner> {
+    const { d, p, q, dp, dq, qi, ...published } = key;
+    const alg = key.alg === 'ES256' ? 'ES256' : 'RS256';
+    const privateKey = await importJWK(key, alg);
+    if (privateKey instanceof Uint8Array) throw new TypeError('a shared secret signs no events');
+    return new EventSigner(alg, key.kid ?? '', privateKey, published);
+  }
+
+  /** With its secret part; of one that was created. */
+  async exported(): Promise<JWK> {
+    return { ...(await exportJWK(this.privateKey)), ...this.published };
   }
 
   sign(claims: EventClaims): Promise<string> {

@@ -2,7 +2,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tokenHash } from '../../src/secrets/token-hash.js';
-import type { CodeHostUser } from '../support/code-host.js';
+import type { CodeHostUser } from '../../dev/accounts/code-host.js';
 import type { Browser } from '../support/cookies-browser.js';
 import { signInPlatform, type Landing, type SignInPlatform } from '../support/sign-in.js';
 

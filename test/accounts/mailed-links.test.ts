@@ -13,7 +13,7 @@ import { makeMailToken, takeMailToken } from '../../src/mail/mail-tokens.js';
 import { queryRows } from '../database/catalog.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call, newAddress, type Answer, type CallOptions } from '../support/http.js';
-import { tokenIn } from '../support/mailbox.js';
+import { tokenIn } from '../../dev/accounts/mailbox.js';
 import { sendWaitingMails, type SentMail } from '../support/mails.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 

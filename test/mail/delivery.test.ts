@@ -17,7 +17,7 @@ import { queryRows } from '../database/catalog.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call } from '../support/http.js';
 import { textsOfHistories } from '../support/histories.js';
-import { startMailbox, tokenIn, type Mailbox } from '../support/mailbox.js';
+import { startMailbox, tokenIn, type Mailbox } from '../../dev/accounts/mailbox.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { testTemporal, workerLog, workflowCode, type TestTemporal } from '../support/temporal.js';

@@ -3,7 +3,7 @@ import { configuredMail, smtpTransport } from '../../src/mail/mail-transport.js'
 import { messageOf } from '../../src/mail/messages.js';
 import { loadSettings } from '../../src/settings.js';
 import { freePort } from '../../dev/ports.js';
-import { startMailbox, tokenIn, type Mailbox } from '../support/mailbox.js';
+import { startMailbox, tokenIn, type Mailbox } from '../../dev/accounts/mailbox.js';
 import { keptLog, testEnvironment } from '../support/platform-environment.js';
 
 const WEB_URL = 'https://platform.example';

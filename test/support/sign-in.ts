@@ -5,13 +5,13 @@ import { NOBODYS_HASH } from '../../src/accounts/password.js';
 import { addSession } from '../../src/accounts/sessions.js';
 import { queryRows } from '../database/catalog.js';
 import { Browser } from './cookies-browser.js';
-import { startCodeHost, type CodeHostUser, type TestCodeHost } from './code-host.js';
+import { startCodeHost, type CodeHostUser, type TestCodeHost } from '../../dev/accounts/code-host.js';
 import { databaseAlone } from './dependencies.js';
 import {
   startIdentityProvider,
   type Person,
   type TestIdentityProvider,
-} from './identity-provider.js';
+} from '../../dev/accounts/identity-provider.js';
 import { keptLog } from './platform-environment.js';
 import { testDatabase, type TestDatabase } from './postgres.js';
 

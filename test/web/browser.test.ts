@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
+import { ANY_PORTS, startStandIns, type StandIns } from '../../dev/accounts/stand-ins.js';
 import { queryRows } from '../database/catalog.js';
 import { hasBrowser, newVisitor, SITE, startBrowser, type Visitor } from '../support/browser.js';
 import { databaseAlone } from '../support/dependencies.js';
@@ -17,6 +20,8 @@ let database: TestDatabase;
 let alone: Awaited<ReturnType<typeof databaseAlone>>;
 let web: Listening;
 let browser: Browser;
+let dataDir: string | undefined;
+let standIns: StandIns;
 const visitors: Visitor[] = [];
 
 const PASSWORD = 'a-password-of-tests';
@@ -24,7 +29,10 @@ const PASSWORD = 'a-password-of-tests';
 beforeAll(async () => {
   if (!hasBrowser) return;
   database = await testDatabase();
-  alone = await databaseAlone(database, undefined, { WEB_URL: SITE });
+  dataDir = await mkdtemp(path.join(tmpdir(), 'aps-browser-'));
+  standIns = await startStandIns({ dataDir, webUrl: SITE }, ANY_PORTS);
+  const { SMTP_URL, ...providers } = standIns.env;
+  alone = await databaseAlone(database, undefined, { WEB_URL: SITE, ...providers });
   web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
   browser = await startBrowser(web.url);
 });
@@ -39,6 +47,8 @@ afterAll(async () => {
   await web?.close();
   await alone?.close();
   await database?.close();
+  await standIns?.close();
+  if (dataDir !== undefined) await rm(dataDir, { recursive: true });
 });
 
 async function visit(): Promise<Page> {
@@ -77,6 +87,14 @@ async function signIn(page: Page, email: string, password = PASSWORD): Promise<v
   await form.getByLabel('Email').fill(email);
   await form.getByLabel('Password').fill(password);
   await form.getByRole('button').click();
+}
+
+/** Says to a provider who one is there. */
+async function sayWho(page: Page, email: string): Promise<void> {
+  await page.getByRole('heading', { name: /for developers$/ }).waitFor();
+  await page.getByLabel('Email').fill(email);
+  await page.getByRole('button', { name: 'Continue', exact: true }).click();
+  await page.waitForURL('**/dashboard*');
 }
 
 /** A wallet in the browser, whose owner agrees to all that it asks. */
@@ -206,6 +224,37 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await here.getByText('The session has ended.').waitFor();
     await there.reload();
     await there.waitForURL('**/login');
+  });
+
+  test('people sign in at the identity provider and at the code host, into one account', async () => {
+    const page = await visit();
+    const email = `${randomUUID()}@example.com`;
+    await page.goto('/login');
+    await page.locator('a[href="/api/auth/google"]').click();
+    await sayWho(page, email);
+    await page.getByRole('region', { name: 'Profile' }).getByText(`${email} (confirmed)`).waitFor();
+    await page.context().clearCookies();
+    await page.goto('/login');
+    await page.locator('a[href="/api/auth/github"]').click();
+    await sayWho(page, email);
+    const linked = page.getByRole('region', { name: 'Linked accounts' });
+    await linked
+      .getByText(/^Linked on/)
+      .nth(1)
+      .waitFor();
+    expect(await linked.getByRole('listitem').count()).toBe(2);
+  });
+
+  test('people link an account of theirs elsewhere, and unlink it', async () => {
+    const page = await visit();
+    await signUp(page);
+    const linked = page.getByRole('region', { name: 'Linked accounts' });
+    await linked.locator('#link-google button').click();
+    await sayWho(page, `${randomUUID()}@elsewhere.example`);
+    await page.getByText('It is linked to your account now').waitFor();
+    await linked.getByRole('button', { name: /^Unlink/ }).click();
+    await page.getByText('It is linked no more').waitFor();
+    await linked.getByText('Nothing is linked').waitFor();
   });
 
   test('what is dangerous leads who signed in long ago to sign in again', async () => {

@@ -1,6 +1,7 @@
 import type { ApiKey } from '../../../src/accounts/api-keys.js';
 import { MAX_API_KEY_NAME } from '../../../src/accounts/api-keys.js';
 import type { ListedSession } from '../../../src/accounts/sessions.js';
+import type { ListedIdentity } from '../../../src/accounts/identities.js';
 import type { Plan } from '../../../src/accounts/plans.js';
 import type { Profile } from '../../../src/accounts/profile.js';
 import { MAX_NAME_LENGTH } from '../../../src/accounts/register.js';
@@ -10,6 +11,7 @@ import { form, newPassword, type Field } from './forms.js';
 import { page } from './layout.js';
 import { when } from './moment.js';
 import { doneNotice, thenTo } from './sentences.js';
+import { linkedAccounts, type WaysIn } from './ways-in.js';
 
 const SETTINGS = '/api/settings';
 
@@ -20,6 +22,8 @@ export interface Dashboard {
   readonly plan: Plan | undefined;
   /** Whether mail goes anywhere. */
   readonly mail: boolean;
+  readonly waysIn: WaysIn;
+  readonly identities: readonly ListedIdentity[];
   readonly sessions: readonly ListedSession[];
   /** The session that asks. */
   readonly current: string;
@@ -35,6 +39,7 @@ export function dashboardPage(shown: Dashboard): HtmlReply<200> {
     notice: doneNotice(done),
     content: html`
       ${section('Profile', profileSection(shown))} ${section('Password', passwordChange(profile))}
+      ${section('Linked accounts', linkedAccounts(shown.identities, shown.waysIn))}
       ${section('Sessions', sessionList(sessions, current))} ${section('API keys', keyList(keys))}
       ${section(
         'Sign out',

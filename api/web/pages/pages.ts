@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { listApiKeys } from '../../../src/accounts/api-keys.js';
+import { listIdentities } from '../../../src/accounts/identities.js';
 import { getProfile } from '../../../src/accounts/profile.js';
 import { listSessions } from '../../../src/accounts/sessions.js';
+import { IDENTITY_KINDS } from '../../../src/accounts/ways-in.js';
 import { anonymous, type AnonymousCaller } from '../../auth/anonymous.js';
 import { optionalSession } from '../../auth/optional-session.js';
 import type { SessionCaller } from '../../auth/session.js';
@@ -40,19 +42,21 @@ export function pageEndpoints(dependencies: WebDependencies): Endpoint[] {
       method: 'GET',
       path: '/dashboard',
       summary: 'The page of your account',
-      query: z.object({ done: word }),
+      query: z.object({ done: word, linked: z.enum(IDENTITY_KINDS).optional().catch(undefined) }),
       responses: { 200: 'html', 302: 'redirect' },
       async handler({ caller, query, tenant }) {
         if (caller.kind !== 'session') return redirect(302, '/login');
         const { plan, sessionId: current, user } = caller;
         const { id, isAdmin } = user;
-        const [profile, sessions, keys] = await Promise.all([
+        const [profile, identities, sessions, keys] = await Promise.all([
           getProfile(tenant, id),
+          listIdentities(tenant, id),
           listSessions(tenant, id),
           listApiKeys(tenant, id),
         ]);
-        const { done } = query;
-        return dashboardPage({ profile, isAdmin, plan, mail, sessions, keys, current, done });
+        const done = query.linked === undefined ? query.done : 'linked';
+        const lists = { identities, sessions, keys };
+        return dashboardPage({ profile, isAdmin, plan, mail, waysIn, ...lists, current, done });
       },
     }),
     pages({

@@ -39,6 +39,8 @@ const DONE = {
   'session-ended': 'The session has ended.',
   'sessions-ended': 'All other sessions have ended.',
   deleting: 'Your account is being deleted, and you are signed out.',
+  linked: 'It is linked to your account now, and signs you in.',
+  unlinked: 'It is linked no more. The sessions that were signed in by it have ended.',
   'key-deleted': 'The key is deleted.',
 } as const;
 

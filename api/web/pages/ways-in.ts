@@ -1,20 +1,46 @@
+import type { ListedIdentity } from '../../../src/accounts/identities.js';
+import type { IdentityKind } from '../../../src/accounts/ways-in.js';
 import { html, type Html } from '../../../src/html.js';
 import type { WebDependencies } from '../dependencies.js';
 import { form } from './forms.js';
+import { thenTo } from './sentences.js';
+import { when } from './moment.js';
 
 /** The ways in beside the password that are configured. */
 export interface WaysIn {
+  /** Providers that people are sent to. */
+  readonly providers: readonly { readonly kind: 'google' | 'github'; readonly name: string }[];
   /** The chain that wallets sign for. */
   readonly chainId: number;
 }
 
-export const waysInOf = ({ settings }: Pick<WebDependencies, 'settings'>): WaysIn => ({
-  chainId: settings.chain.chainId,
-});
+export function waysInOf({ providers, settings }: WebDependencies): WaysIn {
+  const { chain, codeHost, identityProvider } = settings;
+  const google = { kind: 'google', name: nameOf(identityProvider.issuerUrl) } as const;
+  const github = { kind: 'github', name: nameOf(codeHost.url) } as const;
+  return {
+    providers: [google, github].filter(({ kind }) => providers[kind] !== undefined),
+    chainId: chain.chainId,
+  };
+}
+
+const KNOWN: Readonly<Record<string, string>> = {
+  'accounts.google.com': 'Google',
+  'github.com': 'GitHub',
+};
+
+function nameOf(url: string): string {
+  const { host } = new URL(url);
+  return KNOWN[host] ?? host;
+}
 
 /** On the page to sign in. */
-export const signInByOthers = ({ chainId }: WaysIn): Html =>
+export const signInByOthers = ({ chainId, providers }: WaysIn): Html =>
   html`<div class="others">
+    ${providers.map(
+      ({ kind, name }) =>
+        html`<p><a class="button" href="/api/auth/${kind}">Continue with ${name}</a></p>`,
+    )}
     ${form({
       id: 'wallet',
       sends: ['POST', '/api/wallet-auth'],
@@ -24,3 +50,64 @@ export const signInByOthers = ({ chainId }: WaysIn): Html =>
       button: 'Continue with your wallet',
     })}
   </div>`;
+
+const IDENTITIES = '/api/settings/identities';
+
+/** What kinds of identities are called. */
+const KINDS: Readonly<Record<IdentityKind, string>> = {
+  google: 'Google',
+  github: 'GitHub',
+  wallet: 'Wallet',
+  farcaster: 'Farcaster',
+};
+
+/** On the dashboard: what is linked, and what can be. */
+export function linkedAccounts(
+  identities: readonly ListedIdentity[],
+  { chainId, providers }: WaysIn,
+): Html {
+  const names: Readonly<Record<string, string>> = {
+    ...KINDS,
+    ...Object.fromEntries(providers.map(({ kind, name }) => [kind, name])),
+  };
+  const items = identities.map(
+    ({ createdAt, id, kind, label, lastUsedAt }) =>
+      html`<li>
+        <p>
+          <strong>${names[kind]}: ${label}</strong><br />
+          Linked on ${when(createdAt)};
+          ${lastUsedAt ? html`last used on ${when(lastUsedAt)}` : 'not used yet'}
+        </p>
+        ${form({
+          id: `identity-${id}`,
+          sends: ['DELETE', `${IDENTITIES}/${id}`],
+          then: thenTo('/dashboard', 'unlinked'),
+          button: 'Unlink',
+          about: `Unlink ${label}`,
+          dangerous: true,
+        })}
+      </li>`,
+  );
+  return html`${
+    items.length > 0
+      ? html`<ul class="things">
+          ${items}
+        </ul>`
+      : html`<p>Nothing is linked. What is linked signs you in to this account.</p>`
+  }
+  ${providers.map(({ kind, name }) =>
+    form({
+      id: `link-${kind}`,
+      sends: ['POST', `${IDENTITIES}/${kind}`],
+      follows: 'url',
+      button: `Link ${name}`,
+    }),
+  )}
+  ${form({
+    id: 'link-wallet',
+    sends: ['POST', `${IDENTITIES}/wallet`],
+    chainId,
+    then: thenTo('/dashboard', 'linked'),
+    button: 'Link your wallet',
+  })}`;
+}

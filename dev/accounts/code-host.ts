@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { personOf, personPage } from './person-page.js';
 
 /** Somebody there, as the API tells of them. */
 export interface CodeHostUser {
@@ -22,14 +23,31 @@ export interface TestCodeHost {
   close(): Promise<void>;
 }
 
+const AUTHORIZE = '/login/oauth/authorize';
+
+/** Status, media type, body, and where a browser is sent. */
+type Answer = readonly [number, string, string, string?];
+
+/** Somebody who has said on the page who they are: the same number for the same address. */
+function userOf(form: string): CodeHostUser {
+  const { email, verified } = personOf(form);
+  const id = createHash('sha256').update(email).digest().readUInt32BE();
+  const [login = email] = email.split('@');
+  return { id, login, emails: [{ email, primary: true, verified }] };
+}
+
 interface Code {
   readonly user: CodeHostUser;
   readonly challenge: string | null;
   readonly redirectUri: string | null;
 }
 
-/** GitHub's sign-in and API, as far as they are used, in the form in which GitHub answers. */
-export async function startCodeHost(): Promise<TestCodeHost> {
+/**
+ * GitHub's sign-in and API, as far as they are used, in the form in which GitHub answers.
+ *
+ * @param options.port any free one, when it is left out.
+ */
+export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCodeHost> {
   const [clientId, clientSecret] = ['Iv1.platform', 'secret-of-the-platform-at-the-code-host'];
   const codes = new Map<string, Code>();
   const tokens = new Map<string, CodeHostUser>();
@@ -58,13 +76,21 @@ export async function startCodeHost(): Promise<TestCodeHost> {
     return { access_token: token, scope: 'read:user,user:email', token_type: 'bearer' };
   }
 
-  async function answer(request: IncomingMessage): Promise<[number, string, string]> {
+  async function answer(request: IncomingMessage): Promise<Answer> {
     const { headers, method, url: path } = request;
-    const json = (status: number, body: unknown): [number, string, string] => [
+    const json = (status: number, body: unknown): Answer => [
       status,
       'application/json; charset=utf-8',
       JSON.stringify(body),
     ];
+    const { pathname } = new URL(path ?? '', 'http://code-host');
+    if (method === 'GET' && pathname === AUTHORIZE) {
+      return [200, 'text/html; charset=utf-8', personPage('Code host')];
+    }
+    if (method === 'POST' && pathname === AUTHORIZE) {
+      const back = host.consent(`${host.url}${path}`, userOf(await text(request)));
+      return [302, 'text/plain', '', back.href];
+    }
     if (method === 'POST' && path === '/login/oauth/access_token') {
       const body = exchange(new URLSearchParams(await text(request)));
       if (headers.accept?.includes('json')) return json(200, body);
@@ -90,11 +116,11 @@ export async function startCodeHost(): Promise<TestCodeHost> {
   }
 
   const server = createServer((request, response) => {
-    void answer(request).then(([status, type, body]) => {
-      response.writeHead(status, { 'content-type': type }).end(body);
+    void answer(request).then(([status, type, body, location]) => {
+      response.writeHead(status, { 'content-type': type, ...(location && { location }) }).end(body);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // TCP: never a string
   const host: TestCodeHost = {
     ...{ url: `http://127.0.0.1:${port}`, clientId, clientSecret },

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
-import { poll } from '../../dev/poll.js';
+import { poll } from '../poll.js';
 
 /** A mail as its server has taken it. */
 export interface ReceivedMail {
@@ -27,8 +27,19 @@ export interface Mailbox {
   close(): Promise<void>;
 }
 
-/** On loopback, where nothing is encrypted. */
-export async function startMailbox(): Promise<Mailbox> {
+/**
+ * On loopback, where nothing is encrypted.
+ *
+ * @param options.port any free one, when it is left out.
+ * @param options.onMail is told of each mail that it takes.
+ */
+export async function startMailbox({
+  port: wanted = 0,
+  onMail = () => undefined,
+}: {
+  readonly port?: number;
+  readonly onMail?: (mail: ReceivedMail) => void;
+} = {}): Promise<Mailbox> {
   const mails: ReceivedMail[] = [];
   const refusals: number[] = [];
   const password = randomBytes(8).toString('hex');
@@ -51,12 +62,16 @@ export async function startMailbox(): Promise<Mailbox> {
         const raw = Buffer.concat(chunks).toString();
         const from = envelope.mailFrom === false ? '' : envelope.mailFrom.address;
         const read = { from, raw, text: part(raw, 'plain'), html: part(raw, 'html') };
-        for (const { address: to } of envelope.rcptTo) mails.push({ to, ...read });
+        for (const { address: to } of envelope.rcptTo) {
+          const mail = { to, ...read };
+          mails.push(mail);
+          onMail(mail);
+        }
         callback();
       });
     },
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   const { port } = server.server.address() as AddressInfo;
   return {
     url: `smtp://platform:${password}@127.0.0.1:${port}`,

@@ -1,7 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, type CryptoKey, type JWTPayload } from 'jose';
+import { text } from 'node:stream/consumers';
+import { exportJWK, generateKeyPair, type CryptoKey, type JWK, type JWTPayload } from 'jose';
 import { Provider, type KoaContextWithOIDC } from 'oidc-provider';
+import { personOf, personPage } from './person-page.js';
 
 /** What the provider says of somebody. */
 export interface Person {
@@ -45,15 +47,29 @@ export interface TestIdentityProvider {
 
 const KID = 'of-the-provider';
 
+/** Where it says by which keys it signs its security events. */
+export const RISC_CONFIGURATION = '/.well-known/risc-configuration';
+const EVENT_KEYS = '/event-keys';
+
 /**
  * A certified OpenID provider in this process, over plain HTTP on loopback.
  *
  * @param redirectUri where it may send browsers back to.
- * @param inUserinfo whether it tells of people at the userinfo endpoint alone.
+ * @param options.inUserinfo whether it tells of people at the userinfo endpoint alone.
+ * @param options.port any free one, when it is left out.
+ * @param options.eventKeys by which it signs its security events.
  */
 export async function startIdentityProvider(
   redirectUri: string,
-  { inUserinfo = false } = {},
+  {
+    inUserinfo = false,
+    port: wanted = 0,
+    eventKeys = [],
+  }: {
+    readonly inUserinfo?: boolean;
+    readonly port?: number;
+    readonly eventKeys?: readonly JWK[];
+  } = {},
 ): Promise<TestIdentityProvider> {
   const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true });
   const jwk = { ...(await exportJWK(privateKey)), kid: KID, alg: 'RS256', use: 'sig' };
@@ -64,7 +80,7 @@ export async function startIdentityProvider(
   const revoked: string[] = [];
 
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // TCP: never a string
   const issuerUrl = `http://127.0.0.1:${port}`;
   const provider = new Provider(issuerUrl, {
@@ -97,15 +113,38 @@ export async function startIdentityProvider(
       claims: () => ({ sub, ...people.get(sub) }),
     }),
   });
+
+  /** Who a test says it is, or a person on the page that they see; undefined while they only see it. */
+  async function whoIsThere(ctx: KoaContextWithOIDC): Promise<string | undefined> {
+    const named = ctx.get('x-person');
+    if (named !== '') return named;
+    if (ctx.method === 'GET') {
+      ctx.body = personPage('Identity provider');
+      return undefined;
+    }
+    const { email, verified } = personOf(await text(ctx.req));
+    people.set(email, { email, email_verified: verified, name: email });
+    return email;
+  }
+
   provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
     asked.push(ctx.path);
     if (forging.down !== undefined) {
       ctx.status = forging.down;
       return;
     }
+    if (ctx.path === RISC_CONFIGURATION) {
+      ctx.body = { issuer: `${issuerUrl}/`, jwks_uri: `${issuerUrl}${EVENT_KEYS}` };
+      return;
+    }
+    if (ctx.path === EVENT_KEYS) {
+      ctx.body = { keys: eventKeys };
+      return;
+    }
     const [, uid] = /^\/interaction\/(.+)$/.exec(ctx.path) ?? [];
     if (uid !== undefined) {
-      const accountId = ctx.get('x-person');
+      const accountId = await whoIsThere(ctx);
+      if (accountId === undefined) return;
       const grant = new provider.Grant({ accountId, clientId });
       grant.addOIDCScope('openid email profile offline_access');
       const result = { login: { accountId }, consent: { grantId: await grant.save() } };
