@@ -12,6 +12,8 @@ import { gateAnswer } from './token-gating.js';
 
 const farcaster = area({ tag: 'Accounts', auth: anonymous });
 
+export const INVALID_FARCASTER_TOKEN = 'Invalid Farcaster token';
+
 const BODY = {
   token: z.string().min(1).max(8_192),
   gate: z.boolean().optional().describe("Whether to look for the platform's token as well"),
@@ -70,7 +72,7 @@ export function farcasterEndpoints({
       summary: 'Prove a Farcaster account; nobody is signed in by it',
       async handler({ body }) {
         const identity = await service.quickAuth.verify(body.token);
-        if (!identity) throw new UnauthorizedError('Invalid Farcaster token');
+        if (!identity) throw new UnauthorizedError(INVALID_FARCASTER_TOKEN);
         const gating = await gatingOf(identity, body.gate);
         return answer(identity, await service.tokens.issue(identity), gating);
       },
@@ -86,7 +88,7 @@ export function farcasterEndpoints({
         // First what may fail: the token is good again then.
         const gating = identity && (await gatingOf(identity, body.gate));
         const made = identity && (await service.tokens.refresh(body.token));
-        if (!made) throw new UnauthorizedError('Invalid Farcaster token');
+        if (!made) throw new UnauthorizedError(INVALID_FARCASTER_TOKEN);
         return answer(identity, made, gating);
       },
     }),

@@ -16,7 +16,8 @@ const PATH = '/api/settings/identities';
 
 const identities = area({ tag: 'Accounts', auth: session });
 
-const identityItem = z.strictObject({
+/** An identity as answers show it. */
+export const identityItem = z.strictObject({
   id: z.string(),
   kind: z.enum(IDENTITY_KINDS),
   label: z.string(),
@@ -58,7 +59,7 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
   ];
 }
 
-/** An identity as answers show it. */
+/** Makes such an answer. */
 export function presentIdentity({ createdAt, id, kind, label, lastUsedAt }: ListedIdentity) {
   return {
     id,

@@ -25,6 +25,11 @@ export const LIMITS = {
     { ...perMinute('sign-in-site', 120), by: 'site' },
   ] satisfies Limits,
   nonce: [perMinute('nonce', 60), { ...perMinute('nonce-site', 120), by: 'site' }] satisfies Limits,
+  /** Not those of signing in: who links their wallets can still come back by them. */
+  walletLink: [
+    perMinute('wallet-link', 20),
+    { ...perMinute('wallet-link-site', 40), by: 'site' },
+  ] satisfies Limits,
   farcaster: [
     perMinute('farcaster', 30),
     { ...perMinute('farcaster-site', 60), by: 'site' },

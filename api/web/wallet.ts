@@ -15,8 +15,10 @@ import { signInHeaders, signInPlace } from './sign-in-place.js';
 
 const wallets = area({ tag: 'Accounts', auth: anonymous });
 
+export const NOT_SIGNED_BY_WALLET = 'The wallet has not signed this';
+
 /** A wallet's proof, as `WalletProofs` takes it. */
-const walletProof = z.object({
+export const walletProof = z.object({
   address: z.string().max(64),
   message: z.string().max(4_096).describe('EIP-4361, with a nonce of `/api/auth/nonce`'),
   signature: z
@@ -80,7 +82,7 @@ export function walletEndpoints({
         if (!made) {
           const subject = body.address.toLowerCase();
           refusals.note({ action: 'sign-in.failed', subject, address });
-          throw new UnauthorizedError('The wallet has not signed in');
+          throw new UnauthorizedError(NOT_SIGNED_BY_WALLET);
         }
         const { id, name } = proof.user;
         return reply(

@@ -19,6 +19,7 @@ import { identityEndpoints } from './identities.js';
 import { instanceEndpoints } from './instance.js';
 import { keyEndpoints } from './keys.js';
 import { leavingEndpoints } from './leaving.js';
+import { linkEndpoints } from './link-identities.js';
 import { lifecycleEndpoints } from './lifecycle.js';
 import { mailedLinkEndpoints } from './mailed-links.js';
 import { modelEndpoints } from './models.js';
@@ -37,6 +38,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...accountEndpoints(dependencies),
     ...sessionEndpoints(dependencies),
     ...walletEndpoints(dependencies),
+    ...linkEndpoints(dependencies),
     ...tokenGatingEndpoints(dependencies),
     ...securityEventEndpoints(dependencies),
     ...farcasterEndpoints(dependencies),

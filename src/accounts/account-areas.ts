@@ -15,10 +15,7 @@ export function accountAreas(
 }
 
 /** Removes them as their owner would, each by its supervisor. */
-const agents = (
-  database: Database,
-  operations: Pick<AgentOperations, 'remove'>,
-): AccountArea => ({
+const agents = (database: Database, operations: Pick<AgentOperations, 'remove'>): AccountArea => ({
   name: 'agents',
   async leave({ userId, requestId }) {
     const tenant = database.asUser(userId);

@@ -119,6 +119,16 @@ const WEB: Readonly<Record<string, Visit>> = {
     bob: 400,
     body: () => ({ address: `0x${'1'.repeat(40)}`, message: ada.email, signature: '0x00' }),
   },
+  'POST /api/settings/identities/wallet': {
+    nobody: 401,
+    bob: 400,
+    body: () => ({ address: `0x${'1'.repeat(40)}`, message: ada.email, signature: '0x00' }),
+  },
+  'POST /api/settings/identities/farcaster': {
+    nobody: 401,
+    bob: 401,
+    body: () => ({ token: ada.cookie }),
+  },
   'GET /api/auth/token-gating/verify': { nobody: 400, bob: 503 },
   'POST /api/auth/token-gating/verify': { nobody: 400, bob: 503, body: () => ({}) },
   'GET /api/auth/farcaster/verify': { nobody: 200, bob: 200 },

@@ -5,7 +5,11 @@ import { NOBODYS_HASH } from '../../src/accounts/password.js';
 import { addSession } from '../../src/accounts/sessions.js';
 import { queryRows } from '../database/catalog.js';
 import { Browser } from './cookies-browser.js';
-import { startCodeHost, type CodeHostUser, type TestCodeHost } from '../../dev/accounts/code-host.js';
+import {
+  startCodeHost,
+  type CodeHostUser,
+  type TestCodeHost,
+} from '../../dev/accounts/code-host.js';
 import { databaseAlone } from './dependencies.js';
 import {
   startIdentityProvider,

@@ -4,23 +4,27 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../support/chain/chain.js';
 import { siweMessage } from '../support/chain/siwe.js';
 import type { CallOptions } from '../support/http.js';
+import { DOMAIN, startQuickAuth, type QuickAuthStub } from '../support/quick-auth.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
 let platform: TestPlatform;
 let chain: TestChain;
+let quickAuth: QuickAuthStub;
 
 beforeAll(async () => {
-  chain = await testChain();
+  [chain, quickAuth] = await Promise.all([testChain(), startQuickAuth()]);
   platform = await testPlatform({
     workers: false,
     env: {
       PLATFORM_TOKEN_ADDRESS: PATH_USD,
       PLATFORM_TOKEN_RPC_URL: chain.rpcUrl,
       PLATFORM_TOKEN_THRESHOLD: '2.50',
+      FARCASTER_AUTH_URL: quickAuth.url,
+      FARCASTER_DOMAIN: DOMAIN,
     },
   });
 });
-afterAll(() => Promise.all([platform?.close(), chain?.close()]));
+afterAll(() => Promise.all([platform?.close(), chain?.close(), quickAuth?.close()]));
 
 const attack = { tags: 'attack' };
 const newWallet = () => privateKeyToAccount(generatePrivateKey());
@@ -255,5 +259,114 @@ describe('token gating', () => {
   test('has to be told of what, or of whom', async () => {
     expect((await gate(undefined)).status).toBe(400);
     expect((await gate(undefined, '0x12')).status).toBe(400);
+  });
+});
+
+describe('linking a wallet', () => {
+  const link = (user: Pick<TestUser, 'cookie'>, body: unknown) =>
+    platform.web(undefined, 'POST', '/api/settings/identities/wallet', {
+      body,
+      headers: { cookie: user.cookie },
+    });
+
+  test('lets its owner sign in to the account by it', async () => {
+    const user = await platform.signUp();
+    const wallet = newWallet();
+    const { status, body } = await link(user, await shownBy(wallet));
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      ...{ id: expect.any(String), kind: 'wallet', label: wallet.address.toLowerCase() },
+      ...{ createdAt: expect.any(String), lastUsedAt: null },
+    });
+    expect((await signIn(wallet)).id).toBe(user.id);
+  });
+
+  test(
+    'that belongs to an account already is a 409, also when that is its own',
+    attack,
+    async () => {
+      const [ada, bob] = [await platform.signUp(), await platform.signUp()];
+      const [linked, own] = [newWallet(), newWallet()];
+      await link(ada, await shownBy(linked));
+      await signIn(own);
+      for (const wallet of [linked, own]) {
+        expect((await link(bob, await shownBy(wallet))).status).toBe(409);
+      }
+      expect((await link(ada, await shownBy(linked))).status).toBe(409);
+      expect((await signIn(linked)).id).toBe(ada.id);
+    },
+  );
+
+  test('by two accounts at once gives it to one', attack, async () => {
+    const users = [await platform.signUp(), await platform.signUp()];
+    const wallet = newWallet();
+    const shown = [await shownBy(wallet), await shownBy(wallet)];
+    const answers = await Promise.all(users.map((user, n) => link(user, shown[n])));
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
+  });
+
+  test('takes a message once, whatever it is for', attack, async () => {
+    const user = await platform.signUp();
+    const shown = await shownBy(newWallet());
+    expect((await walletAuth(shown)).status).toBe(200);
+    expect((await link(user, shown)).status).toBe(401);
+  });
+
+  test('needs the wallet to have signed it', attack, async () => {
+    const user = await platform.signUp();
+    const shown = await shownBy(newWallet(), { domain: 'evil.example' });
+    expect((await link(user, shown)).status).toBe(401);
+    expect((await link(user, { ...shown, signature: 'none' })).status).toBe(400);
+    expect((await link({ cookie: '' }, await shownBy(newWallet()))).status).toBe(401);
+  });
+
+  test('needs somebody who has signed in just now', attack, async () => {
+    const user = await platform.signUp();
+    await platform.asOwner(
+      `UPDATE sessions SET created_at = now() - interval '11 minutes' WHERE user_id = '${user.id}'`,
+    );
+    const { status, body } = await link(user, await shownBy(newWallet()));
+    expect([status, body.code]).toEqual([403, 'REAUTHENTICATION_REQUIRED']);
+  });
+
+  test('is not done for another site', attack, async () => {
+    const user = await platform.signUp();
+    const { status } = await platform.web(user, 'POST', '/api/settings/identities/wallet', {
+      body: await shownBy(newWallet()),
+      headers: { 'sec-fetch-site': 'cross-site' },
+    });
+    expect(status).toBe(403);
+  });
+});
+
+describe('linking a Farcaster account', () => {
+  const link = (user: TestUser, token: string) =>
+    platform.web(user, 'POST', '/api/settings/identities/farcaster', { body: { token } });
+
+  test('takes a token of Quick Auth, or ours for it', async () => {
+    const user = await platform.signUp();
+    const { status, body } = await link(user, await quickAuth.token(101));
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      ...{ id: expect.any(String), kind: 'farcaster', label: '101' },
+      ...{ createdAt: expect.any(String), lastUsedAt: null },
+    });
+    const verified = await platform.web(undefined, 'POST', '/api/auth/farcaster/verify', {
+      body: { token: await quickAuth.token(102) },
+    });
+    expect((await link(user, verified.body.token)).status).toBe(201);
+  });
+
+  test('that belongs to an account already is a 409', attack, async () => {
+    const [ada, bob] = [await platform.signUp(), await platform.signUp()];
+    expect((await link(ada, await quickAuth.token(103))).status).toBe(201);
+    expect((await link(bob, await quickAuth.token(103))).status).toBe(409);
+  });
+
+  test('needs a token that is good', attack, async () => {
+    const user = await platform.signUp();
+    const forged = await quickAuth.token(104, { claims: { aud: 'evil.example' } });
+    expect((await link(user, forged)).status).toBe(401);
+    expect((await link(user, 'x'.repeat(64))).status).toBe(401);
   });
 });

@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { linkIdentity } from '../../src/accounts/identities.js';
+import type { ProvenIdentity } from '../../src/accounts/proven-identity.js';
+import { WALLET_ISSUER } from '../../src/accounts/sign-in-by-wallet.js';
+import { UnauthorizedError } from '../../src/errors.js';
+import { freshSession } from '../auth/fresh-session.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { INVALID_FARCASTER_TOKEN } from './farcaster.js';
+import { identityItem, presentIdentity } from './identities.js';
+import { LIMITS } from './limits.js';
+import { NOT_SIGNED_BY_WALLET, walletProof } from './wallet.js';
+
+const links = area({ tag: 'Accounts', auth: freshSession, errors: [409, 503] });
+
+/** Linking what a request itself proves to the account of the session. */
+export function linkEndpoints(dependencies: WebDependencies) {
+  const { farcaster, settings, wallets } = dependencies;
+
+  async function link(
+    { caller, clientAddress: address, requestId }: Linking,
+    identity: ProvenIdentity,
+  ) {
+    const owner = { userId: caller.user.id, sessionId: caller.sessionId };
+    const origin = { address, requestId };
+    const linked = await linkIdentity(dependencies, owner, identity, origin);
+    return reply(201, presentIdentity(linked));
+  }
+
+  return [
+    links({
+      method: 'POST',
+      path: '/api/settings/identities/wallet',
+      summary: 'Link a wallet, by a message that it has signed: you can sign in by it',
+      body: walletProof,
+      limit: LIMITS.walletLink,
+      responses: { 201: identityItem },
+      async handler(request) {
+        const wallet = await wallets.verify(request.body);
+        if (!wallet) throw new UnauthorizedError(NOT_SIGNED_BY_WALLET);
+        return link(request, {
+          kind: 'wallet',
+          issuer: WALLET_ISSUER,
+          subject: wallet,
+          label: wallet,
+        });
+      },
+    }),
+    links({
+      method: 'POST',
+      path: '/api/settings/identities/farcaster',
+      summary:
+        'Link a Farcaster account, by a token of Quick Auth or of `/api/auth/farcaster/verify`',
+      body: z.object({ token: z.string().min(1).max(8_192) }),
+      limit: LIMITS.farcaster,
+      responses: { 201: identityItem },
+      async handler(request) {
+        const { token } = request.body;
+        const proven =
+          (await farcaster.tokens.find(token)) ?? (await farcaster.quickAuth.verify(token));
+        if (!proven) throw new UnauthorizedError(INVALID_FARCASTER_TOKEN);
+        const fid = String(proven.fid);
+        const issuer = settings.farcaster.authUrl;
+        return link(request, { kind: 'farcaster', issuer, subject: fid, label: fid });
+      },
+    }),
+  ];
+}
+
+interface Linking {
+  readonly caller: { readonly user: { readonly id: string }; readonly sessionId: string };
+  readonly clientAddress: string;
+  readonly requestId: string;
+}
