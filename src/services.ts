@@ -164,7 +164,13 @@ export const createAccountDeletions = (
 ): AccountDeletions =>
   new AccountDeletions(
     foundation.database,
-    accountAreas(foundation.database, agentOperations(foundation)),
+    accountAreas({
+      database: foundation.database,
+      operations: agentOperations(foundation),
+      secrets: secretBox(foundation.settings),
+      identityProvider: createSignInProviders(foundation.settings).google,
+      log: foundation.log,
+    }),
   );
 
 const agentOperations = ({

@@ -113,7 +113,8 @@ export function keyEndpoints({ database, log, refusals, settings }: WebDependenc
       async handler({ body, caller, clientAddress, requestId, tenant }) {
         const owner = { userId: caller.user.id, requestId };
         const { site } = networksOf(clientAddress);
-        const { createdAt, ...made } = await createApiKey(tenant, owner, { ...body, site });
+        const asked = { ...body, site, sessionId: caller.sessionId };
+        const { createdAt, ...made } = await createApiKey(tenant, owner, asked);
         return reply(
           201,
           { ...made, createdAt: createdAt.toISOString() },

@@ -1,17 +1,34 @@
+import { Op } from 'sequelize';
+import type { Logger } from 'pino';
 import type { AgentOperations } from '../agents/agent-operations.js';
 import type { Database } from '../database/database.js';
 import { UserHeartbeats } from '../heartbeat/user-heartbeats.js';
+import type { SecretBox } from '../secrets/secret-box.js';
 import { StillThereError, type AccountArea } from './account-deletions.js';
+import { revokeRefreshToken, type TokenRevoker } from './identities.js';
 
 /** Agents whose removal one attempt asks for: the next one goes on. */
 const MAX_AT_ONCE = 200;
 
+/** Milliseconds for which an identity provider that does not answer keeps an account: a day. */
+const PROVIDER_MS = 24 * 60 * 60_000;
+
+interface AreaParts {
+  readonly database: Database;
+  readonly operations: Pick<AgentOperations, 'remove'>;
+  readonly secrets: SecretBox;
+  /** Undefined where none is configured. */
+  readonly identityProvider: TokenRevoker | undefined;
+  readonly log: Logger;
+}
+
 /** What has something of an account beside rows that refer to it, in the order in which it is asked. */
-export function accountAreas(
-  database: Database,
-  operations: Pick<AgentOperations, 'remove'>,
-): readonly AccountArea[] {
-  return [agents(database, operations), heartbeats(database)];
+export function accountAreas(parts: AreaParts): readonly AccountArea[] {
+  return [
+    agents(parts.database, parts.operations),
+    heartbeats(parts.database),
+    refreshTokens(parts),
+  ];
 }
 
 /** Removes them as their owner would, each by its supervisor. */
@@ -50,5 +67,30 @@ const heartbeats = (database: Database): AccountArea => ({
       await new UserHeartbeats(database).set(by, { enabled: false });
     } else if (setting.scheduled) return;
     throw new StillThereError('The schedule of the heartbeat is being removed');
+  },
+});
+
+/** Has them revoked at the identity provider; one that is gone for good does not keep the account. */
+const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountArea => ({
+  name: 'refresh tokens',
+  async leave({ userId, requestedAt }) {
+    const { database, identityProvider, log, secrets } = parts;
+    const tenant = database.asUser(userId);
+    const where = { userId, refreshToken: { [Op.ne]: null } };
+    for (const identity of await tenant.transaction((db) => db.Identity.findAll({ where }))) {
+      const { id } = identity;
+      try {
+        await revokeRefreshToken(secrets, identityProvider, identity);
+      } catch (cause) {
+        if (Date.now() - requestedAt.getTime() < PROVIDER_MS) {
+          throw new StillThereError('The identity provider has not revoked a token', { cause });
+        }
+        log.warn({ err: cause, identityId: id }, 'a refresh token was not revoked');
+      }
+      // What is revoked again is no error; this spares the provider the question.
+      await tenant.transaction((db) =>
+        db.Identity.update({ refreshToken: null }, { where: { id } }),
+      );
+    }
   },
 });

@@ -11,7 +11,7 @@ import { normalizeEmail } from './email.js';
 const BATCH = 1_000;
 
 /** An account that its owner deletes. */
-export type LeavingAccount = Pick<AccountDeletionRow, 'userId' | 'requestId'>;
+export type LeavingAccount = Pick<AccountDeletionRow, 'userId' | 'requestId' | 'requestedAt'>;
 
 /** A part of the product that has something of an account beside rows that refer to it. */
 export interface AccountArea {
@@ -26,8 +26,8 @@ export interface AccountArea {
 
 /** Something of an account is still there, and is being taken away. */
 export class StillThereError extends Error {
-  constructor(message: string) {
-    super(message);
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
     this.name = 'StillThereError';
   }
 }

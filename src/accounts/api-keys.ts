@@ -6,6 +6,7 @@ import type { ApiKeyRow } from '../database/models.js';
 import { ConflictError, NotFoundError } from '../errors.js';
 import { tokenHash } from '../secrets/token-hash.js';
 import { keyHashing } from './hashing-queue.js';
+import { requireOpen } from './sessions.js';
 
 /** The longest name of a key, in characters. */
 export const MAX_API_KEY_NAME = 64;
@@ -35,6 +36,15 @@ export interface ApiKeyOwner {
   readonly requestId: string;
 }
 
+/** A key that is asked for. */
+export interface AskedKey {
+  readonly name: string;
+  /** Whose turn its hashing takes. */
+  readonly site: string;
+  /** In which a person asks for it: one that ends meanwhile leaves no key behind. */
+  readonly sessionId?: string;
+}
+
 /** What of a key's beginning is stored. */
 export const prefixOf = (key: string): string => key.slice(0, PREFIX_LENGTH);
 
@@ -44,16 +54,15 @@ const SHOWN = ['id', 'name', 'keyPreview', 'createdAt', 'lastUsed'] as const;
  * Makes a key: `sk_` and 256 random bits in base64url. Only hashes of it are stored. When an answer
  * is lost, a key stays that nobody knows; its owner finds it in the list as never used.
  *
- * @param asked.site whose turn its hashing takes.
- * @throws ConflictError with `current` and `limit` when the user has as many as there may be,
+ * @throws UnauthorizedError when the session has ended,
+ *   ConflictError with `current` and `limit` when the user has as many as there may be,
  *   TooManyRequestsError when too many wait for their turn.
  */
 export async function createApiKey(
   tenant: TenantDatabase,
   { userId, requestId }: ApiKeyOwner,
-  asked: { readonly name: string; readonly site: string },
+  { name, site, sessionId }: AskedKey,
 ): Promise<NewApiKey> {
-  const { name, site } = asked;
   const random = randomBytes(RANDOM_BYTES).toString('base64url');
   const key = PREFIX + random;
   // Before the transaction: a connection is not held while the processor is busy.
@@ -61,6 +70,7 @@ export async function createApiKey(
   return tenant.transaction(async (db) => {
     // One creation for a user after the other, so that two at the cap admit one.
     await db.lock(`api-keys-of:${userId}`);
+    if (sessionId !== undefined) await requireOpen(db, { userId, sessionId });
     const current = await db.ApiKey.count({ where: { userId } });
     if (current >= MAX_API_KEYS) {
       const facts = { current, limit: MAX_API_KEYS };

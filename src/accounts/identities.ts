@@ -3,7 +3,7 @@ import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
 import { violates } from '../database/constraints.js';
 import type { Database, TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { IdentityRow } from '../database/models.js';
-import { ConflictError, NotFoundError, UnauthorizedError } from '../errors.js';
+import { ConflictError, NotFoundError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { isVisible } from '../visible-text.js';
 import { wellFormed } from '../well-formed.js';
@@ -14,6 +14,7 @@ import { IdentityRefusedError, type Applicant, type ProvenIdentity } from './pro
 import { MAX_NAME_LENGTH } from './register.js';
 import { resetMailIsStopped } from './reset-mail-stops.js';
 import type { AccountSettings } from './settings.js';
+import { requireOpen } from './sessions.js';
 import type { IdentityProof } from './sign-in.js';
 import { SIGN_IN_METHODS } from './ways-in.js';
 
@@ -202,13 +203,7 @@ export async function linkIdentity(
 ): Promise<ListedIdentity> {
   const linked = store.database.asUser(userId).transaction(async (db) => {
     await lockIdentity(db, identity);
-    // One change to an account's ways in after the other.
-    await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
-    const session = await db.query(
-      'SELECT FROM sessions WHERE id = $sessionId AND user_id = $userId AND expires_at > now()',
-      { sessionId, userId },
-    );
-    if (session.length === 0) throw new UnauthorizedError();
+    await requireOpen(db, { userId, sessionId });
     const id = await addIdentity(db, store, userId, identity, origin);
     return db.Identity.getByPk(id);
   });

@@ -4,7 +4,7 @@ import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
 import { violates } from '../database/constraints.js';
 import type { Database, TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { SessionRow } from '../database/models.js';
-import { NotFoundError } from '../errors.js';
+import { NotFoundError, UnauthorizedError } from '../errors.js';
 import { tokenHash } from '../secrets/token-hash.js';
 import { wellFormed } from '../well-formed.js';
 import { isOfDeletedAccount } from './account-deletions.js';
@@ -225,6 +225,24 @@ export async function endSession(
     if (ended === 0) throw new NotFoundError('Session not found');
     await recordAudit(db, { ...ofUser(userId, 'session.delete', origin), subject: id });
   });
+}
+
+/**
+ * Makes sure that a session is still open. The account stays locked until the transaction ends: what
+ * ends all of its sessions comes before, and is seen here, or after, and sees what was done.
+ *
+ * @throws UnauthorizedError when it has ended.
+ */
+export async function requireOpen(
+  db: TenantTransaction,
+  { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
+): Promise<void> {
+  await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
+  const open = await db.query(
+    'SELECT FROM sessions WHERE id = $sessionId AND user_id = $userId AND expires_at > now()',
+    { sessionId, userId },
+  );
+  if (open.length === 0) throw new UnauthorizedError();
 }
 
 /** Ends all of a user's sessions but one. @returns how many. */

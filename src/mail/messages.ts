@@ -1,3 +1,4 @@
+import { html } from '../html.js';
 import type { MailKind, MailTokenKind } from './mail-kinds.js';
 import { LINK_HOURS } from './mail-tokens.js';
 
@@ -78,23 +79,19 @@ export function messageOf(kind: MailKind, webUrl: string, token: string | undefi
   const good = link && `The link is good for ${hours(LINK_HOURS[link.kind])}, and once.`;
   const last = good === undefined ? after : [good, ...after];
   const lines = [...before, ...(address ? [address] : []), ...last];
-  const paragraph = (text: string) => `<p>${escaped(text)}</p>`;
-  const anchor = address ? [`<p><a href="${escaped(address)}">${escaped(address)}</a></p>`] : [];
-  const body = [...before.map(paragraph), ...anchor, ...last.map(paragraph)].join('\n');
-  return {
-    subject,
-    text: `${lines.join('\n\n')}\n`,
-    html: `<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>${escaped(subject)}</title></head>\n<body>\n${body}\n</body></html>\n`,
-  };
+  const anchor = address && html`<p><a href="${address}">${address}</a></p>`;
+  const paragraphs = (texts: readonly string[]) => texts.map((each) => html`<p>${each}</p> `);
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>${subject}</title>
+      </head>
+      <body>
+        ${paragraphs(before)} ${anchor} ${paragraphs(last)}
+      </body>
+    </html>`;
+  return { subject, text: `${lines.join('\n\n')}\n`, html: page.text };
 }
 
 const hours = (count: number): string => (count === 1 ? 'an hour' : `${count} hours`);
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-};
-
-const escaped = (text: string): string => text.replace(/[&<>"]/g, (each) => ENTITIES[each] ?? each);

@@ -5,7 +5,9 @@ import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
 import { accountAreas } from '../../src/accounts/account-areas.js';
 import { AccountDeletions, StillThereError } from '../../src/accounts/account-deletions.js';
+import { refreshTokenContext, type TokenRevoker } from '../../src/accounts/identities.js';
 import type { TenantDatabase } from '../../src/database/database.js';
+import { UnavailableError } from '../../src/errors.js';
 import { addSession, createSession } from '../../src/accounts/sessions.js';
 import { UserHeartbeats } from '../../src/heartbeat/user-heartbeats.js';
 import { queryRows } from '../database/catalog.js';
@@ -102,8 +104,21 @@ class Removals {
   };
 }
 
-const deletions = (removals = new Removals()) =>
-  new AccountDeletions(database.db, accountAreas(database.db, removals));
+/** An identity provider that is told of what is to be revoked. */
+function revoker(answer: () => Promise<void> = () => Promise.resolve()) {
+  const told: string[] = [];
+  const revoke = (token: string) => {
+    told.push(token);
+    return answer();
+  };
+  return { told, revoke };
+}
+
+const deletions = (removals = new Removals(), identityProvider: TokenRevoker = revoker()) => {
+  const { secrets, log } = alone.dependencies;
+  const parts = { database: database.db, operations: removals, secrets, identityProvider, log };
+  return new AccountDeletions(database.db, accountAreas(parts));
+};
 
 /** Lets heartbeats' schedules be what they are to be, as a worker does. */
 const follow = () => owner('UPDATE heartbeats SET scheduled = true');
@@ -238,6 +253,42 @@ describe('the deletion of an account', () => {
     ).toEqual([{ enabled: false, scheduled: false }]);
     await follow();
     await deletions().leave('heartbeats', ada.id);
+  });
+
+  /** Links her to an account at the identity provider, whose token we keep. */
+  async function linkedWithToken(): Promise<void> {
+    const { secrets } = alone.dependencies;
+    const id = randomUUID();
+    await database.db.asUser(ada.id).transaction((db) =>
+      db.Identity.create({
+        ...{ id, userId: ada.id, kind: 'google', issuer: 'https://idp.example', subject: id },
+        ...{ label: ada.email, refreshToken: secrets.seal('of hers', refreshTokenContext(id)) },
+      }),
+    );
+  }
+
+  test('revokes refresh tokens at the identity provider, each once', async () => {
+    await linkedWithToken();
+    await leave(ada);
+    const provider = revoker();
+    const by = deletions(new Removals(), provider);
+    await by.leave('refresh tokens', ada.id);
+    await by.leave('refresh tokens', ada.id);
+    expect(provider.told).toEqual(['of hers']);
+  });
+
+  test('waits a day for an identity provider that does not answer, and no longer', async () => {
+    await linkedWithToken();
+    await leave(ada);
+    const away = revoker(() => Promise.reject(new UnavailableError('away')));
+    const by = deletions(new Removals(), away);
+    await expect(by.leave('refresh tokens', ada.id)).rejects.toThrow(StillThereError);
+    await owner(
+      `UPDATE account_deletions SET requested_at = requested_at - interval '1 day'
+        WHERE user_id = '${ada.id}'`,
+    );
+    await by.leave('refresh tokens', ada.id);
+    expect(away.told).toEqual(['of hers', 'of hers']);
   });
 
   test('of which there is much takes it in batches', async () => {

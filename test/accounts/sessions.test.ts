@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createApiKey, listApiKeys } from '../../src/accounts/api-keys.js';
 import { changePassword } from '../../src/accounts/change-password.js';
 import {
   createSession,
@@ -10,7 +11,7 @@ import {
   SESSION_LIFETIME_MS,
 } from '../../src/accounts/sessions.js';
 import { verifyPassword, type SignInProof } from '../../src/accounts/sign-in.js';
-import { ForbiddenError } from '../../src/errors.js';
+import { ForbiddenError, UnauthorizedError } from '../../src/errors.js';
 import { networksOf } from '../../src/http/client-networks.js';
 import { Retention } from '../../src/retention/retention.js';
 import { loadSettings } from '../../src/settings.js';
@@ -112,6 +113,23 @@ describe('a session', () => {
     expect(await owner(`SELECT id FROM sessions WHERE token_hash = '${hash}'`)).toEqual([]);
     expect(await find(other)).toBeDefined();
   });
+
+  test(
+    'that ends while a key is being made in it leaves none behind',
+    { tags: 'attack' },
+    async () => {
+      const userId = ann.user.id;
+      const { token } = await opened(ann);
+      const { id: sessionId = '' } = (await find(token)) ?? {};
+      const tenant = database.db.asUser(userId);
+      const make = (name: string) =>
+        createApiKey(tenant, { userId, requestId: 'a-request' }, { name, site: 'here', sessionId });
+      await make('before');
+      await deleteSession(database.db, token, ORIGIN);
+      await expect(make('after')).rejects.toThrow(UnauthorizedError);
+      expect(await listApiKeys(tenant, userId)).toMatchObject([{ name: 'before' }]);
+    },
+  );
 
   test('ends when there are as many newer ones as there may be', async () => {
     const first = await opened(ann);
