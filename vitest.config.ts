@@ -30,28 +30,23 @@ const MOCKING = ['test/accounts/password-work.test.ts', 'test/usage/journal-segm
 const FIRST = [
   'test/bench/benchmarks.test.ts',
   'test/dev/start.test.ts',
+  'test/chaos/chaos-long.test.ts',
+  'test/e2e/tour.test.ts',
   'test/chaos/chaos.test.ts',
+  'test/e2e/kill.test.ts',
   'test/containers/openclaw.test.ts',
   'test/agents/lifecycle.test.ts',
-  'test/e2e/kill.test.ts',
-  'test/agents/watchdog.test.ts',
-  'test/e2e/tour.test.ts',
-  'test/agents/outages.test.ts',
   'test/agents/update.test.ts',
+  'test/fuzz/fuzz.test.ts',
+  'test/agents/watchdog.test.ts',
+  'test/workflows/watchdog.test.ts',
+  'test/agents/credentials.test.ts',
+  'test/agents/outages.test.ts',
 ];
 /** Projects whose files do not share processes: they put other things in the place of libraries. */
 const ISOLATED = ['mocking', 'whole'];
 
-const PROJECTS = [
-  'whole',
-  'platform',
-  'containers',
-  'real-time',
-  'workflows',
-  'units',
-  'mocking',
-  'pure',
-];
+const PROJECTS = ['platform', 'containers', 'real-time', 'workflows', 'units', 'mocking', 'pure'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -67,10 +62,8 @@ export default defineConfig({
   test: {
     pool: 'forks',
     tags: [{ name: 'attack', description: 'Plays a stranger or a tenant who wants more' }],
-    // Also on two cores: most of the time tests wait. Skipped time is that of a file's own server.
-    maxWorkers: 5,
     sequence: { sequencer: LongestFirst },
-    // All times are for what hangs: on a machine that has other work everything takes twice as long.
+    // All times are for what hangs: a machine that has other work takes several times as long.
     expect: { poll: { timeout: 30_000 } },
     projects: [
       project('pure', PURE, [], 60_000),
@@ -93,9 +86,14 @@ export default defineConfig({
 
 /** Test files that are run alike. */
 function project(name: string, include: string[], exclude: string[], testTimeout: number) {
+  // Whole programs come last, and fewer at a time: each is many processes, which others would starve.
+  // The others mostly wait, also on two cores; skipped time is that of a file's own server.
+  const isWhole = name === 'whole';
+  const maxWorkers = isWhole ? 3 : 5;
+  const sequence = { groupOrder: isWhole ? 1 : 0 };
   const hookTimeout = Math.max(120_000, testTimeout);
   // What leaves nothing behind in its process: files share one, which reads the libraries once.
   const isolate = ISOLATED.includes(name);
-  const test = { name, include, exclude, testTimeout, hookTimeout, isolate };
+  const test = { name, include, exclude, maxWorkers, sequence, testTimeout, hookTimeout, isolate };
   return { extends: true, test } as const;
 }

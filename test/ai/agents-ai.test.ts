@@ -89,7 +89,7 @@ describe("the agents' AI listener", () => {
       const asked = functions.mock.calls.map(([{ name }]) => name);
       // Usage is settled beside the calls, now and then.
       expect(asked.filter((name) => name !== 'settle_usage')).toEqual(
-        Array(3).fill('find_agent_callers'),
+        Array(3).fill('find_calling_agents'),
       );
       for (const tenant of tenants) expect(tenant).not.toHaveBeenCalled();
     } finally {

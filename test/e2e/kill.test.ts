@@ -20,7 +20,7 @@ const AGENTS = 3;
 const PROVISIONING_MS = 2_500;
 const REMOVAL_MS = 1_500;
 /** For the victim to come back and the work to be carried on. */
-const SETTLE_MS = 90_000;
+const SETTLE_MS = 180_000;
 /** No further round begins after this time. */
 const BUDGET_MS = 40_000;
 

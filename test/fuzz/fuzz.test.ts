@@ -8,11 +8,32 @@ const ROUNDS = 10;
 const MINUTES = Number(process.env.FUZZ_MINUTES ?? 0);
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 
-/** What succeeds by luck alone, or takes a container, of which none is made here. */
+/**
+ * What succeeds by luck alone, by a proof that only others or a mail can give, or takes a container, of
+ * which none is made here.
+ */
 const HARD = [
   'web: GET /api/auth/admin',
   'web: DELETE /api/auth/sessions/{id}',
   'web: POST /api/settings/password',
+  'web: GET /api/auth/google',
+  'web: GET /api/auth/google/callback',
+  'web: GET /api/auth/github',
+  'web: GET /api/auth/github/callback',
+  'web: POST /api/settings/identities/google',
+  'web: POST /api/settings/identities/github',
+  'web: POST /api/settings/identities/wallet',
+  'web: POST /api/settings/identities/farcaster',
+  'web: DELETE /api/settings/identities/{id}',
+  'web: POST /api/wallet-auth',
+  'web: GET /api/auth/token-gating/verify',
+  'web: POST /api/auth/token-gating/verify',
+  'web: POST /api/auth/farcaster/verify',
+  'web: POST /api/auth/farcaster/refresh',
+  'web: POST /api/auth/reset-password',
+  'web: POST /api/auth/verify-email',
+  'web: POST /api/keys/validate',
+  'web: DELETE /api/settings',
   'backend: POST /api/logs/{agentId}/stop',
   'backend: DELETE /api/hosts/{id}',
   'web: POST /api/security/risc',

@@ -66,6 +66,18 @@ const ENDS_SESSIONS = /signout|sessions|password|\/auth\/login/;
 
 const SECRET = 'the secret project';
 
+/** What only others can answer, whom there are none of here. */
+const AWAY = {
+  'GET /api/auth/token-gating/verify': [503],
+  'POST /api/auth/token-gating/verify': [503],
+  'POST /api/auth/farcaster/verify': [503],
+  'POST /api/settings/identities/farcaster': [503],
+  'POST /api/settings/identities/wallet': [503],
+  'POST /api/wallet-auth': [503],
+  'POST /api/settings/identities/google': [502, 503],
+  'POST /api/settings/identities/github': [503],
+};
+
 export async function fuzzSite(): Promise<FuzzSite> {
   const gateway = await startGateway();
   const platform = await testPlatform({
@@ -197,7 +209,7 @@ async function furnish(
         caller('bob', { cookie: bob.cookie }),
         caller('an admin', { cookie: admin.cookie }),
       ],
-      away: {},
+      away: AWAY,
     },
     {
       name: 'backend',

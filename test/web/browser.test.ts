@@ -239,7 +239,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await sayWho(page, email);
     const linked = page.getByRole('region', { name: 'Linked accounts' });
     await linked
-      .getByText(/^Linked on/)
+      .getByText(/Linked on/)
       .nth(1)
       .waitFor();
     expect(await linked.getByRole('listitem').count()).toBe(2);
