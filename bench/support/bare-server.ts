@@ -2,6 +2,7 @@
 // program of its own: `node bare-server.js`, which sends its port to its parent.
 import Koa from 'koa';
 import { createHash } from 'node:crypto';
+import { json } from 'node:stream/consumers';
 import type { AddressInfo } from 'node:net';
 import { Database } from '../../src/database/database.js';
 
@@ -30,6 +31,7 @@ interface AgentFound {
 
 const database = new Database(process.env.DATABASE_URL ?? '', { maxConnections: 20 });
 const FIND = { name: 'find_signed_in', text: 'SELECT * FROM find_signed_in($1)' };
+const FIND_KEY = { name: 'find_keys_beginning', text: 'SELECT * FROM find_keys_beginning($1, $2)' };
 const app = new Koa();
 app.use(async (ctx) => {
   const token = /service-session=([\w-]+)/.exec(ctx.get('cookie'))?.[1] ?? '';
@@ -37,6 +39,7 @@ app.use(async (ctx) => {
   const [session] = await database.call<SessionFound>(FIND, [hash]);
   if (!session) return ctx.throw(401);
   if (ctx.path === '/api/agents') ctx.body = await agentsOf(session.id);
+  else if (ctx.path === '/api/keys/validate') ctx.body = await keyIn(await json(ctx.req));
   else ctx.body = sessionBody(session);
 });
 const server = app.listen(0, '127.0.0.1', () => {
@@ -59,6 +62,19 @@ async function agentsOf(userId: string) {
     count: agents.length,
     status: 'ok',
   };
+}
+
+interface KeyFound {
+  readonly user_id: string;
+  readonly email: string;
+  readonly plan: string | null;
+}
+
+async function keyIn(body: unknown) {
+  const { apiKey } = body as { apiKey: string }; // the benchmark sends nothing else
+  const hash = createHash('sha256').update(apiKey).digest('hex');
+  const [key] = await database.call<KeyFound>(FIND_KEY, [apiKey.slice(0, 10), hash]);
+  return { valid: key !== undefined, userId: key?.user_id, email: key?.email, plan: key?.plan };
 }
 
 function sessionBody({ id, name, email, is_admin: isAdmin, csrf_token: csrfToken }: SessionFound) {

@@ -1,10 +1,11 @@
-// A program of its own: `node load.js <url> <cookie> <connections> <seconds> <clients>`. Asks as fast as the
-// answers come, on kept-open connections, and sends what came of it to its parent.
+// A program of its own: `node load.js <url> <cookie> <connections> <seconds> <clients> [body]`. Asks as fast as
+// the answers come, on kept-open connections, and sends what came of it to its parent.
 import http from 'node:http';
 import { clientAddress } from './client.js';
 import { quantile } from './statistics.js';
 
-const [url = '', cookie = '', connections = '1', seconds = '1', clients] = process.argv.slice(2);
+const [url = '', cookie = '', connections = '1', seconds = '1', clients, body] =
+  process.argv.slice(2);
 const agent = new http.Agent({ keepAlive: true, maxSockets: Number(connections) });
 const target = new URL(url);
 const latencies: number[] = [];
@@ -38,9 +39,14 @@ function ask(): Promise<number> {
     const headers = {
       cookie,
       ...(clients === 'many' && { 'x-forwarded-for': clientAddress(asked++) }),
+      ...(body !== undefined && {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      }),
     };
-    const request = http.get(
+    const request = http.request(
       {
+        method: body === undefined ? 'GET' : 'POST',
         agent,
         host: target.hostname,
         port: target.port,
@@ -56,5 +62,6 @@ function ask(): Promise<number> {
     );
     request.on('timeout', () => request.destroy(new Error('no answer in 10 s')));
     request.on('error', reject);
+    request.end(body);
   });
 }

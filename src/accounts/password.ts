@@ -7,7 +7,7 @@ import { passwordHashing } from './hashing-queue.js';
  * Work factors of new hashes: of those that OWASP holds equal, the one of 32 MiB, some 240 ms each. Its
  * three lanes are filled one after the other, in the same memory. Old hashes keep their own.
  */
-const COST = { N: 2 ** 15, r: 8, p: 3 } as const;
+export const PASSWORD_COST = { N: 2 ** 15, r: 8, p: 3 } as const;
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
@@ -65,24 +65,28 @@ export async function comparePassword(
   }
   const expected = Buffer.from(hash, 'base64url');
   const cost = { N: Number(N), r: Number(r), p: Number(p) };
-  const sparedLanes = COST.p - Math.round((cost.N * cost.r * cost.p) / (COST.N * COST.r));
+  const sparedLanes =
+    PASSWORD_COST.p - Math.round((cost.N * cost.r * cost.p) / (PASSWORD_COST.N * PASSWORD_COST.r));
   return passwordHashing.run(site, async () => {
     const actual = await derive(password, Buffer.from(salt, 'base64url'), expected.length, cost);
     const matches = timingSafeEqual(actual, expected);
     if (sparedLanes <= 0) return { matches };
     if (matches) return { matches, renewed: await newHash(password) };
-    await derive(password, Buffer.alloc(SALT_BYTES), HASH_BYTES, { ...COST, p: sparedLanes });
+    await derive(password, Buffer.alloc(SALT_BYTES), HASH_BYTES, {
+      ...PASSWORD_COST,
+      p: sparedLanes,
+    });
     return { matches };
   });
 }
 
 async function newHash(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  return format(salt, await derive(password, salt, HASH_BYTES, COST));
+  return format(salt, await derive(password, salt, HASH_BYTES, PASSWORD_COST));
 }
 
 function format(salt: Buffer, hash: Buffer): string {
-  const { N, r, p } = COST;
+  const { N, r, p } = PASSWORD_COST;
   return `scrypt$${N}$${r}$${p}$${salt.toString('base64url')}$${hash.toString('base64url')}`;
 }
 

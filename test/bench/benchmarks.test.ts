@@ -52,6 +52,23 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     }
   });
 
+  test('auth', async () => {
+    const output = await bench('auth', [
+      '--answers=2',
+      '--signins=2',
+      '--rounds=1',
+      '--seconds=0.5',
+      '--warmup=0.5',
+    ]);
+    for (const way of ['login', 'forgot-password', 'reset-password']) {
+      const [, , , ratio, aim] = rowOf(output, `/api/auth/${way}`);
+      expect(Number(ratio)).toBeGreaterThan(0);
+      expect(aim).toBe('0.95 to 1.05');
+    }
+    expect(rowOf(output, 'sign-ins')[3]).toBe('0.9');
+    expect(Number(rowOf(output, '/api/keys/validate')[2])).toBeGreaterThan(0);
+  });
+
   test('usage', async () => {
     const output = await bench('usage', [
       '--rows=1000',

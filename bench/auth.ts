@@ -1,0 +1,212 @@
+// Whether the time of an answer tells who has an account; sign-ins over bare scrypt; key validation over
+// a bare Koa handler with the same queries.
+import { randomBytes, randomUUID, scrypt } from 'node:crypto';
+import path from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { createApiKey } from '../src/accounts/api-keys.js';
+import { hashPassword, PASSWORD_COST } from '../src/accounts/password.js';
+import { Database } from '../src/database/database.js';
+import { makeMailToken } from '../src/mail/mail-tokens.js';
+import { forkUntilMessage } from './support/child.js';
+import { runBenchmark } from './support/cleanups.js';
+import { Client } from './support/client.js';
+import { makeFolder } from './support/folder.js';
+import { BenchPlatform } from './support/platform.js';
+import { figure, median } from './support/statistics.js';
+import { printTable } from './support/table.js';
+
+/** Between these the medians of known and unknown addresses are to be, one over the other. */
+const AIM_TOLD = '0.95 to 1.05';
+/** At least these shares of the bare rate. */
+const AIM_SIGN_INS = 0.9;
+const AIM_VALIDATION = 0.6;
+
+/** Hashed at a time by one process (src/accounts/hashing-queue.ts). */
+const AT_ONCE = 2;
+
+const PASSWORD = 'a-password-of-benchmarks';
+
+const { values: options } = parseArgs({
+  options: {
+    /** Answers of each kind, for known addresses and as many for unknown ones. */
+    answers: { type: 'string', default: '200' },
+    /** Sign-ins of a round. */
+    signins: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '4' },
+    warmup: { type: 'string', default: '10' },
+    connections: { type: 'string', default: '16' },
+  },
+});
+
+interface Account {
+  readonly id: string;
+  readonly email: string;
+}
+
+await runBenchmark(async (atEnd) => {
+  const folder = await makeFolder(atEnd);
+  const platform = await BenchPlatform.start(path.join(folder, 'data'), {
+    TRUSTED_PROXIES: '127.0.0.1/32',
+    // No container runs here, and no mail is read.
+    MANAGE_DOCKER: 'never',
+    AGENT_RUNTIME_IMAGE: 'none',
+  });
+  atEnd(() => platform.stop());
+  const database = new Database(platform.databaseUrl, { maxConnections: 2 });
+  atEnd(() => database.close());
+  const web = new Client(platform.webUrl, {});
+  atEnd(() => web.close());
+
+  const known = await accounts(database, Number(options.answers));
+  await printTold(web, database, known);
+  printTable(
+    ['way', 'a second', 'share of bare', 'aim'],
+    [
+      ...(await signIns(web, await accounts(database, Number(options.signins)))),
+      ...(await validations(platform, web, database, atEnd)),
+    ],
+  );
+});
+
+/** Accounts as registration leaves them, with one password: to hash it for each would take minutes. */
+async function accounts(database: Database, count: number): Promise<Account[]> {
+  const passwordHash = await hashPassword(PASSWORD, 'benchmark');
+  const made = Array.from({ length: count }, () => {
+    const id = randomUUID();
+    const email = `${id}@example.org`;
+    return { id, email, name: email, passwordHash, referralCode: id.toUpperCase() };
+  });
+  await database.asPlatform().transaction((db) => db.User.bulkCreate(made));
+  return made;
+}
+
+/** Asks in turns for who has an account and who has none, each once: limits count by the account. */
+async function printTold(web: Client, database: Database, known: readonly Account[]) {
+  const used = await database.asPlatform().transaction(async (db) => {
+    const tokens: string[] = [];
+    for (const { email, id: userId } of known) {
+      const account = { email, userId };
+      tokens.push(await makeMailToken(db, 'reset-password', account));
+      // The one after it ends it.
+      await makeMailToken(db, 'reset-password', account);
+    }
+    return tokens;
+  });
+  const asked = [
+    {
+      path: '/api/auth/login',
+      body: (email: string) => ({ email, password: 'another-password' }),
+      status: 401,
+    },
+    { path: '/api/auth/forgot-password', body: (email: string) => ({ email }), status: 200 },
+    {
+      path: '/api/auth/reset-password',
+      body: (_email: string, index: number, isKnown: boolean) => ({
+        token: isKnown ? used[index] : randomBytes(32).toString('base64url'),
+        password: 'another-password',
+      }),
+      status: 400,
+    },
+  ];
+  const rows: (string | number)[][] = [];
+  for (const { body, path, status } of asked) {
+    const took = { known: [] as number[], unknown: [] as number[] };
+    for (const [index, { email }] of known.entries()) {
+      const turns = [
+        { isKnown: true, who: email },
+        { isKnown: false, who: `${randomUUID()}@example.org` },
+      ];
+      // Neither always comes second.
+      for (const { isKnown, who } of index % 2 === 0 ? turns : turns.toReversed()) {
+        const sent = performance.now();
+        const answer = await web.send('POST', path, body(who, index, isKnown));
+        took[isKnown ? 'known' : 'unknown'].push(performance.now() - sent);
+        if (answer.status !== status) throw new Error(`${path}: ${answer.status} ${answer.text}`);
+      }
+    }
+    const [ofKnown, ofUnknown] = [median(took.known), median(took.unknown)];
+    rows.push([path, figure(ofKnown), figure(ofUnknown), figure(ofKnown / ofUnknown), AIM_TOLD]);
+  }
+  console.log(`\nMedians of ${known.length} answers each, in turns, in ms:\n`);
+  printTable(['way', 'known address', 'unknown', 'known over unknown', 'aim'], rows);
+}
+
+/** Sign-ins a second, as many at a time as are hashed at a time, over scrypt alone. */
+async function signIns(web: Client, people: readonly Account[]) {
+  const hash = promisify<string, Buffer, number, typeof PASSWORD_COST & { maxmem: number }, Buffer>(
+    scrypt,
+  );
+  const { N, p, r } = PASSWORD_COST;
+  const cost = { ...PASSWORD_COST, maxmem: 128 * r * (N + p + 2) };
+  const ways = [
+    async ({ email }: Account) => {
+      const { status, text } = await web.send('POST', '/api/auth/login', {
+        email,
+        password: PASSWORD,
+      });
+      if (status !== 200) throw new Error(`Sign-in: ${status} ${text}`);
+    },
+    async () => void (await hash(PASSWORD, randomBytes(16), 32, cost)),
+  ];
+  const rates: [number[], number[]] = [[], []];
+  for (let round = 0; round < Number(options.rounds); round++) {
+    for (const [index, way] of ways.entries()) {
+      const started = performance.now();
+      const waiting = [...people];
+      await Promise.all(
+        Array.from({ length: AT_ONCE }, async () => {
+          for (let next = waiting.pop(); next; next = waiting.pop()) await way(next);
+        }),
+      );
+      rates[index]?.push((people.length / (performance.now() - started)) * 1_000);
+    }
+  }
+  return rowsOf('sign-ins', 'scrypt alone', rates, AIM_SIGN_INS);
+}
+
+/** Validations of one key, by one person's session, over the same queries in a bare handler. */
+async function validations(
+  platform: BenchPlatform,
+  web: Client,
+  database: Database,
+  atEnd: (cleanup: () => void) => void,
+) {
+  const [person] = await accounts(database, 1);
+  if (!person) throw new RangeError('No account was made');
+  const { email, id: userId } = person;
+  const signedIn = await web.send('POST', '/api/auth/login', { email, password: PASSWORD });
+  const cookie = signedIn.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+  const owner = { userId, requestId: randomUUID() };
+  const asked = { name: 'benchmark', site: 'here' };
+  const { key: apiKey } = await createApiKey(database.asUser(userId), owner, asked);
+  const bare = await forkUntilMessage<{ port: number }>('bare-server', [], {
+    ...process.env,
+    DATABASE_URL: platform.databaseUrl,
+  });
+  atEnd(() => void bare.child.kill());
+  const rates: [number[], number[]] = [[], []];
+  const urls = [platform.webUrl, `http://127.0.0.1:${bare.message.port}`];
+  const load = async (url: string, seconds: string) => {
+    const body = JSON.stringify({ apiKey });
+    const args = [`${url}/api/keys/validate`, cookie, options.connections, seconds, 'many', body];
+    const { message } = await forkUntilMessage<{ failed: number; perSecond: number }>('load', args);
+    if (message.failed > 0) throw new Error(`${url} failed ${message.failed} times.`);
+    return message.perSecond;
+  };
+  for (const url of urls) await load(url, options.warmup);
+  for (let round = 0; round < Number(options.rounds); round++) {
+    for (const [index, url] of urls.entries()) {
+      rates[index]?.push(await load(url, options.seconds));
+    }
+  }
+  return rowsOf('/api/keys/validate', 'bare Koa handler', rates, AIM_VALIDATION);
+}
+
+function rowsOf(way: string, bare: string, rates: [number[], number[]], aim: number) {
+  const [ours, theirs] = [median(rates[0]), median(rates[1])];
+  return [
+    [way, figure(ours), figure(ours / theirs), aim],
+    [`  ${bare}`, figure(theirs), '', ''],
+  ];
+}
