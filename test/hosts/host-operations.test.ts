@@ -101,6 +101,13 @@ describe('a host that will not come back', () => {
     expect((await agent(lost)).host).toBe('gone');
     await putSchedules(platform.temporal.client, 'gone');
     await operator('DELETE', `/api/agents/${leaving}`);
+    // Its supervisor begins it, a moment after it was accepted.
+    await until(async () => {
+      const begun = await platform.db
+        .asPlatform()
+        .query(`SELECT FROM agents WHERE id = $leaving AND desired = 'deleted'`, { leaving });
+      return begun.length > 0;
+    });
   });
 
   test('is not removed as long as its worker is there', async () => {
