@@ -1,18 +1,16 @@
-import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
 import { settleMail } from '../src/mail/mail-sender.js';
 import type { MailRuns } from '../temporal/mail-runs.js';
-import { periodically } from './periodically.js';
+import {
+  callsToTemporal,
+  handOver,
+  handOverPeriodically,
+  MAX_TOGETHER,
+  type Handed,
+} from './hand-over.js';
 
-/** Between two looks. */
-const INTERVAL_MS = 1_000;
-
-/** Taken up at a time. */
-const MAX_TOGETHER = 100;
-
-/** Calls to Temporal at a time. */
-const limit = pLimit(20);
+const limit = callsToTemporal();
 
 /**
  * Takes those up that are due, each for this process alone. Those that stay unsettled are handed over
@@ -34,13 +32,8 @@ export interface MailHandOver {
 }
 
 /** Hands over what is asked for, again and again until the signal aborts. */
-export function handOverMailPeriodically(parts: MailHandOver, signal: AbortSignal): Promise<void> {
-  const work = async () => {
-    while (!signal.aborted && (await handOverMail(parts)) === MAX_TOGETHER);
-  };
-  const failure = 'mail is not handed over yet, which is tried again';
-  return periodically({ everyMs: INTERVAL_MS, failure, log: parts.log, work }, signal);
-}
+export const handOverMailPeriodically = (parts: MailHandOver, signal: AbortSignal): Promise<void> =>
+  handOverPeriodically(parts, handed(parts), signal);
 
 /**
  * Hands mails that are due to their workflows. Any number of processes may do so at once.
@@ -48,25 +41,16 @@ export function handOverMailPeriodically(parts: MailHandOver, signal: AbortSigna
  * @returns how many it took up.
  * @throws UnavailableError when Temporal cannot be reached: they are due again.
  */
-export async function handOverMail({ database, runs }: MailHandOver): Promise<number> {
-  const due = await database.asPlatform().query<{ id: string }>(TAKE);
-  const handed = await Promise.allSettled(
-    due.map(({ id }) =>
-      limit(async () => {
-        // Its run has ended without a word: somebody has ended it.
-        if (!(await runs.start(id))) await settleMail(database, id);
-      }),
-    ),
-  );
-  const failed = handed.flatMap((each, index) =>
-    each.status === 'rejected' ? [{ id: due[index]?.id, reason: each.reason as unknown }] : [],
-  );
-  if (failed.length > 0) {
-    const ids = failed.map(({ id }) => id);
-    await database
-      .asPlatform()
-      .query('UPDATE mails SET due_at = now() WHERE id = ANY ($ids)', { ids });
-    throw failed[0]?.reason;
-  }
-  return due.length;
-}
+export const handOverMail = (parts: MailHandOver): Promise<number> =>
+  handOver(parts.database, handed(parts));
+
+const handed = ({ database, runs }: MailHandOver): Handed => ({
+  table: 'mails',
+  take: TAKE,
+  limit,
+  failure: 'mail is not handed over yet, which is tried again',
+  async start(id) {
+    // Its run has ended without a word: somebody has ended it.
+    if (!(await runs.start(id))) await settleMail(database, id);
+  },
+});

@@ -1,17 +1,15 @@
-import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
 import type { SecurityEventRuns } from '../temporal/security-event-runs.js';
-import { periodically } from './periodically.js';
+import {
+  callsToTemporal,
+  handOver,
+  handOverPeriodically,
+  MAX_TOGETHER,
+  type Handed,
+} from './hand-over.js';
 
-/** Between two looks. */
-const INTERVAL_MS = 1_000;
-
-/** Taken up at a time. */
-const MAX_TOGETHER = 100;
-
-/** Calls to Temporal at a time. */
-const limit = pLimit(20);
+const limit = callsToTemporal();
 
 /**
  * Takes those up that are due, each for this process alone. Those that stay unapplied are handed over
@@ -31,16 +29,10 @@ export interface SecurityEventHandOver {
 }
 
 /** Hands over what was received, again and again until the signal aborts. */
-export function handOverSecurityEventsPeriodically(
+export const handOverSecurityEventsPeriodically = (
   parts: SecurityEventHandOver,
   signal: AbortSignal,
-): Promise<void> {
-  const work = async () => {
-    while (!signal.aborted && (await handOverSecurityEvents(parts)) === MAX_TOGETHER);
-  };
-  const failure = 'security events are not handed over yet, which is tried again';
-  return periodically({ everyMs: INTERVAL_MS, failure, log: parts.log, work }, signal);
-}
+): Promise<void> => handOverPeriodically(parts, handed(parts), signal);
 
 /**
  * Hands those that are due to their workflows. Any number of processes may do so at once.
@@ -48,20 +40,13 @@ export function handOverSecurityEventsPeriodically(
  * @returns how many.
  * @throws UnavailableError when Temporal cannot be reached: they are due again.
  */
-export async function handOverSecurityEvents({
-  database,
-  runs,
-}: SecurityEventHandOver): Promise<number> {
-  const tenant = database.asPlatform();
-  const due = await tenant.query<{ id: string }>(TAKE);
-  const handed = await Promise.allSettled(due.map(({ id }) => limit(() => runs.start(id))));
-  const failed = handed.flatMap((each, index) =>
-    each.status === 'rejected' ? [{ id: due[index]?.id, reason: each.reason as unknown }] : [],
-  );
-  if (failed.length > 0) {
-    const ids = failed.map(({ id }) => id);
-    await tenant.query('UPDATE risc_events SET due_at = now() WHERE id = ANY ($ids)', { ids });
-    throw failed[0]?.reason;
-  }
-  return due.length;
-}
+export const handOverSecurityEvents = (parts: SecurityEventHandOver): Promise<number> =>
+  handOver(parts.database, handed(parts));
+
+const handed = ({ runs }: SecurityEventHandOver): Handed => ({
+  table: 'risc_events',
+  take: TAKE,
+  limit,
+  failure: 'security events are not handed over yet, which is tried again',
+  start: (id) => runs.start(id),
+});
