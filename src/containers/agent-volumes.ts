@@ -20,7 +20,7 @@ import type { EngineDisk } from './engine-disk.js';
 import type { DockerClient } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
 import { COPIED, copyThrough } from './volume-copy.js';
-import { VolumeMeter, type MeterBounds, type VolumeUse } from './volume-meter.js';
+import { removeDeadMeters, VolumeMeter, type MeterBounds, type VolumeUse } from './volume-meter.js';
 
 /** Which volume holds an agent's state. */
 export type MemorySpec = Pick<AgentContainerSpec, 'agentId' | 'volume'>;
@@ -282,6 +282,7 @@ export class AgentVolumes {
   }
 
   async #remove(name: string): Promise<void> {
+    await removeDeadMeters(this.#client, name);
     await this.#client.callUnless([404], (docker, bound) => docker.getVolume(name).remove(bound));
   }
 

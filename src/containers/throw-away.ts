@@ -61,14 +61,25 @@ export function throwAwayOptions(program: ThrowAwayProgram): Docker.ContainerCre
   };
 }
 
-/** Removes the containers with a label, as `name=value`, that workers which died have left. */
+/** Which containers: all filters hold, as Docker reads them. */
+interface LeftoverFilters {
+  /** As `name=value`, or a name alone. */
+  readonly label: readonly string[];
+  /** That mount one of these. */
+  readonly volume?: readonly string[];
+  /** Where not given, also those that run. */
+  readonly status?: readonly string[];
+}
+
+/** Removes the containers that workers, or an engine, which died over them have left. */
 export async function removeLeftovers(
   client: DockerClient,
-  label: readonly string[],
+  { label, volume = [], status = [] }: LeftoverFilters,
   olderThanMs = 0,
 ): Promise<void> {
+  const filters = { label: [...label], volume: [...volume], status: [...status] };
   const found = await client.call((docker, bound) =>
-    docker.listContainers({ all: true, filters: { label: [...label] }, ...bound }),
+    docker.listContainers({ all: true, filters, ...bound }),
   );
   for (const { Id: id, Created: created } of found) {
     if (Date.now() - created * 1000 >= olderThanMs) await remove(client, id);

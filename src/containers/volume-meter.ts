@@ -105,6 +105,22 @@ const line = z.object({
   complete: z.boolean(),
 });
 
+const meterLabel = ({ installation }: DockerClient): string[] => [
+  `${LABEL.installation}=${installation}`,
+  LABEL.measures,
+];
+
+/**
+ * Removes the containers that were to measure a volume and do not run: where the engine died between
+ * making one and starting it, it would keep the volume for ever. One that runs ends by itself.
+ */
+export const removeDeadMeters = (client: DockerClient, volume: string): Promise<void> =>
+  removeLeftovers(client, {
+    label: meterLabel(client),
+    volume: [volume],
+    status: ['created', 'exited', 'dead'],
+  });
+
 /**
  * Measures volumes by a container that lives for as long as that takes: it sees them read-only, has no
  * network, and comes after all others for processor and disk. It may read what only the owner of a
@@ -127,9 +143,7 @@ export class VolumeMeter {
     bounds: MeterBounds,
     signal?: AbortSignal,
   ): Promise<(VolumeUse | undefined)[]> {
-    const { installation } = this.#client;
-    const label = [`${LABEL.installation}=${installation}`, LABEL.measures];
-    await removeLeftovers(this.#client, label, LEFTOVER_MS);
+    await removeLeftovers(this.#client, { label: meterLabel(this.#client) }, LEFTOVER_MS);
     const options = this.#options(image, volumes, bounds);
     return withThrowAway(this.#client, options, async (container) => {
       const longest = VOLUME_MS * volumes.length + CONTAINER_MS;

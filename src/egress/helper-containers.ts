@@ -56,7 +56,7 @@ export class HelperContainers {
   /** What workers that died over it have left; containers go before their networks. */
   async removeLeftovers(): Promise<void> {
     const label = Object.entries(this.labels).map((pair) => pair.join('='));
-    await removeLeftovers(this.#client, label);
+    await removeLeftovers(this.#client, { label });
     const networks = await this.#client.call((docker, bound) =>
       docker.listNetworks({ filters: JSON.stringify({ label }), ...bound }),
     );

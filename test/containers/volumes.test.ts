@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import Docker from 'dockerode';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import {
   type AgentContainerSpec,
   containerName,
@@ -6,6 +7,7 @@ import {
 } from '../../src/containers/container-spec.js';
 import {
   DiskLowError,
+  DockerUnavailableError,
   ForeignContainerError,
   MemoryMissingError,
   VolumeMissingError,
@@ -369,6 +371,30 @@ it(
     expect(enough).toMatchObject({ complete: false });
   },
 );
+
+it('removes a volume that a measurement which never began, or was cut off, still holds', async () => {
+  const spec = await fixture.spec({ image });
+  const { agentId, userId } = spec;
+  const volume = containerName(agentId);
+  await host.volumes.ensure(spec, 'test');
+  const killed = vi.spyOn(Docker.prototype, 'createContainer');
+  // As when the engine is killed: it has made the container, and the answer does not come.
+  killed.mockImplementationOnce(async (options) => {
+    await docker.createContainer(options);
+    throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+  });
+  const measured = [{ agentId, userId, volume }];
+  await expect(host.volumes.measure(image, measured, {})).rejects.toBeInstanceOf(
+    DockerUnavailableError,
+  );
+  killed.mockRestore();
+  const label = [`test-run=${fixture.installation}`, 'agent-platform.measures'];
+  expect(await docker.listContainers({ all: true, filters: { label } })).toHaveLength(1);
+
+  expect(await host.volumes.remove(agentId, [{ name: volume, madeBy: 'test' }])).toEqual([]);
+  expect(await namesOf(agentId)).toEqual([]);
+  expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
+});
 
 it('asks the engine whether it keeps volumes within a size, and leaves nothing of the question', async () => {
   const { installation, labels } = fixture;
