@@ -1,14 +1,18 @@
 import pLimit from 'p-limit';
-import type { Hex } from 'viem';
+import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { z } from 'zod';
 import { UnavailableError } from '../errors.js';
 import { strictCall, textOf } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 import { keptFor } from '../kept-for.js';
+import { blockAnswer, hexData, quantity, receiptAnswer } from './answers.js';
+import type { Block, Receipt } from './answers.js';
 
 /** For one question and its answer, in milliseconds. */
 const CALL_TIMEOUT_MS = 5_000;
-const MAX_ANSWER_BYTES = 256 * 1024;
+
+/** The receipt of a payment to a hundred people has some 150 KB. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
 
 /** Questions of one process at a time, and how many may wait for their turn. */
 const AT_ONCE = 20;
@@ -25,7 +29,7 @@ const EXECUTION_ERRORS: readonly number[] = [3, -32_000, -32_015];
 
 const rpcAnswer = z.union([
   z.object({ error: z.object({ code: z.number() }) }),
-  z.object({ result: z.string().regex(/^0x[\da-f]*$/i) }),
+  z.object({ result: z.unknown().refine((result) => result !== undefined) }),
 ]);
 
 /** 503: no node is configured, or it does not answer as one of this chain. */
@@ -53,8 +57,8 @@ export class ChainNode {
   readonly #url: string | undefined;
   readonly #turns = pLimit(AT_ONCE);
   readonly #checkChain = keptFor(CHAIN_KEPT_MS, async () => {
-    const id = await this.#ask('eth_chainId', []);
-    if (parseInt(id, 16) !== this.chainId) {
+    const id = await this.#ask('eth_chainId', [], quantity);
+    if (id !== this.chainId) {
       throw new ChainAwayError({ cause: new Error('The node is of another chain') });
     }
   });
@@ -68,30 +72,91 @@ export class ChainNode {
   /** @throws CallRevertedError, ChainAwayError */
   async call({ to, data }: ChainCall): Promise<Hex> {
     await this.#checkChain();
-    return this.#ask('eth_call', [{ ...(to && { to }), data }, 'latest']);
+    return this.#ask('eth_call', [{ ...(to && { to }), data }, 'latest'], hexData);
   }
 
-  #ask(method: string, params: readonly unknown[]): Promise<Hex> {
+  /**
+   * The base units of a token that an address has, as of the latest block.
+   *
+   * @throws ChainAwayError also where there is no such token: whoever asks can change neither.
+   */
+  async tokenBalance(token: Hex, owner: Hex): Promise<bigint> {
+    const call = { abi: erc20Abi, functionName: 'balanceOf' } as const;
+    return this.view(token, encodeFunctionData({ ...call, args: [owner] }), (data) =>
+      decodeFunctionResult({ ...call, data }),
+    );
+  }
+
+  /**
+   * What a contract that we know answers, as of the latest block.
+   *
+   * @throws ChainAwayError also where the contract is not there, or is another one.
+   */
+  async view<T>(contract: Hex, data: Hex, decode: (answer: Hex) => T): Promise<T> {
+    try {
+      return decode(await this.call({ to: contract, data }));
+    } catch (error) {
+      throw error instanceof UnavailableError ? error : new ChainAwayError({ cause: error });
+    }
+  }
+
+  /** Undefined for a transaction that is not in a block, or not known. @throws ChainAwayError */
+  async receipt(hash: Hex): Promise<Receipt | undefined> {
+    await this.#checkChain();
+    const receipt = await this.#read('eth_getTransactionReceipt', [hash], receiptAnswer);
+    if (receipt && receipt.hash !== hash.toLowerCase()) {
+      throw new ChainAwayError({ cause: new Error('The node sent another receipt') });
+    }
+    return receipt ?? undefined;
+  }
+
+  /** The block of a number; undefined while there is none. @throws ChainAwayError */
+  async block(number: number): Promise<Block | undefined> {
+    await this.#checkChain();
+    const asked = [`0x${number.toString(16)}`, false];
+    return (await this.#read('eth_getBlockByNumber', asked, blockAnswer)) ?? undefined;
+  }
+
+  /** The number of the latest block. @throws ChainAwayError */
+  async blockNumber(): Promise<number> {
+    await this.#checkChain();
+    return this.#read('eth_blockNumber', [], quantity);
+  }
+
+  /** A question that runs no contract: an error in answer to it is the node's. */
+  async #read<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
+    try {
+      return await this.#ask(method, params, answer);
+    } catch (error) {
+      throw error instanceof CallRevertedError ? new ChainAwayError({ cause: error }) : error;
+    }
+  }
+
+  #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
     const url = this.#url;
     if (url === undefined || this.#turns.pendingCount >= MAX_WAITING) throw new ChainAwayError();
-    return this.#turns(() => ask(url, { jsonrpc: '2.0', id: 1, method, params }));
+    return this.#turns(() => ask(url, { jsonrpc: '2.0', id: 1, method, params }, answer));
   }
 }
 
-async function ask(url: string, question: object): Promise<Hex> {
+async function ask<T>(url: string, question: object, wanted: z.ZodType<T>): Promise<T> {
   const text = await answerTo(url, question).catch((cause: unknown) => {
     throw new ChainAwayError({ cause });
   });
   const answer = rpcAnswer.safeParse(tryParseJson(text ?? ''));
-  if (!answer.success) {
-    throw new ChainAwayError({ cause: new Error('The node sent what is no answer') });
+  if (!answer.success) throw noAnswer();
+  if ('error' in answer.data) {
+    const { code } = answer.data.error;
+    const refusal = new CallRevertedError(`The node answered with the error ${code}`);
+    if (EXECUTION_ERRORS.includes(code)) throw refusal;
+    throw new ChainAwayError({ cause: refusal });
   }
-  if ('result' in answer.data) return answer.data.result as Hex; // its form was just looked at
-  const { code } = answer.data.error;
-  const refusal = new CallRevertedError(`The node answered with the error ${code}`);
-  if (EXECUTION_ERRORS.includes(code)) throw refusal;
-  throw new ChainAwayError({ cause: refusal });
+  const result = wanted.safeParse(answer.data.result);
+  if (!result.success) throw noAnswer();
+  return result.data;
 }
+
+const noAnswer = () => new ChainAwayError({ cause: new Error('The node sent what is no answer') });
 
 /** Also where the status says that it is an error: some nodes do. */
 async function answerTo(url: string, question: object): Promise<string | undefined> {

@@ -1,12 +1,28 @@
+import type { Hex } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
 import { area, variable, type SettingsOf } from '../environment/area.js';
-import { boolean, count, textMatching, url } from '../environment/types.js';
+import { boolean, count, duration, textAs, textMatching, url } from '../environment/types.js';
 
 const MAINNET_ID = 4217;
 const TESTNET_ID = 42_431;
 
 const chainId = () => count({ most: Number.MAX_SAFE_INTEGER });
 
-const address = textMatching(/^0x[\da-fA-F]{40}$/, '0x and 40 hex digits');
+/** In lower case. */
+const address = textAs('0x and 40 hex digits', (value): Hex | undefined =>
+  /^0x[\da-fA-F]{40}$/.test(value) ? (value.toLowerCase() as Hex) : undefined,
+);
+
+const signer = textAs('0x and the 64 hex digits of a private key', (value) => {
+  const privateKey = value as Hex; // or refused
+  try {
+    return { privateKey, address: privateKeyToAddress(privateKey).toLowerCase() as Hex };
+  } catch {
+    return undefined; // no number of the curve
+  }
+});
+
+const confirmations = () => count({ most: 1_000 }).prefault('3');
 
 /** More would be nobody's token: 18 are usual. */
 const amount = textMatching(
@@ -20,19 +36,56 @@ export const chainSettings = area(
     rpcUrl: variable(
       'CHAIN_RPC_URL',
       url('http', 'https').optional(),
-      'JSON-RPC of a node of the chain, which is asked for the signatures of wallets that are contracts',
-      { secret: true, otherwise: 'none: such wallets cannot sign in' },
+      'JSON-RPC of a node of the chain that payments are made on, and that wallets are on which are contracts',
+      { secret: true },
     ),
     testnet: variable(
       'CHAIN_TESTNET',
       boolean.prefault('false'),
       `\`true\`: the chain is ${TESTNET_ID} in place of ${MAINNET_ID}`,
     ),
-    usdcChainId: variable(
-      'USDC_CHAIN_ID',
-      chainId().optional(),
-      "a chain that wallets' messages may name beside that one",
+    confirmations: variable(
+      'CHAIN_CONFIRMATIONS',
+      confirmations(),
+      'blocks of that chain from the one of a transaction to the latest, both counted, until it is final',
     ),
+    feeBumpAfterMs: variable(
+      'CHAIN_FEE_BUMP_AFTER',
+      duration.prefault('30s'),
+      'for how long a transaction waits for its block until it offers a higher fee',
+    ),
+    treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid'),
+    operator: variable(
+      'OPERATOR_PRIVATE_KEY',
+      signer.optional(),
+      'the key that signs what the platform pays',
+      { secret: true },
+    ),
+    escrow: variable(
+      'ESCROW_ADDRESS',
+      address.optional(),
+      'the contract that holds the deposits of payment sessions',
+    ),
+    usdc: {
+      rpcUrl: variable(
+        'USDC_RPC_URL',
+        url('http', 'https').optional(),
+        'JSON-RPC of a node of the chain that royalties are split on',
+        { secret: true, otherwise: '`CHAIN_RPC_URL` where the chain is the same' },
+      ),
+      address: variable('USDC_ADDRESS', address.optional(), 'the contract of USDC there'),
+      chainId: variable(
+        'USDC_CHAIN_ID',
+        chainId().optional(),
+        "the id of that chain, which wallets' messages may name as well",
+        { otherwise: 'the same chain' },
+      ),
+      confirmations: variable(
+        'USDC_CONFIRMATIONS',
+        confirmations(),
+        'the same as `CHAIN_CONFIRMATIONS`, of that chain',
+      ),
+    },
     platformToken: {
       address: variable(
         'PLATFORM_TOKEN_ADDRESS',
@@ -57,18 +110,22 @@ export const chainSettings = area(
       ),
     },
   }),
-  ({ platformToken: token, rpcUrl, testnet, usdcChainId }) => {
+  ({ platformToken: token, testnet, usdc, ...values }) => {
     const chainId = testnet ? TESTNET_ID : MAINNET_ID;
+    const usdcChainId = usdc.chainId ?? chainId;
+    const sameChainUrl = usdcChainId === chainId ? values.rpcUrl : undefined;
     return {
-      rpcUrl,
+      ...values,
       chainId,
+      testnet,
+      usdc: { ...usdc, chainId: usdcChainId, rpcUrl: usdc.rpcUrl ?? sameChainUrl },
       /** Those that a message to sign in may name. */
-      signInChainIds: [chainId, ...(usdcChainId === undefined ? [] : [usdcChainId])],
+      signInChainIds: [...new Set([chainId, usdcChainId])],
       /** None where nobody is asked for it. */
       platformToken:
         token.address === undefined
           ? undefined
-          : { ...token, address: token.address, rpcUrl: token.rpcUrl ?? rpcUrl },
+          : { ...token, address: token.address, rpcUrl: token.rpcUrl ?? values.rpcUrl },
     };
   },
 );

@@ -1,7 +1,7 @@
 import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { setBounded } from '../bounded-map.js';
 import { isAtLeast, plainDecimal, wholeTokens } from '../chain/amount.js';
-import { ChainAwayError, ChainNode } from '../chain/chain-node.js';
+import { ChainNode } from '../chain/chain-node.js';
 import type { ChainSettings } from '../chain/settings.js';
 import { UnavailableError } from '../errors.js';
 import { keptFor } from '../kept-for.js';
@@ -83,30 +83,23 @@ export class TokenGate {
     return ask();
   }
 
-  #readBalance(address: Hex): Promise<bigint> {
-    const call = { abi: erc20Abi, functionName: 'balanceOf' } as const;
-    return this.#read(encodeFunctionData({ ...call, args: [address] }), (data) =>
-      decodeFunctionResult({ ...call, data }),
-    );
+  async #readBalance(address: Hex): Promise<bigint> {
+    const { token, node } = this.#asked();
+    return node.tokenBalance(token, address);
   }
 
-  #readDecimals(): Promise<number> {
+  async #readDecimals(): Promise<number> {
+    const { token, node } = this.#asked();
     const call = { abi: erc20Abi, functionName: 'decimals' } as const;
-    return this.#read(encodeFunctionData(call), (data) => {
+    return node.view(token, encodeFunctionData(call), (data) => {
       const decimals = decodeFunctionResult({ ...call, data });
       if (decimals > MAX_DECIMALS) throw new RangeError(`The token has ${decimals} decimals`);
       return decimals;
     });
   }
 
-  /** What is no token there counts as a chain that is away: whoever asks can change neither. */
-  async #read<T>(data: Hex, decode: (answer: Hex) => T): Promise<T> {
+  #asked(): { readonly token: Hex; readonly node: ChainNode } {
     if (!this.#token || !this.#node) throw new NoTokenError();
-    const { address } = this.#token;
-    try {
-      return decode(await this.#node.call({ to: address as Hex, data }));
-    } catch (error) {
-      throw error instanceof UnavailableError ? error : new ChainAwayError({ cause: error });
-    }
+    return { token: this.#token.address, node: this.#node };
   }
 }

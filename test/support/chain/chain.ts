@@ -11,17 +11,20 @@ import {
   type Hex,
 } from 'viem';
 import { mnemonicToAccount, type LocalAccount } from 'viem/accounts';
+import { tempo } from 'viem/chains';
+import { PATH_USD } from '../../../src/chain/tempo.js';
 import { walletCode } from './test-wallet.js';
 
 /** The mainnet's id, which wallets sign for. */
 export const CHAIN_ID = 4217;
 
-/** pathUSD: 6 decimals. */
-export const PATH_USD = '0x20c0000000000000000000000000000000000000';
+export { PATH_USD };
 
 /** Makes contracts at addresses that are known before: salt and code are all that it takes. */
 const CREATE2_DEPLOYER = '0x4e59b44847b379578588920ca78fbf26c0b4956c';
 const NO_SALT: Hex = `0x${'0'.repeat(64)}`;
+
+const CHAIN = { ...tempo, id: CHAIN_ID } as const;
 
 const MNEMONIC = 'test test test test test test test test test test test junk';
 
@@ -29,6 +32,12 @@ const MNEMONIC = 'test test test test test test test test test test test junk';
 const GAS = 5_000_000n;
 
 const STARTING_MS = 60_000;
+
+/** What a transaction does. */
+export interface Call {
+  readonly to: Hex;
+  readonly data: Hex;
+}
 
 /** A chain of one test's own. */
 export interface TestChain {
@@ -41,8 +50,10 @@ export interface TestChain {
   deployWallet(owner: LocalAccount): Promise<Hex>;
   /** What the deployer is told to do that. */
   deployment(owner: LocalAccount): { readonly address: Hex; readonly data: Hex };
-  /** Sends base units of pathUSD from the first account. */
-  pay(to: Hex, amount: bigint): Promise<void>;
+  /** Sends base units of pathUSD from the first account. @returns the hash. */
+  pay(to: Hex, amount: bigint): Promise<Hex>;
+  /** Has an account send calls in one transaction, which may be reverted. @returns the hash. */
+  send(from: LocalAccount, calls: readonly Call[]): Promise<Hex>;
   close(): Promise<void>;
 }
 
@@ -66,11 +77,21 @@ export async function testChain(): Promise<TestChain> {
   const client = createPublicClient({ transport: http(rpcUrl), pollingInterval: 20 });
 
   const account = (addressIndex: number) => mnemonicToAccount(MNEMONIC, { addressIndex });
-  const send = async (to: Hex, data: Hex) => {
-    const wallet = createWalletClient({ account: account(0), transport: http(rpcUrl) });
-    const hash = await wallet.sendTransaction({ to, data, gas: GAS, chain: null });
-    const { status } = await client.waitForTransactionReceipt({ hash, timeout: STARTING_MS });
+  const mined = (hash: Hex) => client.waitForTransactionReceipt({ hash, timeout: STARTING_MS });
+  const send = async (from: LocalAccount, calls: readonly Call[]) => {
+    const wallet = createWalletClient({ account: from, chain: CHAIN, transport: http(rpcUrl) });
+    const [call, another] = calls;
+    const hash = await wallet.sendTransaction(
+      another ? { calls, gas: GAS } : { ...call, gas: GAS },
+    );
+    await mined(hash);
+    return hash;
+  };
+  const succeed = async (to: Hex, data: Hex) => {
+    const hash = await send(account(0), [{ to, data }]);
+    const { status } = await mined(hash);
     if (status !== 'success') throw new Error(`the transaction ${hash} was reverted`);
+    return hash;
   };
   const deployment = (owner: LocalAccount) =>
     ({
@@ -91,14 +112,15 @@ export async function testChain(): Promise<TestChain> {
     account,
     walletOf,
     deployment,
+    send,
     async deployWallet(owner) {
       const { address, data } = deployment(owner);
-      await send(address, data);
+      await succeed(address, data);
       return walletOf(owner);
     },
     async pay(to, amount) {
       const words = [to.slice(2), amount.toString(16)].map((word) => word.padStart(64, '0'));
-      await send(PATH_USD, `0xa9059cbb${words.join('')}`);
+      return succeed(PATH_USD, `0xa9059cbb${words.join('')}`);
     },
     async close() {
       child.kill('SIGKILL');

@@ -1,0 +1,20 @@
+import { decodeFunctionResult, encodeFunctionData, parseAbi, zeroAddress, type Hex } from 'viem';
+import type { ChainNode } from './chain-node.js';
+
+/** The chain's own token for payments, which has 6 decimals. */
+export const PATH_USD: Hex = '0x20c0000000000000000000000000000000000000';
+
+/** Collects fees, each as a transfer to it, and keeps in which token who pays them. */
+export const FEE_MANAGER: Hex = '0xfeec000000000000000000000000000000000000';
+
+const feeManagerAbi = parseAbi(['function userTokens(address) view returns (address)']);
+
+/** The token that an address pays fees in where a transaction names none. @throws ChainAwayError */
+export async function feeTokenOf(node: ChainNode, owner: Hex): Promise<Hex> {
+  const call = { abi: feeManagerAbi, functionName: 'userTokens' } as const;
+  const data = encodeFunctionData({ ...call, args: [owner] });
+  const chosen = await node.view(FEE_MANAGER, data, (answer) =>
+    decodeFunctionResult({ ...call, data: answer }),
+  );
+  return chosen === zeroAddress ? PATH_USD : (chosen.toLowerCase() as Hex);
+}

@@ -1,0 +1,142 @@
+import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
+import type { Receipt } from '../../src/chain/answers.js';
+import { FEE_MANAGER, feeTokenOf, PATH_USD } from '../../src/chain/tempo.js';
+import { transfersOf } from '../../src/chain/transfers.js';
+import { CHAIN_ID, testChain, type TestChain } from '../support/chain/chain.js';
+
+/** Another token of the chain, in which its first accounts pay fees. */
+const ALPHA_USD = '0x20c0000000000000000000000000000000000001';
+
+let chain: TestChain;
+let node: ChainNode;
+let payer: Hex;
+
+beforeAll(async () => {
+  chain = await testChain();
+  node = new ChainNode({ chainId: CHAIN_ID, url: chain.rpcUrl });
+  payer = chain.account(0).address.toLowerCase() as Hex;
+});
+afterAll(() => chain?.close());
+
+const newAddress = () => privateKeyToAddress(generatePrivateKey()).toLowerCase() as Hex;
+
+const transfer = (token: Hex, to: Hex, amount: bigint) => ({
+  to: token,
+  data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] }),
+});
+
+async function receiptOf(hash: Hex): Promise<Receipt> {
+  const receipt = await node.receipt(hash);
+  if (!receipt) throw new Error(`${hash} is in no block`);
+  return receipt;
+}
+
+describe('a node', () => {
+  test('knows what an address has of a token', async () => {
+    const owner = newAddress();
+    expect(await node.tokenBalance(PATH_USD, owner)).toBe(0n);
+    await chain.pay(owner, 1_500_000n);
+    expect(await node.tokenBalance(PATH_USD, owner)).toBe(1_500_000n);
+    expect(await node.tokenBalance(ALPHA_USD, owner)).toBe(0n);
+  });
+
+  test('knows in which token an address pays fees: pathUSD, unless it has chosen another', async () => {
+    expect(await feeTokenOf(node, newAddress())).toBe(PATH_USD);
+    expect(await feeTokenOf(node, payer)).toBe(ALPHA_USD);
+  });
+
+  test('knows the receipt and the block of a transaction, however its hash is spelled', async () => {
+    const hash = await chain.pay(newAddress(), 1n);
+    const receipt = await receiptOf(`0x${hash.slice(2).toUpperCase()}`);
+    expect(receipt).toMatchObject({ hash, succeeded: true });
+    const block = await node.block(receipt.blockNumber);
+    expect(block).toEqual({
+      hash: receipt.blockHash,
+      number: receipt.blockNumber,
+      timestamp: expect.any(Number),
+    });
+    expect(Math.abs(Date.now() / 1_000 - (block?.timestamp ?? 0))).toBeLessThan(24 * 60 * 60);
+    expect(await node.blockNumber()).toBeGreaterThanOrEqual(receipt.blockNumber);
+  });
+
+  test('knows of no receipt and no block that there are not', async () => {
+    expect(await node.receipt(`0x${'1'.repeat(64)}`)).toBeUndefined();
+    expect(await node.block(1_000_000)).toBeUndefined();
+  });
+
+  test.each<[string, () => ChainNode]>([
+    ['none is known', () => new ChainNode({ chainId: CHAIN_ID, url: undefined })],
+    ['none answers', () => new ChainNode({ chainId: CHAIN_ID, url: 'http://127.0.0.1:1' })],
+    ['it is of another chain', () => new ChainNode({ chainId: 1, url: chain.rpcUrl })],
+  ])('is away while %s', async (_, nodeThere) => {
+    const away = nodeThere();
+    const hash = await chain.pay(newAddress(), 1n);
+    const asked = [
+      away.tokenBalance(PATH_USD, payer),
+      away.receipt(hash),
+      away.block(1),
+      away.blockNumber(),
+      feeTokenOf(away, payer),
+    ];
+    for (const { status, reason } of (await Promise.allSettled(asked)) as PromiseRejectedResult[]) {
+      expect(status).toBe('rejected');
+      expect(reason).toBeInstanceOf(ChainAwayError);
+    }
+  });
+
+  test('is away for the balance of what is no token', async () => {
+    await expect(node.tokenBalance(newAddress(), payer)).rejects.toThrow(ChainAwayError);
+  });
+});
+
+describe('the transfers of a transaction', () => {
+  const fee = { token: ALPHA_USD, to: FEE_MANAGER, amount: expect.any(BigInt), isFee: true };
+
+  test('are what it moved, and its fee apart', async () => {
+    const to = newAddress();
+    const receipt = await receiptOf(await chain.pay(to, 7n));
+    expect(transfersOf(receipt)).toEqual([
+      { token: PATH_USD, from: payer, to, amount: 7n, isFee: false },
+      { ...fee, from: payer },
+    ]);
+  });
+
+  test('are those of all of its calls', async () => {
+    const [one, two] = [newAddress(), newAddress()];
+    const calls = [transfer(PATH_USD, one, 3n), transfer(ALPHA_USD, two, 4n)];
+    const receipt = await receiptOf(await chain.send(chain.account(0), calls));
+    expect(receipt.succeeded).toBe(true);
+    expect(transfersOf(receipt)).toEqual([
+      { token: PATH_USD, from: payer, to: one, amount: 3n, isFee: false },
+      { token: ALPHA_USD, from: payer, to: two, amount: 4n, isFee: false },
+      { ...fee, from: payer },
+    ]);
+  });
+
+  test('are its fee alone when it was reverted', async () => {
+    const tooMuch = transfer(PATH_USD, newAddress(), 2n ** 100n);
+    const receipt = await receiptOf(await chain.send(chain.account(0), [tooMuch]));
+    expect(receipt.succeeded).toBe(false);
+    expect(transfersOf(receipt)).toEqual([{ ...fee, from: payer }]);
+  });
+
+  test('are no logs of another form', () => {
+    const word = (digit: string): Hex => `0x${digit.repeat(64)}`;
+    const address = (digit: string): Hex => `0x${'0'.repeat(24)}${digit.repeat(40)}`;
+    const event: Hex = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
+    const log = { address: PATH_USD, topics: [event, address('1'), address('2')], data: word('0') };
+    expect(transfersOf({ logs: [log] })).toHaveLength(1);
+    const logs = [
+      { ...log, topics: [word('1'), address('1'), address('2')] },
+      { ...log, topics: [event, address('1')] },
+      { ...log, topics: [event, address('1'), address('2'), word('3')] },
+      { ...log, topics: [event, word('1'), address('2')] },
+      { ...log, data: '0x' as const },
+      { ...log, data: `${word('0')}00` as const },
+    ];
+    expect(transfersOf({ logs })).toEqual([]);
+  });
+});

@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest';
+import { chainSettings } from '../../src/chain/settings.js';
+import { readAreas } from '../../src/environment/read.js';
+import { SettingsError } from '../../src/environment/settings-error.js';
+
+const settingsOf = (env: Record<string, string>) => readAreas({ chain: chainSettings }, env).chain;
+
+const KEY = `0x${'0'.repeat(63)}1`;
+const NODE = 'http://127.0.0.1:8545';
+
+describe('the settings of the chain', () => {
+  test('are those of the mainnet, where nothing is to be paid, without any', () => {
+    expect(settingsOf({})).toMatchObject({
+      chainId: 4217,
+      testnet: false,
+      rpcUrl: undefined,
+      treasury: undefined,
+      operator: undefined,
+      escrow: undefined,
+      confirmations: 3,
+      feeBumpAfterMs: 30_000,
+      usdc: { chainId: 4217, rpcUrl: undefined, address: undefined, confirmations: 3 },
+      signInChainIds: [4217],
+    });
+  });
+
+  test('have addresses in lower case, and that of the operator', () => {
+    const mixed = `0x${'Ab'.repeat(20)}`;
+    const env = { TREASURY_ADDRESS: mixed, ESCROW_ADDRESS: mixed, OPERATOR_PRIVATE_KEY: KEY };
+    expect(settingsOf(env)).toMatchObject({
+      treasury: mixed.toLowerCase(),
+      escrow: mixed.toLowerCase(),
+      operator: { privateKey: KEY, address: '0x7e5f4552091a69125d5dfcb7b8c2659029395bdf' },
+    });
+  });
+
+  test('have USDC on the same node, unless it is on another chain', () => {
+    expect(settingsOf({ CHAIN_RPC_URL: NODE }).usdc.rpcUrl).toBe(NODE);
+    const elsewhere = settingsOf({ CHAIN_RPC_URL: NODE, USDC_CHAIN_ID: '84532' });
+    expect(elsewhere.usdc).toMatchObject({ chainId: 84_532, rpcUrl: undefined });
+    expect(elsewhere.signInChainIds).toEqual([4217, 84_532]);
+    const testnet = settingsOf({ CHAIN_RPC_URL: NODE, CHAIN_TESTNET: 'true' });
+    expect(testnet).toMatchObject({ chainId: 42_431, usdc: { chainId: 42_431, rpcUrl: NODE } });
+  });
+
+  test.each(['0x1', KEY.slice(2), `0x${'0'.repeat(64)}`, `0x${'f'.repeat(64)}`])(
+    'take no private key that is none, and do not show it: %s',
+    (key) => {
+      const read = () => settingsOf({ OPERATOR_PRIVATE_KEY: key });
+      expect(read).toThrow(
+        new SettingsError([
+          'OPERATOR_PRIVATE_KEY must be 0x and the 64 hex digits of a private key',
+        ]),
+      );
+    },
+  );
+});
