@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { projectRoot } from '../dev/root.js';
 import { stopping } from '../dev/processes/stopping.js';
 
-/** TypeScript's native compiler; the linter stands on the library `typescript`, which it has not yet. */
+/** The native one. `dependency-cruiser` and `npm run shape` stand on the library of the one before. */
 const COMPILER = '@typescript/native/bin/tsc';
 
 /** What the sources are checked with, beside the tests. */
@@ -16,8 +16,8 @@ const CHECKS = [
   },
   {
     name: 'lint',
-    program: 'eslint/bin/eslint.js',
-    args: ['.', '--cache', '--cache-location', 'node_modules/.cache/eslint'],
+    program: 'oxlint/bin/oxlint',
+    args: ['.'],
   },
   {
     name: 'rooms',

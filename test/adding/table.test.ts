@@ -31,9 +31,13 @@ beforeAll(async () => {
   const owner = new Sequelize(database.ownerUrl, { logging: false });
   const queryInterface = owner.getQueryInterface();
   const servingRole = roleOf(database.url);
-  await owner
-    .transaction((transaction) => migration.up({ queryInterface, transaction, servingRole }))
-    .finally(() => owner.close());
+  try {
+    await owner.transaction((transaction) =>
+      migration.up({ queryInterface, transaction, servingRole }),
+    );
+  } finally {
+    await owner.close();
+  }
 });
 afterAll(() => database?.close());
 

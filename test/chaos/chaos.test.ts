@@ -9,9 +9,9 @@ test.runIf(chaosIsPossible)(
   async () => {
     const output = await runChaos('chaos-agents', ROUNDS);
     expect(output).toMatch(/^7 rounds; kills: .*; wrong 0, left over 0$/m);
-    // A stop may be over before its container is killed.
+    // What stops, or is replaced, may have no container or gateway to kill at that moment.
     expect(output).toMatch(
-      /worker 1, api 1, temporal 1, postgres 1, dockerd 1, container [01], gateway 1;/,
+      /worker 1, api 1, temporal 1, postgres 1, dockerd 1, container [01], gateway [01];/,
     );
   },
 );

@@ -38,7 +38,11 @@ describe('migrations', () => {
       const options = { logging: false, define: { underscored: true } };
       const sequelize = new Sequelize(synced.ownerUrl, options);
       for (const table of TABLES) defineTable(sequelize, table.name, table);
-      await sequelize.sync().finally(() => sequelize.close());
+      try {
+        await sequelize.sync();
+      } finally {
+        await sequelize.close();
+      }
       const policies = TABLES.map(policySql);
       await queryRows(synced.ownerUrl, policies.join(''));
 
