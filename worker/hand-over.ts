@@ -1,4 +1,4 @@
-import pLimit, { type LimitFunction } from 'p-limit';
+import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
 import { periodically } from './periodically.js';
@@ -7,25 +7,32 @@ import { periodically } from './periodically.js';
 const INTERVAL_MS = 1_000;
 
 /** Rows that one look takes up at a time. */
-export const MAX_TOGETHER = 100;
+const MAX_TOGETHER = 100;
 
 /** Calls to Temporal at a time, of one kind of rows. */
-export const callsToTemporal = (): LimitFunction => pLimit(20);
+const MAX_CALLS = 20;
 
-/** Rows of a table each of which is to have a run. */
+/** Rows each of which is to have a run; all have `due_at`, and are due when they are written. */
 export interface Handed {
-  readonly table: 'mails' | 'risc_events';
-  /** Takes up to `MAX_TOGETHER` of them that are due, each for this process alone, and returns their ids. */
-  readonly take: string;
-  readonly start: (id: string) => Promise<void>;
-  readonly limit: LimitFunction;
+  readonly table: 'mails' | 'risc_events' | 'account_deletions';
+  readonly key: 'id' | 'user_id';
+  /** In SQL, which of them are still to be done. */
+  readonly open: string;
+  /** After which those that are still open are handed over again, in case that a run was lost or ended. */
+  readonly again: '30 seconds' | '1 minute' | '5 minutes';
+  readonly start: (id: string) => Promise<unknown>;
   /** What the log says when they cannot be handed over. */
   readonly failure: string;
 }
 
+interface Parts {
+  readonly database: Database;
+  readonly log: Logger;
+}
+
 /** Hands rows over, again and again until the signal aborts. */
 export function handOverPeriodically(
-  { database, log }: { readonly database: Database; readonly log: Logger },
+  { database, log }: Parts,
   handed: Handed,
   signal: AbortSignal,
 ): Promise<void> {
@@ -37,24 +44,31 @@ export function handOverPeriodically(
 }
 
 /**
- * Hands the rows that are due to their runs. Any number of processes may do so at once.
+ * Hands the rows that are due to their runs, each by one process alone, however many do so at once.
  *
  * @returns how many it took up.
- * @throws UnavailableError when Temporal cannot be reached: they are due again.
+ * @throws what one of them could not be handed over for, when it was tried with all: those are due again.
  */
 export async function handOver(
   database: Database,
-  { table, take, start, limit }: Handed,
+  { table, key, open, again, start }: Handed,
 ): Promise<number> {
   const platform = database.asPlatform();
-  const due = await platform.query<{ id: string }>(take);
+  const due = await platform.query<{ id: string }>(
+    `UPDATE ${table} SET due_at = now() + interval '${again}'
+      WHERE ${key} = ANY (ARRAY(
+        SELECT ${key} FROM ${table} WHERE ${open} AND due_at <= now()
+         ORDER BY due_at LIMIT ${MAX_TOGETHER} FOR UPDATE SKIP LOCKED))
+      RETURNING ${key} AS id`,
+  );
+  const limit = pLimit(MAX_CALLS);
   const results = await Promise.allSettled(due.map(({ id }) => limit(start, id)));
   const failed = results.flatMap((each, index) =>
     each.status === 'rejected' ? [{ id: due[index]?.id, reason: each.reason as unknown }] : [],
   );
   if (failed.length > 0) {
     const ids = failed.map(({ id }) => id);
-    await platform.query(`UPDATE ${table} SET due_at = now() WHERE id = ANY ($ids)`, { ids });
+    await platform.query(`UPDATE ${table} SET due_at = now() WHERE ${key} = ANY ($ids)`, { ids });
     throw failed[0]?.reason;
   }
   return due.length;

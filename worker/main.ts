@@ -1,10 +1,8 @@
 import { Client } from '@temporalio/client';
 import { Runtime, type NativeConnection } from '@temporalio/worker';
-import { accountDeletionRuns } from '../temporal/account-deletions.js';
+import { accountDeletionRuns, mailRuns, securityEventRuns } from '../temporal/row-runs.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { removeSchedules } from '../temporal/schedules.js';
-import { SecurityEventRuns } from '../temporal/security-event-runs.js';
-import { MailRuns } from '../temporal/mail-runs.js';
 import { Supervisors } from '../temporal/supervisors.js';
 import { loadSettings } from '../src/settings.js';
 import { configuredDocker } from '../src/containers/docker-host.js';
@@ -16,13 +14,12 @@ import { createAccountDeletions, createWorkerServices } from '../src/services.js
 import { temporalConnection } from '../temporal/connection.js';
 import { connect, connectPatiently } from './connect.js';
 import { createHostWorkers, createPlatformWorkers } from './platform-worker.js';
-import { deleteAccountsPeriodically } from './delete-accounts.js';
 import { finishRemovalsPeriodically } from './finish-removals.js';
 import { DatabaseGate } from './database-gate.js';
 import { openHostEgress } from './host-egress.js';
 import { followDocker } from './follow-docker.js';
-import { handOverSecurityEventsPeriodically } from './hand-over-security-events.js';
-import { handOverMailPeriodically } from './hand-over-mail.js';
+import { accountDeletions, mails, securityEvents } from './handed-rows.js';
+import { handOverPeriodically } from './hand-over.js';
 import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
 import { measureMemories } from './measure-memories.js';
@@ -179,8 +176,9 @@ async function main(): Promise<void> {
         {
           name: 'deletions of accounts',
           run: (signal) =>
-            deleteAccountsPeriodically(
-              { database, runs: accountDeletionRuns(client), log },
+            handOverPeriodically(
+              { database, log },
+              accountDeletions(accountDeletionRuns(client)),
               signal,
             ),
         },
@@ -228,15 +226,16 @@ async function main(): Promise<void> {
         {
           name: 'security events',
           run: (signal) =>
-            handOverSecurityEventsPeriodically(
-              { database, runs: new SecurityEventRuns(client), log },
+            handOverPeriodically(
+              { database, log },
+              securityEvents(securityEventRuns(client)),
               signal,
             ),
         },
         {
           name: 'mail',
           run: (signal) =>
-            handOverMailPeriodically({ database, runs: new MailRuns(client), log }, signal),
+            handOverPeriodically({ database, log }, mails(database, mailRuns(client)), signal),
         },
         { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },

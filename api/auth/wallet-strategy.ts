@@ -1,11 +1,12 @@
 import { Strategy } from 'passport';
 import { z } from 'zod';
+import { IdentityRefusedError } from '../../src/accounts/proven-identity.js';
 import type { SignInProof } from '../../src/accounts/sign-in.js';
 import type { ShownWallet } from '../../src/accounts/wallet-proofs.js';
 import type { RequestOrigin } from '../../src/audit/audit.js';
 import type { SignInRequest } from './sign-in.js';
 
-/** @returns undefined when it is not proven. */
+/** @returns undefined when it is not proven. @throws IdentityRefusedError for a wallet that opens nothing. */
 type Verify = (shown: ShownWallet, origin: RequestOrigin) => Promise<SignInProof | undefined>;
 
 const shownWallet = z.object({ address: z.string(), message: z.string(), signature: z.string() });
@@ -28,7 +29,10 @@ export class WalletStrategy extends Strategy {
     if (!shown.success) return this.fail(400);
     this.verify(shown.data, origin).then(
       (proof) => (proof ? this.success(proof) : this.fail(401)),
-      (error: Error) => this.error(error),
+      (error: Error) => {
+        if (error instanceof IdentityRefusedError) this.fail(error);
+        else this.error(error);
+      },
     );
   }
 }

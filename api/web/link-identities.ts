@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { linkIdentity } from '../../src/accounts/identities.js';
 import type { ProvenIdentity } from '../../src/accounts/proven-identity.js';
-import { WALLET_ISSUER } from '../../src/accounts/sign-in-by-wallet.js';
+import { walletIdentity } from '../../src/accounts/sign-in-by-wallet.js';
 import { UnauthorizedError } from '../../src/errors.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { area } from '../http/area.js';
@@ -39,12 +39,7 @@ export function linkEndpoints(dependencies: WebDependencies) {
       async handler(request) {
         const wallet = await wallets.verify(request.body);
         if (!wallet) throw new UnauthorizedError(NOT_SIGNED_BY_WALLET);
-        return link(request, {
-          kind: 'wallet',
-          issuer: WALLET_ISSUER,
-          subject: wallet,
-          label: wallet,
-        });
+        return link(request, walletIdentity(wallet));
       },
     }),
     links({

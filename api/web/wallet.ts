@@ -32,12 +32,14 @@ export function walletEndpoints({
   settings,
   database,
   refusals,
+  secrets,
   wallets: proofs,
 }: WebDependencies) {
+  const store = { database, secrets, settings: settings.accounts };
   const signIn = new SignIn([
     new WalletStrategy(async (shown, origin) => {
       const wallet = await proofs.verify(shown);
-      return wallet && signInByWallet(database, wallet, origin, settings.accounts);
+      return wallet && signInByWallet(store, wallet, origin);
     }),
   ]);
   const secure = settings.accounts.sessionCookieSecure;

@@ -1,5 +1,5 @@
 import { violates } from '../database/constraints.js';
-import type { Database } from '../database/database.js';
+import type { Database, TenantTransaction } from '../database/database.js';
 import type { AccountDeletionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { AccountDeletion } from '../database/tables/accounts.js';
@@ -35,6 +35,12 @@ export class StillThereError extends Error {
 /** Whether the database refuses something because the account that it is for is being deleted. */
 export const isOfDeletedAccount = (error: unknown): boolean => violates(error, 'account_is_there');
 
+/** Whether its owner deletes an account; for who holds its row, so that it stays as it is said. */
+export async function isBeingDeleted(db: TenantTransaction, userId: string): Promise<boolean> {
+  const sql = 'SELECT FROM account_deletions WHERE user_id = $userId';
+  return (await db.query(sql, { userId })).length > 0;
+}
+
 /**
  * Closes an account at once, for good: its sessions and keys end, and nobody signs in to it any more.
  * What is asked for here happens, whatever becomes of this process; again it is the same.
@@ -59,8 +65,7 @@ export async function requestAccountDeletion(
       throw new BadRequestError('confirm must be the address of your account');
     }
     const { requestId } = origin;
-    const deletion = { userId, requestId, lookedAt: null };
-    await db.AccountDeletion.bulkCreate([deletion], { ignoreDuplicates: true });
+    await db.AccountDeletion.bulkCreate([{ userId, requestId }], { ignoreDuplicates: true });
     await db.Session.destroy({ where: { userId } });
     await db.ApiKey.destroy({ where: { userId } });
     await recordAudit(db, ofUser(userId, 'account.delete', origin));

@@ -79,17 +79,40 @@ async function proofOf(
   applicant: Applicant,
   origin: RequestOrigin,
 ): Promise<IdentityProof> {
-  const { kind, issuer, subject } = applicant;
-  await lockIdentity(db, applicant);
+  const account = () => accountFor(db, store, applicant, origin);
+  return proveByIdentity(db, store, { identity: applicant, account, origin });
+}
+
+/** Somebody who signs in by an identity that was just proven. */
+interface Comer {
+  readonly identity: ProvenIdentity & { readonly kind: IdentityProof['method'] };
+  /** The id of the account that it is linked to when it is linked to none. @throws IdentityRefusedError */
+  readonly account: () => Promise<string>;
+  readonly origin: RequestOrigin;
+}
+
+/**
+ * Proof that it is the user whom the identity is linked to; it is linked where it is not. The transaction
+ * is to be of this alone.
+ *
+ * @throws IdentityRefusedError for one that is disabled.
+ */
+export async function proveByIdentity(
+  db: TenantTransaction,
+  store: IdentityStore,
+  { account, identity, origin }: Comer,
+): Promise<IdentityProof> {
+  const { kind, issuer, subject } = identity;
+  await lockIdentity(db, identity);
   const known = await db.Identity.findOne({
     attributes: ['id', 'userId', 'disabledAt'],
     where: { kind, issuer, subject },
   });
   if (known?.disabledAt) throw new IdentityRefusedError('SignInDisabled');
-  const userId = known?.userId ?? (await accountFor(db, store, applicant, origin));
-  const identityId = known?.id ?? (await addIdentity(db, store, userId, applicant, origin));
+  const userId = known?.userId ?? (await account());
+  const identityId = known?.id ?? (await addIdentity(db, store, userId, identity, origin));
   await db.Identity.update(
-    { ...whatIsSaid(store, identityId, applicant), lastUsedAt: new Date() },
+    { ...whatIsSaid(store, identityId, identity), lastUsedAt: new Date() },
     { where: { id: identityId } },
   );
   const user = await db.User.getByPk(userId);

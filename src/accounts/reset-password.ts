@@ -1,6 +1,7 @@
 import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import { BadRequestError } from '../errors.js';
+import { isBeingDeleted } from './account-deletions.js';
 import { networksOf } from '../http/client-networks.js';
 import { isGoodMailToken, takeMailToken } from '../mail/mail-tokens.js';
 import { requestMail } from '../mail/request-mail.js';
@@ -57,7 +58,8 @@ export async function resetPassword(
         WHERE id = $userId AND email = $email FOR UPDATE`,
       { userId, email },
     );
-    if (!user || (await resetMailIsStopped(db, email))) throw invalidToken();
+    if (!user || (await isBeingDeleted(db, userId))) throw invalidToken();
+    if (await resetMailIsStopped(db, email)) throw invalidToken();
     checkPassword(password, email);
     if (!user.verified) await removePlanted(db, userId);
     await db.query(

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { isOfDeletedAccount } from '../accounts/account-deletions.js';
 import { isMailbox } from '../accounts/email.js';
 import { resetMailIsStopped } from '../accounts/reset-mail-stops.js';
 import type { Database, TenantTransaction } from '../database/database.js';
@@ -48,7 +49,11 @@ export class MailSender {
    */
   async send(mailId: string): Promise<MailOutcome> {
     const { database, log, transport } = this.#parts;
-    const prepared = await database.asPlatform().transaction((db) => this.#prepare(db, mailId));
+    const preparing = database.asPlatform().transaction((db) => this.#prepare(db, mailId));
+    const prepared = await preparing.catch((error: unknown) => {
+      if (isOfDeletedAccount(error)) return undefined;
+      throw error;
+    });
     let outcome: MailOutcome = 'nobody';
     if (prepared) {
       try {

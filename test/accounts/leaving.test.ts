@@ -345,7 +345,7 @@ describe('the deletion of an account', () => {
     );
   });
 
-  test.each(['sessions', 'api_keys', 'agents', 'identities'])(
+  test.each(['sessions', 'api_keys', 'agents', 'identities', 'mail_tokens'])(
     'lets no row of %s come after it, and answers as if the account were gone',
     attack,
     async (table) => {

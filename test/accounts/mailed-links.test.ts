@@ -359,6 +359,22 @@ describe('a forgotten password', () => {
     },
   );
 
+  test(
+    'of an account that is being deleted is nobody’s: no link, and none from before',
+    attack,
+    async () => {
+      const ada = await verified();
+      const early = await resetTokenFor(ada.email);
+      const options = { body: { confirm: ada.email } };
+      expect((await ask(ada, 'DELETE', '/api/settings', options)).status).toBe(202);
+      expect(told(await reset(early))).toEqual(INVALID);
+      expect((await forgot(ada.email)).status).toBe(200);
+      expect(await sendWaitingMails(database.db)).toEqual([]);
+      const [user] = await owner(`SELECT password_hash FROM users WHERE id = '${ada.id}'`);
+      expect(user).toEqual({ password_hash: passwordHash });
+    },
+  );
+
   test('of a wallet or of the built-in user is nobody’s mail', attack, async () => {
     const ada = await unverified();
     const address = `0x${randomUUID().replaceAll('-', '')}@wallet.service`;

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createWeb } from '../../api/web/web.js';
 import type { Listening } from '../../api/http/server.js';
-import { UnavailableError } from '../../src/errors.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
 import { AccountDeletions } from '../../src/accounts/account-deletions.js';
 import { createWorkerServices } from '../../src/services.js';
-import { MailRuns } from '../../temporal/mail-runs.js';
+import { mailRuns } from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { DatabaseGate } from '../../worker/database-gate.js';
-import { handOverMail, handOverMailPeriodically } from '../../worker/hand-over-mail.js';
+import { mails } from '../../worker/handed-rows.js';
+import { handOverPeriodically } from '../../worker/hand-over.js';
 import { createPlatformWorkers } from '../../worker/platform-worker.js';
 import { runWorkers } from '../../worker/run-together.js';
 import { sendMailId } from '../../workflows/ids.js';
@@ -76,7 +76,7 @@ async function startWorkers(): Promise<void> {
   const ending = new AbortController();
   const running = Promise.all([
     runWorkers(() => createPlatformWorkers(workers), ending.signal),
-    handOverMailPeriodically({ ...parts, runs: new MailRuns(client) }, ending.signal),
+    handOverPeriodically(parts, mails(database.db, mailRuns(client)), ending.signal),
   ]);
   stopWorkers = async () => {
     ending.abort();
@@ -94,41 +94,6 @@ const settled = async (id: string) => {
   const [row] = await owner(`SELECT settled_at IS NOT NULL AS done FROM mails WHERE id = '${id}'`);
   return row?.done;
 };
-
-describe('before any worker runs', () => {
-  test('what was asked for waits, and Temporal that is away takes nothing from it', async () => {
-    const email = newEmail();
-    expect((await register(email)).status).toBe(200);
-    const start = () => Promise.reject(new UnavailableError('away'));
-    for (let n = 0; n < 2; n++) {
-      const handing = handOverMail({ database: database.db, runs: { start }, log });
-      await expect(handing).rejects.toBeInstanceOf(UnavailableError);
-    }
-    expect(await settled(await waitingFor(email))).toBe(false);
-  });
-
-  test('a mail is handed over once, by however many, and again when Temporal has lost it', async () => {
-    const email = newEmail();
-    await forgot(email);
-    const id = await waitingFor(email);
-    const handed: string[] = [];
-    const start = (mailId: string) => {
-      handed.push(mailId);
-      return Promise.resolve(true);
-    };
-    const handOver = () => handOverMail({ database: database.db, runs: { start }, log });
-    await Promise.all([handOver(), handOver(), handOver()]);
-    await handOver();
-    expect(handed.filter((each) => each === id)).toEqual([id]);
-    await owner(`UPDATE mails SET due_at = now() WHERE id = '${id}'`);
-    await handOver();
-    expect(handed.filter((each) => each === id)).toEqual([id, id]);
-    // Nobody takes it up who comes after a day.
-    await owner(`UPDATE mails SET due_at = now(), requested_at = now() - interval '25 hours'`);
-    expect(await handOver()).toBe(0);
-    await owner('DELETE FROM mails');
-  });
-});
 
 describe('with a worker', () => {
   test('a mail that was asked for when nothing else ran is sent, and its link works', async () => {
@@ -204,7 +169,7 @@ describe('with a worker', () => {
   });
 
   test('a run that somebody has ended is not begun again', async () => {
-    const runs = new MailRuns(temporal.client);
+    const runs = mailRuns(temporal.client);
     const id = randomUUID();
     expect(await runs.start(id)).toBe(true);
     await temporal.client.workflow.getHandle(sendMailId(id)).result();

@@ -4,15 +4,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { createSecurityEventActivities } from '../../activities/security-events.js';
 import { addSession } from '../../src/accounts/sessions.js';
 import { Database } from '../../src/database/database.js';
-import { UnavailableError } from '../../src/errors.js';
 import { EventEffects } from '../../src/security-events/apply-events.js';
 import { ProviderKeys } from '../../src/security-events/provider-keys.js';
 import { SecurityEvents } from '../../src/security-events/receive-events.js';
-import { SecurityEventRuns } from '../../temporal/security-event-runs.js';
-import {
-  handOverSecurityEvents,
-  handOverSecurityEventsPeriodically,
-} from '../../worker/hand-over-security-events.js';
+import { securityEventRuns, type RowRuns } from '../../temporal/row-runs.js';
+import { securityEvents } from '../../worker/handed-rows.js';
+import { handOver, handOverPeriodically } from '../../worker/hand-over.js';
 import { PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
 import { queryRows } from '../database/catalog.js';
 import { until } from '../support/docker.js';
@@ -26,7 +23,7 @@ const log = pino({ level: 'silent' });
 let database: TestDatabase;
 let temporal: TestTemporal;
 let provider: KeysServer;
-let runs: SecurityEventRuns;
+let runs: RowRuns;
 let userId: string;
 
 beforeAll(async () => {
@@ -35,7 +32,7 @@ beforeAll(async () => {
     testTemporal(),
     keysServer(),
   ]);
-  runs = new SecurityEventRuns(temporal.client);
+  runs = securityEventRuns(temporal.client);
 });
 afterAll(async () => {
   await provider?.stop();
@@ -87,8 +84,8 @@ test('what was received before every process died is applied when they are back'
   const { client } = temporal;
   await withWorker(async () => {
     const ending = new AbortController();
-    const parts = { database: database.db, runs, log };
-    const handing = handOverSecurityEventsPeriodically(parts, ending.signal);
+    const parts = { database: database.db, log };
+    const handing = handOverPeriodically(parts, securityEvents(runs), ending.signal);
     await until(async () => !(await isSignedIn()), 60_000);
     ending.abort();
     await handing;
@@ -97,47 +94,21 @@ test('what was received before every process died is applied when they are back'
   });
 });
 
-test('what cannot be handed over waits, and loses nothing', async () => {
-  const id = await receive();
-  const parts = (start: SecurityEventRuns['start']) => ({
-    database: database.db,
-    runs: { start },
-    log,
-  });
-  const away = parts(() => Promise.reject(new UnavailableError('Temporal is away')));
-  await expect(handOverSecurityEvents(away)).rejects.toThrow(UnavailableError);
-  const handed: string[] = [];
-  const back = parts((each) => Promise.resolve(void handed.push(each)));
-  expect(await handOverSecurityEvents(back)).toBe(1);
-  expect(handed).toEqual([id]);
-});
-
-test('each is handed over once, however many workers do so', async () => {
-  const ids: string[] = [];
-  for (let n = 0; n < 8; n++) ids.push(await receive());
-  const handed: string[] = [];
-  const start = (id: string) => Promise.resolve(void handed.push(id));
-  const parts = { database: database.db, runs: { start }, log };
-  await Promise.all(Array.from({ length: 5 }, () => handOverSecurityEvents(parts)));
-  await handOverSecurityEvents(parts);
-  expect(handed.toSorted()).toEqual(ids.toSorted());
-});
-
 test('a run that was ended before it was done is made up for, and one under way is not doubled', async () => {
   const id = await receive();
-  const parts = { database: database.db, runs, log };
-  await handOverSecurityEvents(parts);
+  const handOverEvents = () => handOver(database.db, securityEvents(runs));
+  await handOverEvents();
   const handle = temporal.client.workflow.getHandle(`risc-${id}`);
   const { runId } = await handle.describe();
   await makeDue();
-  await handOverSecurityEvents(parts);
+  await handOverEvents();
   expect((await handle.describe()).runId).toBe(runId);
   await handle.terminate();
   await makeDue();
-  await handOverSecurityEvents(parts);
+  await handOverEvents();
   expect((await handle.describe()).runId).not.toBe(runId);
   await withWorker(async () => void (await handle.result()));
   expect(await isSignedIn()).toBe(false);
   await makeDue();
-  expect(await handOverSecurityEvents(parts)).toBe(0);
+  expect(await handOverEvents()).toBe(0);
 });

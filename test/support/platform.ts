@@ -13,9 +13,7 @@ import {
   createContainersListener,
   type ContainersDependencies,
 } from '../../api/containers/containers.js';
-import { SecurityEventRuns } from '../../temporal/security-event-runs.js';
-import { MailRuns } from '../../temporal/mail-runs.js';
-import { accountDeletionRuns } from '../../temporal/account-deletions.js';
+import { accountDeletionRuns, mailRuns, securityEventRuns } from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
@@ -36,12 +34,11 @@ import {
 import type { Meter } from '../../src/usage/meter.js';
 import type { LocalRepairTimes } from '../../src/local-repair/local-repair.js';
 import { DatabaseGate } from '../../worker/database-gate.js';
-import { deleteAccountsPeriodically } from '../../worker/delete-accounts.js';
 import { followDocker } from '../../worker/follow-docker.js';
-import { handOverSecurityEventsPeriodically } from '../../worker/hand-over-security-events.js';
+import { accountDeletions, mails, securityEvents } from '../../worker/handed-rows.js';
+import { handOverPeriodically } from '../../worker/hand-over.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
 import { createWorkers } from '../../worker/platform-worker.js';
-import { handOverMailPeriodically } from '../../worker/hand-over-mail.js';
 import { HostLease } from '../../worker/report-host.js';
 import { sendNotifications } from '../../worker/send-notifications.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
@@ -286,19 +283,17 @@ async function build(
       { database: db, supervisors, docker, log, host: settings.agents.host },
       ending.signal,
     );
-    const leaving = { database: db, runs: accountDeletionRuns(temporal.client), log };
-    const deleting = deleteAccountsPeriodically(leaving, ending.signal);
     const outbox = { database: db, notifier: services.notifier, log };
     const telling = tells ? sendNotifications(outbox, ending.signal) : undefined;
-    const events = { database: db, runs: new SecurityEventRuns(temporal.client), log };
-    const mails = { database: db, runs: new MailRuns(temporal.client), log };
+    const { client } = temporal;
     const handing = [
-      handOverSecurityEventsPeriodically(events, ending.signal),
-      handOverMailPeriodically(mails, ending.signal),
-    ];
+      mails(db, mailRuns(client)),
+      securityEvents(securityEventRuns(client)),
+      accountDeletions(accountDeletionRuns(client)),
+    ].map((handed) => handOverPeriodically({ database: db, log }, handed, ending.signal));
     stopFollowing = async () => {
       ending.abort();
-      await Promise.all([following, repairing, deleting, telling, ...handing]);
+      await Promise.all([following, repairing, telling, ...handing]);
     };
   };
   const stopWorkers = async () => {

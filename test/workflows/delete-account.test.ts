@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AccountDeletionActivities } from '../../activities/account-deletion.js';
-import { accountDeletionRuns } from '../../temporal/account-deletions.js';
+import { accountDeletionRuns } from '../../temporal/row-runs.js';
 import { deleteAccountId } from '../../workflows/ids.js';
 import { AGENT_OWNER } from '../../workflows/search-attributes.js';
 import { deleteAccount, deletionWorker } from './support/account-deletion.js';

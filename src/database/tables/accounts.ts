@@ -218,8 +218,8 @@ export const AccountDeletion = table(
     /** The request that asked for it. */
     requestId: text(),
     requestedAt: withDefault(timestamp(), literal('now()')),
-    /** When a worker last made sure that somebody is about it. */
-    lookedAt: nullable(timestamp()),
+    /** When a worker makes sure that somebody is about it. */
+    dueAt: withDefault(timestamp(), literal('now()')),
   },
   [],
   ownedThrough('user_id'),

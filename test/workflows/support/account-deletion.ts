@@ -1,7 +1,7 @@
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { AccountDeletionActivities } from '../../../activities/account-deletion.js';
-import { accountDeletionRuns } from '../../../temporal/account-deletions.js';
+import { accountDeletionRuns } from '../../../temporal/row-runs.js';
 import { deleteAccountId, PLATFORM_TASK_QUEUE } from '../../../workflows/ids.js';
 
 /** A worker for deletions of accounts that does this; nothing of a run is left in it when it ends. */

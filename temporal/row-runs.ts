@@ -1,0 +1,84 @@
+import {
+  WorkflowExecutionAlreadyStartedError,
+  type Client,
+  type WorkflowStartOptions,
+} from '@temporalio/client';
+import {
+  applySecurityEventId,
+  deleteAccountId,
+  PLATFORM_TASK_QUEUE,
+  sendMailId,
+} from '../workflows/ids.js';
+import type * as workflows from '../workflows/index.js';
+import { AGENT_OWNER } from '../workflows/search-attributes.js';
+import { temporalCall } from './temporal-call.js';
+
+const CALL_TIMEOUT_MS = 10_000;
+
+/** The runs of one kind of rows: one at a time for each. */
+export interface RowRuns {
+  /**
+   * Starts the run of a row. While there is one, this changes nothing.
+   *
+   * @returns false when a row is to have one run in all, and has had it.
+   * @throws UnavailableError when Temporal cannot be reached: it may have been started.
+   */
+  start(id: string): Promise<boolean>;
+}
+
+/** Workflows whose one argument is the id of a row. */
+type OfRow = {
+  [Name in keyof typeof workflows]: Parameters<(typeof workflows)[Name]> extends [string]
+    ? Name
+    : never;
+}[keyof typeof workflows];
+
+interface Kind {
+  readonly workflow: OfRow;
+  readonly workflowId: (id: string) => string;
+  /** Otherwise one that has ended is followed by another, as long as the row is handed over. */
+  readonly isOnce?: true;
+  readonly more?: (
+    id: string,
+  ) => Pick<WorkflowStartOptions, 'priority' | 'staticSummary' | 'typedSearchAttributes'>;
+}
+
+const runsOf =
+  ({ workflow, workflowId, isOnce, more }: Kind) =>
+  (client: Client): RowRuns => ({
+    start: (id) =>
+      temporalCall(client, CALL_TIMEOUT_MS, async () => {
+        try {
+          await client.workflow.start(workflow, {
+            ...more?.(id),
+            workflowId: workflowId(id),
+            taskQueue: PLATFORM_TASK_QUEUE,
+            args: [id],
+            workflowIdConflictPolicy: 'USE_EXISTING',
+            ...(isOnce && { workflowIdReusePolicy: 'REJECT_DUPLICATE' }),
+          });
+          return true;
+        } catch (error) {
+          if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+          throw error;
+        }
+      }),
+  });
+
+/** Each mail is sent by one run in all. */
+export const mailRuns = runsOf({ workflow: 'sendMail', workflowId: sendMailId, isOnce: true });
+
+export const securityEventRuns = runsOf({
+  workflow: 'applySecurityEvent',
+  workflowId: applySecurityEventId,
+});
+
+export const accountDeletionRuns = runsOf({
+  workflow: 'deleteAccount',
+  workflowId: deleteAccountId,
+  more: (userId) => ({
+    staticSummary: 'Deletion of an account',
+    priority: { fairnessKey: userId },
+    typedSearchAttributes: [{ key: AGENT_OWNER, value: userId }],
+  }),
+});

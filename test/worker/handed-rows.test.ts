@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { requestAccountDeletion } from '../../src/accounts/account-deletions.js';
+import { UnavailableError } from '../../src/errors.js';
+import { requestMail } from '../../src/mail/request-mail.js';
+import { accountDeletions, mails, securityEvents } from '../../worker/handed-rows.js';
+import { handOver, handOverPeriodically, type Handed } from '../../worker/hand-over.js';
+import { queryRows } from '../database/catalog.js';
+import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database?.close());
+
+const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+const away = () => Promise.reject(new UnavailableError('Temporal is away'));
+
+type Start = (id: string) => Promise<boolean>;
+
+interface Kind {
+  readonly kind: string;
+  readonly table: Handed['table'];
+  readonly handed: (start: Start) => Handed;
+  /** Writes one down. @returns by what its run is started. */
+  readonly written: () => Promise<string>;
+  readonly againSeconds: number;
+}
+
+const KINDS: readonly Kind[] = [
+  {
+    kind: 'a mail',
+    table: 'mails',
+    handed: (start) => mails(database.db, { start }),
+    async written() {
+      const address = `${randomUUID()}@example.com`;
+      const request = { kind: 'reset-password', address } as const;
+      await database.db.asPlatform().transaction((db) => requestMail(db, request));
+      const [row] = await owner(`SELECT id FROM mails WHERE address = '${address}'`);
+      return String(row?.id);
+    },
+    againSeconds: 300,
+  },
+  {
+    kind: 'a security event',
+    table: 'risc_events',
+    handed: (start) => securityEvents({ start }),
+    async written() {
+      const id = randomUUID();
+      await owner(
+        `INSERT INTO risc_events (id, issuer, matching, events, happened_at)
+         VALUES ('${id}', 'https://idp.example', 'subject', '[]', now())`,
+      );
+      return id;
+    },
+    againSeconds: 60,
+  },
+  {
+    kind: 'the deletion of an account',
+    table: 'account_deletions',
+    handed: (start) => accountDeletions({ start }),
+    async written() {
+      const id = await newUser(database);
+      const origin = { address: '192.0.2.1', requestId: randomUUID() };
+      await requestAccountDeletion(database.db, id, `${id}@example.com`, origin);
+      return id;
+    },
+    againSeconds: 30,
+  },
+];
+
+/** Runs that write down that they were started. */
+function runs() {
+  const started: string[] = [];
+  const start: Start = (id) => Promise.resolve(started.push(id) > 0);
+  return { started, start };
+}
+
+describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
+  const look = (start: Start) => handOver(database.db, handed(start));
+  const later = (seconds: number) =>
+    owner(`UPDATE ${table} SET due_at = due_at - interval '${seconds} seconds'`);
+  afterEach(() => owner(`DELETE FROM ${table}`));
+
+  test('is handed over by one look, however many there are at once', async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 20; n++) ids.push(await written());
+    const { started, start } = runs();
+    await Promise.all([look(start), look(start), look(start)]);
+    expect(started.toSorted()).toEqual(ids.toSorted());
+    expect(await look(start)).toBe(0);
+    expect(started).toHaveLength(20);
+  });
+
+  test('is handed over again while it is not over, in case that its run was ended', async () => {
+    const id = await written();
+    const { started, start } = runs();
+    await look(start);
+    await later(againSeconds - 5);
+    await look(start);
+    expect(started).toEqual([id]);
+    await later(10);
+    await look(start);
+    expect(started).toEqual([id, id]);
+  });
+
+  test('that cannot be handed over keeps no other from it, and is due at once', async () => {
+    const [first, second] = [await written(), await written()];
+    const { started, start } = runs();
+    const looking = look((id) => (id === first ? away() : start(id)));
+    await expect(looking).rejects.toBeInstanceOf(UnavailableError);
+    expect(started).toEqual([second]);
+    await look(start);
+    expect(started).toEqual([second, first]);
+  });
+
+  test('is handed over as soon as Temporal is back, by who was looking all the time', async () => {
+    const id = await written();
+    const [ending, { started, start }] = [new AbortController(), runs()];
+    let tries = 0;
+    const begin: Start = (each) => ((tries += 1) < 2 ? away() : start(each));
+    const parts = { database: database.db, log: pino({ enabled: false }) };
+    const handing = handOverPeriodically(parts, handed(begin), ending.signal);
+    await expect.poll(() => started).toEqual([id]);
+    ending.abort();
+    await handing;
+  });
+});
+
+test('a mail that had its run is over, and one of yesterday is given up', async () => {
+  const [{ written } = KINDS[0] as Kind] = KINDS;
+  const [ended, old] = [await written(), await written()];
+  await owner(`UPDATE mails SET requested_at = now() - interval '25 hours' WHERE id = '${old}'`);
+  const asked: string[] = [];
+  const hadOne = (id: string) => Promise.resolve(asked.push(id) < 0);
+  await handOver(database.db, mails(database.db, { start: hadOne }));
+  expect(asked).toEqual([ended]);
+  const [row] = await owner(`SELECT settled_at FROM mails WHERE id = '${ended}'`);
+  expect(row).toEqual({ settled_at: expect.any(Date) });
+});

@@ -1,0 +1,37 @@
+import type { Database } from '../src/database/database.js';
+import { settleMail } from '../src/mail/mail-sender.js';
+import type { RowRuns } from '../temporal/row-runs.js';
+import type { Handed } from './hand-over.js';
+
+/** Mails that were asked for. After a day they are given up. */
+export const mails = (database: Database, runs: RowRuns): Handed => ({
+  table: 'mails',
+  key: 'id',
+  open: `settled_at IS NULL AND requested_at > now() - interval '1 day'`,
+  again: '5 minutes',
+  failure: 'mail is not handed over yet, which is tried again',
+  async start(id) {
+    // Its run has ended without a word: somebody has ended it.
+    if (!(await runs.start(id))) await settleMail(database, id);
+  },
+});
+
+/** What the identity provider has told of, until it is applied. */
+export const securityEvents = (runs: RowRuns): Handed => ({
+  table: 'risc_events',
+  key: 'id',
+  open: 'applied_at IS NULL',
+  again: '1 minute',
+  failure: 'security events are not handed over yet, which is tried again',
+  start: (id) => runs.start(id),
+});
+
+/** Accounts that their owners delete: a row goes with the account. */
+export const accountDeletions = (runs: RowRuns): Handed => ({
+  table: 'account_deletions',
+  key: 'user_id',
+  open: 'true',
+  again: '30 seconds',
+  failure: 'a deletion of an account is not handed over yet, which is tried again',
+  start: (userId) => runs.start(userId),
+});
