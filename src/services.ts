@@ -43,6 +43,7 @@ import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
 import { TokenGate } from './token-gating/token-gate.js';
+import { AgentWallets } from './wallets/agent-wallets.js';
 
 /** What API and worker stand on, as whoever starts them gives it. */
 export interface Foundation {
@@ -66,6 +67,7 @@ export interface Farcaster {
 
 /** What the API does, by area. */
 export interface ApiServices {
+  readonly agentWallets: AgentWallets;
   readonly ai: Ai;
   readonly chats: Chats;
   readonly directory: HostDirectory;
@@ -120,7 +122,9 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const directory = new HostDirectory({ database, docker, secrets, here, log });
   const engines = new HostEngines({ docker, here });
   const operations = agentOperations(foundation);
+  const chain = new ChainNode({ chainId: settings.chain.chainId, url: settings.chain.rpcUrl });
   return {
+    agentWallets: new AgentWallets({ secrets, chain }),
     ai: createAi(foundation),
     chats: new Chats(directory, settings),
     directory,
@@ -150,7 +154,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     tokenGate: new TokenGate(settings.chain),
     wallets: new WalletProofs({
       nonces: new WalletNonces(database, secrets),
-      chain: new ChainNode({ chainId: settings.chain.chainId, url: settings.chain.rpcUrl }),
+      chain,
       chainIds: settings.chain.signInChainIds,
       webUrl: settings.http.webUrl,
     }),

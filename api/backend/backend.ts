@@ -23,6 +23,7 @@ import { logEndpoints } from './logs.js';
 import { openAiEndpoints } from './openai.js';
 import { operationEndpoints } from './operations.js';
 import { runtimeEndpoints } from './runtime.js';
+import { undergroundWalletEndpoints } from './underground-wallets.js';
 import { usageEndpoints } from './usage.js';
 
 /** Every endpoint of the backend API. */
@@ -41,6 +42,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...openAiEndpoints(dependencies),
     ...usageEndpoints(),
     ...keyEndpoints(),
+    ...undergroundWalletEndpoints(dependencies),
     ...healthEndpoints(dependencies),
   ];
 }

@@ -46,6 +46,10 @@ export async function exportAccount(
       `SELECT id, name, key_preview AS "keyPreview", created_at AS "createdAt", last_used AS "lastUsed"
          FROM api_keys WHERE user_id = $userId ORDER BY created_at, id`,
     ),
+    wallets: await list(
+      `SELECT id, kind, address, agent_id AS "agentId", created_at AS "createdAt"
+         FROM wallets WHERE user_id = $userId ORDER BY created_at, id`,
+    ),
     agents: agents(tenant, userId),
     messages: messages(tenant, userId),
     usage: usage(tenant),

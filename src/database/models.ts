@@ -10,6 +10,7 @@ import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
 import * as securityEvents from './tables/security-events.js';
 import * as usage from './tables/usage.js';
+import * as wallets from './tables/wallets.js';
 
 export type { AgentStatus, CrashRecord, DesiredState } from './tables/agents.js';
 export type { OperationInput, PreviousRelease } from './tables/agents.js';
@@ -23,6 +24,7 @@ const MODELLED = {
   ...heartbeats,
   ...notifications,
   ...securityEvents,
+  ...wallets,
 } as const;
 
 /** Every table; those that only functions and statements of our own use have no model. */
@@ -47,6 +49,7 @@ export type AgentVolumeRow = RowOf<typeof agents.AgentVolume>;
 export type WatchdogTransitionRow = RowOf<typeof agents.WatchdogTransition>;
 export type MessageRow = RowOf<typeof agents.Message>;
 export type HeartbeatRow = RowOf<typeof heartbeats.Heartbeat>;
+export type WalletRow = RowOf<typeof wallets.Wallet>;
 export type NotificationRow = RowOf<typeof notifications.Notification>;
 export type PendingNotificationRow = RowOf<typeof notifications.PendingNotification>;
 

@@ -4,6 +4,7 @@ import { secretContext, type AgentSecretKind } from '../agents/agent-secrets.js'
 import { inputContext } from '../agents/operation-input.js';
 import type { Database, TenantDatabase } from '../database/database.js';
 import { answerContext } from '../idempotency/kept-answers.js';
+import { keyContext } from '../wallets/wallet-keys.js';
 import { SecretUnreadableError, type SecretBox } from './secret-box.js';
 
 /** Rows that are read at a time. */
@@ -56,6 +57,13 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     put: 'refresh_token = $sealed',
     columns: 'id',
     contextOf: (row) => refreshTokenContext(row.id),
+  }),
+  column<{ readonly user_id: string; readonly address: string }>({
+    table: 'wallets',
+    sealed: 'sealed_key',
+    put: 'sealed_key = $sealed',
+    columns: 'user_id, address',
+    contextOf: (row) => keyContext(row.user_id, row.address),
   }),
   column<{ readonly caller: string; readonly route: string; readonly key: string }>({
     table: 'idempotency_keys',

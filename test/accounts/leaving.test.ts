@@ -401,12 +401,20 @@ describe('the export of an account', () => {
     expect(answer.headers.get('content-type')).toContain('application/json');
     const { body } = answer;
     expect(Object.keys(body)).toEqual([
-      ...['user', 'identities', 'sessions', 'keys', 'agents', 'messages', 'usage', 'credits'],
-      ...['subscription', 'activity'],
+      ...['user', 'identities', 'sessions', 'keys', 'wallets', 'agents', 'messages', 'usage'],
+      ...['credits', 'subscription', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
     expect(body.user).not.toHaveProperty('passwordHash');
-    for (const list of ['identities', 'keys', 'agents', 'messages', 'usage', 'credits']) {
+    for (const list of [
+      'identities',
+      'keys',
+      'wallets',
+      'agents',
+      'messages',
+      'usage',
+      'credits',
+    ]) {
       expect([list, body[list].length > 0]).toEqual([list, true]);
     }
     expect(body.sessions).toHaveLength(2);
@@ -464,9 +472,10 @@ describe('the export of an account', () => {
     await owner(
       `UPDATE identities SET refresh_token = 'sealed-${ada.id}' WHERE user_id = '${ada.id}'`,
     );
+    await owner(`UPDATE wallets SET sealed_key = 'key-of-${ada.id}' WHERE user_id = '${ada.id}'`);
     const columns = await owner<{ table: string; column: string; owner: string }>(
       `SELECT table_name AS table, column_name AS column FROM information_schema.columns c
-        WHERE table_schema = 'public' AND column_name ~ '(hash|token|sealed|secret)$'
+        WHERE table_schema = 'public' AND column_name ~ '(hash|token|sealed|sealed_key|secret)$'
           AND EXISTS (SELECT FROM information_schema.columns o WHERE o.table_schema = 'public'
                         AND o.table_name = c.table_name AND o.column_name = 'user_id')`,
     );
@@ -483,7 +492,7 @@ describe('the export of an account', () => {
     );
     const token = ada.cookie.split('=')[1] ?? '';
     const secrets = [PASSWORD, token, key.key, account?.hash, `of-a-channel-${ada.id}`, ...stored];
-    expect(stored.length).toBeGreaterThan(6);
+    expect(stored.length).toBeGreaterThan(7);
     const { status, text } = await exported();
     expect(status).toBe(200);
     expect(secrets.filter((secret) => secret === undefined || text.includes(secret))).toEqual([]);

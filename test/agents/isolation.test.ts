@@ -275,6 +275,12 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/logs/:agentId/history': missing,
   'GET /api/logs/:agentId/active': missing,
   'POST /api/logs/:agentId/stop': { ...missing, body: () => ({ streamId: 'x' }) },
+  'POST /api/underground/wallets': {
+    nobody: 401,
+    bob: 404,
+    anotherKey: 401,
+    body: () => ({ userId: ada.id, agentId }),
+  },
   // Opened by users' keys alone: the internal key, whoever it speaks for, is none.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/ai/health': { nobody: 200, bob: 200 },
@@ -341,6 +347,7 @@ async function stateOfAda(): Promise<unknown> {
     archives: await db.AgentArchive.findAll(),
     messages: await db.Message.findAll(),
     heartbeats: await db.Heartbeat.findAll(),
+    wallets: await db.Wallet.findAll(),
     apiKeys: await db.ApiKey.findAll(),
     secrets: await db.AgentSecret.findAll(),
     credentials: await db.AgentCredential.findAll(),

@@ -41,6 +41,11 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   mail_tokens: () => ({ kind: 'reset-password' }),
   sign_in_attempts: (user, n) => ({ subject: n === 1 ? user : `${user}-${n}` }),
   farcaster_tokens: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
+  wallets: (user, n) => ({
+    agent_id: `${user}-agent-${n}`,
+    kind: 'agent',
+    address: `0x${uuidOf(user, n)}${'0'.repeat(8)}`,
+  }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
 };
 

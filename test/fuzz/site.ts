@@ -221,7 +221,8 @@ async function furnish(
         caller('the web API for bob', { ...internal, ...paid, 'x-user-id': bob.id }),
         caller("bob's program", { authorization: `Bearer ${key.key}` }),
       ],
-      away: {},
+      // A signature that is no key's may be a contract's, and there is no chain here to ask.
+      away: { 'POST /api/underground/wallets': [503] },
     },
     {
       name: 'agents',

@@ -10,6 +10,7 @@ import { rotateKeys, SEALED_COLUMNS } from '../../src/secrets/rotate-keys.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
+import { openKey, sealKey, type SealedKey } from '../../src/wallets/wallet-keys.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 const [first, second] = [
@@ -45,9 +46,13 @@ const ask = (box: SecretBox) =>
 /** Agents with two tokens each; one with a credential and an operation under way. */
 let agentIds: string[];
 let operationId: string;
+let wallet: SealedKey;
 
 beforeEach(async () => {
-  await queryRows(database.ownerUrl, 'TRUNCATE idempotency_keys, identities, agents CASCADE');
+  await queryRows(
+    database.ownerUrl,
+    'TRUNCATE idempotency_keys, identities, wallets, agents CASCADE',
+  );
   agentIds = Array.from({ length: AGENTS }, () => randomUUID());
   operationId = randomUUID();
   const [agentId = ''] = agentIds;
@@ -75,13 +80,17 @@ beforeEach(async () => {
   await tenant().transaction((db) =>
     db.Identity.create({ ...identity, userId: 'alice', refreshToken }),
   );
+  wallet = sealKey(before, 'alice');
+  await tenant().transaction((db) =>
+    db.Wallet.create({ id: 'wallet', userId: 'alice', kind: 'user', ...wallet }),
+  );
   await ask(before);
 });
 
 test('afterwards the new key opens all, and nothing is left under the old one', async () => {
   const seen: number[] = [];
   const rotated = await rotateKeys(database.db, during, (count) => seen.push(count));
-  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 4, left: 0 });
+  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 5, left: 0 });
   expect(seen.length).toBeGreaterThan(3);
   const [agentId = ''] = agentIds;
   for (const id of agentIds.slice(0, 3)) {
@@ -93,6 +102,10 @@ test('afterwards the new key opens all, and nothing is left under the old one', 
   const identity = await tenant().transaction((db) => db.Identity.getByPk('identity'));
   const context = refreshTokenContext('identity');
   expect(after.open(identity.refreshToken ?? '', context)).toBe('a refresh token');
+  const platform = database.db.asPlatform();
+  const key = await openKey(platform, before, wallet.address).catch(() => undefined);
+  expect(key).toBeUndefined();
+  expect(await openKey(platform, after, wallet.address)).toMatch(/^0x[\da-f]{64}$/);
   expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 0, left: 0 });
 });
 
@@ -110,7 +123,7 @@ test('goes on where it was ended', async () => {
   await expect(ended).rejects.toThrow('ended');
   const { left, rewrapped } = await rotateKeys(database.db, during);
   expect(left).toBe(0);
-  expect(rewrapped).toBeLessThan(2 * AGENTS + 4);
+  expect(rewrapped).toBeLessThan(2 * AGENTS + 5);
 });
 
 test('keeps what is changed meanwhile', async () => {
@@ -137,7 +150,7 @@ test('keeps what is changed meanwhile', async () => {
 
 test('counts what no key opens, and does all the others', async () => {
   await tenant().query("UPDATE agent_credentials SET sealed = 'v1.gone.AAAA'");
-  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 3, left: 1 });
+  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 4, left: 1 });
 });
 
 test('knows every column that holds what is sealed', async () => {

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { OPERATOR_USER_ID } from '../../src/accounts/new-account.js';
+import { bearer } from '../auth/bearer.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import { walletAddress, walletSignature } from '../views/wallets.js';
+import type { BackendDependencies } from './dependencies.js';
+
+const wallets = area({ tag: 'Underground', auth: bearer });
+
+const provided = z.strictObject({
+  address: z.string().describe('In lower case'),
+  agentId: z.string(),
+  userId: z.string(),
+});
+
+/** Wallets of agents (spec 4.10). */
+export function undergroundWalletEndpoints({ agentWallets }: BackendDependencies) {
+  return [
+    wallets({
+      method: 'POST',
+      path: '/api/underground/wallets',
+      summary: "An agent's wallet: a new one that is kept here, or the one that it brings",
+      idempotent: true,
+      body: z
+        .object({
+          userId: z.string().min(1).max(256),
+          agentId: z.string().min(1).max(256),
+          address: walletAddress.optional(),
+          signature: walletSignature.optional(),
+        })
+        .refine(({ address, signature }) => (address === undefined) === (signature === undefined), {
+          error: 'address and signature come together',
+        }),
+      responses: { 201: provided, 200: provided },
+      errors: [404, 409, 503],
+      async handler({ body, caller, tenant, requestId, idempotencyId }) {
+        const { userId, agentId, address, signature } = body;
+        const actor =
+          caller.kind === 'internal' ? (caller.user?.id ?? OPERATOR_USER_ID) : caller.userId;
+        const { isNew, ...wallet } = await agentWallets.provide(
+          { actor, tenant, requestId, idempotencyId },
+          { userId, agentId },
+          address && signature && { address, signature },
+        );
+        return reply(isNew ? 201 : 200, { ...wallet, agentId, userId });
+      },
+    }),
+  ];
+}
