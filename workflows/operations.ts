@@ -139,8 +139,32 @@ export class Operations {
   /** Lets an operation follow what is under way; one that is known already is not another one. */
   #queue(kind: OperationKind, id: string): void {
     if ([this.#current, ...this.#pending].some((known) => known?.id === id)) return;
-    this.#pending.push({ id, kind, scope: new CancellationScope() });
-    this.#watchdog.interrupt();
+    const operation = { id, kind, scope: new CancellationScope() };
+    this.#pending.push(operation);
+    const mayBeWithdrawn = operationRules(kind).refused === 'withdrawn';
+    if (mayBeWithdrawn && this.#watchdog.isBringingUp) void this.#interruptOnceBegun(operation);
+    else this.#watchdog.interrupt();
+  }
+
+  /**
+   * What brings the agent up is not given up for a request that was withdrawn meanwhile: it would begin
+   * anew, and the agent be down for longer.
+   */
+  async #interruptOnceBegun(operation: Operation): Promise<void> {
+    const { id, kind } = operation;
+    const { runId } = workflowInfo();
+    let isWithdrawn = false;
+    try {
+      const answer = await this.#record.beginOperation(this.#agent, { id, kind, runId });
+      isWithdrawn = answer === 'withdrawn';
+    } catch (error) {
+      // Whoever runs it next meets the same, and answers for it.
+      log.warn('an operation cannot be begun yet', { kind, reason: failureReason(error) });
+    }
+    const place = this.#pending.indexOf(operation);
+    if (place < 0) return;
+    if (isWithdrawn) this.#pending.splice(place, 1);
+    else this.#watchdog.interrupt();
   }
 
   /** Runs what waits longest to its end. One that has been withdrawn meanwhile changes nothing. */

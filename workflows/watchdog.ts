@@ -146,6 +146,12 @@ export class Watchdog {
     this.#memory = watchdog ?? nothingYet(desired);
   }
 
+  /** Whether the step under way may be one that brings the agent up. */
+  get isBringingUp(): boolean {
+    const { state } = this.#memory;
+    return state === 'repairing' || state === 'starting';
+  }
+
   /** Ends the step under way, for an operation that waits. */
   interrupt(): void {
     this.#isInterrupted = true;

@@ -372,6 +372,41 @@ describe('a repair', () => {
   });
 });
 
+describe('what brings an agent up is not given up for a request that was taken back meanwhile:', () => {
+  test('a repair', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('killGateway', gate.pass);
+    agent.beginnings.set('stop', 'withdrawn');
+    const supervisor = await watched(agent);
+    await dies(agent, supervisor);
+    await agent.reached('killGateway');
+    await supervisor.request('stop', 'stop');
+    await agent.reached('beginOperation');
+    gate.open();
+
+    await goes(agent, 'degraded (exit)', 'repairing (exit)', 'running (repaired)');
+    expect(agent.states).toHaveLength(3);
+    expect(agent.containerSteps).toEqual(ATTEMPT);
+    await supervisor.request('stop', 'follows');
+    expect(await ends(agent, 'follows')).toBe('succeeded');
+  });
+
+  test('a start after the return of Docker', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('startExisting', gate.pass);
+    agent.beginnings.set('restart', 'withdrawn');
+    const supervisor = await watched(agent);
+    await supervisor.dockerReturned();
+    await agent.reached('startExisting');
+    await supervisor.request('restart', 'restart');
+    await agent.reached('beginOperation');
+    gate.open();
+
+    await goes(agent, 'starting (host_returned)', 'running (healthy)');
+    expect(agent.containerSteps.filter((step) => step === 'startExisting')).toHaveLength(1);
+  });
+});
+
 describe('a Docker daemon that is back', () => {
   test('has its agents brought up at once, and their ends are no crashes', async () => {
     const agent = lab.agent();
