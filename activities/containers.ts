@@ -9,7 +9,14 @@ import type { StartProgress } from '../src/agents/start-progress.js';
 import { volumeName } from '../src/containers/container-spec.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { RuntimeImage } from '../src/containers/runtime-images.js';
-import { dockerActivities, dockerCalls, inTurn, makerHere, runHere } from './docker-activity.js';
+import {
+  dockerActivities,
+  dockerCalls,
+  inTurn,
+  makerHere,
+  runHere,
+  withinCallBudget,
+} from './docker-activity.js';
 import { withinBudget } from './time-budget.js';
 
 /** How long an agent is given to end by itself before it is killed. */
@@ -113,7 +120,7 @@ export async function obtainImage(
   agent: AgentRef,
   image: string,
 ): Promise<RuntimeImage> {
-  const local = await docker.images.find(image);
+  const local = await withinCallBudget(() => docker.images.find(image));
   if (local) return local;
   return inTurn(turns.pulls, agent, () =>
     withinBudget('Pulling its image', PULL_MS, (signal) => docker.images.ensure(image, { signal })),

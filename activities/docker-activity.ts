@@ -13,6 +13,9 @@ const USUAL_PRIORITY = 3;
 /** Of what Docker does in seconds: all attempts at one step together. */
 const CALL_MS = 5 * 60_000;
 
+/** The name of that budget. */
+export const DOCKERS_CALL = 'What Docker was asked for';
+
 /** For an activity that has none; only its cancellations are heard by heartbeats. */
 const USUAL_TIMEOUT_MS = 10_000;
 
@@ -67,10 +70,10 @@ export function inTurn<T>(
  * A Docker that hangs makes each attempt as long as it may be. So where the attempts are counted, which
  * is where somebody waits for the end, their time is bounded as well.
  */
-function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
+export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
   const { maximumAttempts = 0 } = Context.current().info.retryPolicy ?? {};
   const isEndless = maximumAttempts === 0 || maximumAttempts === Infinity;
-  return isEndless ? work() : withinBudget('What Docker was asked for', CALL_MS, work);
+  return isEndless ? work() : withinBudget(DOCKERS_CALL, CALL_MS, work);
 }
 
 type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;

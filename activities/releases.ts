@@ -1,7 +1,13 @@
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ReleaseStore } from '../src/agents/release-store.js';
 import { obtainImage, type ContainerActivityDependencies } from './containers.js';
-import { dockerActivities, dockerCalls, inTurn, makerHere } from './docker-activity.js';
+import {
+  dockerActivities,
+  dockerCalls,
+  inTurn,
+  makerHere,
+  withinCallBudget,
+} from './docker-activity.js';
 import { withinBudget } from './time-budget.js';
 
 /** The agent is down while its memory is copied. */
@@ -30,9 +36,9 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
         const { volume, copyOf } = await releases.replacementOf(agent, operationId);
         const spec = { ...(await specs.specOf(agent)), volume };
         const madeBy = makerHere();
-        await docker.volumes.findOwn(spec, madeBy);
+        await withinCallBudget(() => docker.volumes.findOwn(spec, madeBy));
         await volumes.name(agent, { name: volume, madeBy });
-        if (copyOf === undefined) return docker.volumes.make(spec, madeBy);
+        if (copyOf === undefined) return withinCallBudget(() => docker.volumes.make(spec, madeBy));
         return inTurn(turns.copies, agent, () =>
           withinBudget('Copying its memory', COPY_MS, (signal) =>
             docker.volumes.copy(spec, copyOf, madeBy, signal),

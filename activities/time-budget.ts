@@ -9,30 +9,35 @@ export class TimeBudgetSpentError extends Error {
   }
 }
 
-/** Milliseconds that the attempts before this one have used, and since when this one does. */
+/** What an attempt, and those before it, have used of each of the activity's budgets. */
 interface Used {
-  readonly before: number;
-  begunAt?: number;
+  /** Milliseconds by the budget's name, without what is under way. */
+  readonly ended: Map<string, number>;
+  readonly underWay: Map<string, { readonly begunAt: number }>;
 }
 
 /** What heartbeats carry to the next attempt. */
 interface Details {
-  readonly usedMs?: number;
+  readonly usedMs?: Readonly<Record<string, number>>;
 }
 
 const used = new WeakMap<Context, Used>();
 
 /** To be sent with every heartbeat of this activity: the next attempt goes on from the last one's. */
 export function budgetDetails(context: Context): Details {
-  const { before, begunAt } = usedBy(context);
-  return { usedMs: before + (begunAt === undefined ? 0 : performance.now() - begunAt) };
+  const { ended, underWay } = usedBy(context);
+  const usedMs = Object.fromEntries(ended);
+  for (const [what, { begunAt }] of underWay) {
+    usedMs[what] = (usedMs[what] ?? 0) + performance.now() - begunAt;
+  }
+  return { usedMs };
 }
 
 /**
  * Does the work within a time for all attempts together. What goes before it, such as the wait for a
  * turn, does not count.
  *
- * @param what for people, as the subject of a sentence.
+ * @param what for people, as the subject of a sentence; a budget of its own within the activity.
  * @param work ends soon after its signal has aborted.
  * @throws TimeBudgetSpentError
  */
@@ -43,11 +48,13 @@ export async function withinBudget<T>(
 ): Promise<T> {
   const context = Context.current();
   const spent = new TimeBudgetSpentError(what, budgetMs);
-  const time = usedBy(context);
-  if (time.before >= budgetMs) throw spent;
-  time.begunAt = performance.now();
+  const { ended, underWay } = usedBy(context);
+  const before = ended.get(what) ?? 0;
+  if (before >= budgetMs) throw spent;
+  const begunAt = performance.now();
+  underWay.set(what, { begunAt });
   const over = new AbortController();
-  const timer = setTimeout(() => over.abort(spent), budgetMs - time.before);
+  const timer = setTimeout(() => over.abort(spent), budgetMs - before);
   const { cancellationSignal } = context;
   try {
     return await work(AbortSignal.any([cancellationSignal, over.signal]));
@@ -56,6 +63,8 @@ export async function withinBudget<T>(
     throw error;
   } finally {
     clearTimeout(timer);
+    underWay.delete(what);
+    ended.set(what, before + performance.now() - begunAt);
     context.heartbeat(budgetDetails(context));
   }
 }
@@ -65,7 +74,7 @@ function usedBy(context: Context): Used {
   if (known) return known;
   // What an attempt before has sent, by this very module.
   const details = context.info.heartbeatDetails as Details | undefined;
-  const made = { before: details?.usedMs ?? 0 };
+  const made = { ended: new Map(Object.entries(details?.usedMs ?? {})), underWay: new Map() };
   used.set(context, made);
   return made;
 }

@@ -10,7 +10,7 @@ import type { ContainerHealth, Observation } from '../src/agents/observation.js'
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
 import { jittered } from '../src/jitter.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { dockerActivity, heartbeating, inTurn } from './docker-activity.js';
+import { dockerCalls, heartbeating } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
 
 /** How soon to look again while a container starts, and while Docker does not answer. */
@@ -72,9 +72,10 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
         keepCrash({ containers: docker.containers, specs }, agent, transitionId),
       ),
 
-    /** Kills the gateway, which is what the container runs. Missing or ended is well. */
-    killGateway: (agent: AgentRef): Promise<void> =>
-      dockerActivity(() => inTurn(turns.calls, agent, () => docker.containers.kill(agent.agentId))),
+    ...dockerCalls(turns.calls, {
+      /** Kills the gateway, which is what the container runs. Missing or ended is well. */
+      killGateway: ({ agentId }: AgentRef) => docker.containers.kill(agentId),
+    }),
   };
 
   async function observe(agent: AgentRef, timeoutMs?: number): Promise<Observation> {

@@ -2,32 +2,36 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { describe, expect, test } from 'vitest';
-import { dockerActivity, dockerCalls } from '../../activities/docker-activity.js';
+import { createContainerActivities } from '../../activities/containers.js';
+import { DOCKERS_CALL, dockerActivity, dockerCalls } from '../../activities/docker-activity.js';
+import { createReleaseActivities } from '../../activities/releases.js';
+import { createWatchdogActivities } from '../../activities/watchdog.js';
+import { hostTurns } from '../../src/agents/host-turns.js';
 import { DockerUnavailableError } from '../../src/containers/container-errors.js';
 import { Turns } from '../../src/turns.js';
 import { TimeBudgetSpentError, withinBudget } from '../../activities/time-budget.js';
 
 const MINUTES = 60_000;
 
-/** An attempt at a step, after earlier ones have used some time. */
-function attempt(usedMs: number) {
+/** An attempt at a step, after earlier ones have used some time of its budgets. */
+function attempt(usedMs: Readonly<Record<string, number>>) {
   const environment = new MockActivityEnvironment({ heartbeatDetails: { usedMs } });
   let told = usedMs;
-  environment.on('heartbeat', (details: { usedMs: number }) => (told = details.usedMs));
-  return { environment, told: () => told };
+  environment.on('heartbeat', (details: { usedMs: typeof usedMs }) => (told = details.usedMs));
+  return { environment, told: (what: string) => told[what] };
 }
 
 const untilAborted = (signal: AbortSignal) =>
   once(signal, 'abort').then(() => signal.throwIfAborted());
 
 test('a step is given up when all attempts together have taken too long', async () => {
-  const { environment } = attempt(20 * MINUTES - 50);
+  const { environment } = attempt({ Pulling: 20 * MINUTES - 50 });
   const work = () => withinBudget('Pulling', 20 * MINUTES, untilAborted);
   await expect(environment.run(work)).rejects.toThrow('Pulling took longer than 20 minutes');
 });
 
 test('the attempt after that does nothing, and is the last', async () => {
-  const { environment } = attempt(20 * MINUTES);
+  const { environment } = attempt({ Pulling: 20 * MINUTES });
   let begun = false;
   const work = () => Promise.resolve((begun = true));
   const step = () => dockerActivity(() => withinBudget('Pulling', 20 * MINUTES, work));
@@ -39,19 +43,30 @@ test('the attempt after that does nothing, and is the last', async () => {
 });
 
 test('the next attempt is told what this one has used, and not how long it waited before', async () => {
-  const { environment, told } = attempt(5 * MINUTES);
+  const { environment, told } = attempt({ Copying: 5 * MINUTES });
   await environment.run(() =>
     dockerActivity(async () => {
       await delay(1_000); // its turn
       await withinBudget('Copying', 20 * MINUTES, () => delay(100));
     }),
   );
-  expect(told()).toBeGreaterThanOrEqual(5 * MINUTES + 90);
-  expect(told()).toBeLessThan(5 * MINUTES + 950);
+  expect(told('Copying')).toBeGreaterThanOrEqual(5 * MINUTES + 90);
+  expect(told('Copying')).toBeLessThan(5 * MINUTES + 950);
+});
+
+test('what one attempt does one after the other has a budget each', async () => {
+  const { environment, told } = attempt({ Looking: 1 * MINUTES, Pulling: 19 * MINUTES });
+  await environment.run(async () => {
+    await withinBudget('Looking', 5 * MINUTES, () => delay(50));
+    await withinBudget('Pulling', 20 * MINUTES, () => delay(100));
+  });
+  expect(told('Looking')).toBeGreaterThanOrEqual(1 * MINUTES + 40);
+  expect(told('Pulling')).toBeGreaterThanOrEqual(19 * MINUTES + 90);
+  expect(told('Looking')).toBeLessThan(10 * MINUTES);
 });
 
 test('a cancellation stays one', async () => {
-  const { environment } = attempt(0);
+  const { environment } = attempt({});
   const running = environment.run(() => withinBudget('Copying', MINUTES, untilAborted));
   environment.cancel();
   await expect(running).rejects.toMatchObject({ name: 'CancelledFailure' });
@@ -67,7 +82,7 @@ describe('a short call to a Docker that hangs', () => {
   });
   const hanging = (usedMs: number, maximumAttempts: number) =>
     new MockActivityEnvironment({
-      heartbeatDetails: { usedMs },
+      heartbeatDetails: { usedMs: { [DOCKERS_CALL]: usedMs } },
       retryPolicy: { maximumAttempts },
     }).run(() => stop(agent));
 
@@ -81,6 +96,40 @@ describe('a short call to a Docker that hangs', () => {
         message: 'What Docker was asked for took longer than 5 minutes',
         nonRetryable: true,
       });
+    }
+  });
+
+  test('is bounded in each step that somebody waits for', async () => {
+    const hangs = () => Promise.reject(new DockerUnavailableError('It did not answer'));
+    const dependencies = {
+      docker: {
+        containers: { kill: hangs },
+        images: { find: hangs, ensure: hangs },
+        volumes: { findOwn: hangs },
+      },
+      specs: {
+        imageOf: () => Promise.resolve('image'),
+        specOf: () => Promise.resolve(agent),
+      },
+      releases: { replacementOf: () => Promise.resolve({ volume: 'new', image: 'new' }) },
+      turns: hostTurns(1),
+    } as unknown as Parameters<typeof createReleaseActivities>[0] &
+      Parameters<typeof createWatchdogActivities>[0];
+    const { ensureImage } = createContainerActivities(dependencies);
+    const { findImage, makeVolume } = createReleaseActivities(dependencies);
+    const { killGateway } = createWatchdogActivities(dependencies);
+    const steps = [
+      () => ensureImage(agent),
+      () => findImage(agent, 'operation'),
+      () => makeVolume(agent, 'operation'),
+      () => killGateway(agent),
+    ];
+    for (const step of steps) {
+      const attempt = new MockActivityEnvironment({
+        heartbeatDetails: { usedMs: { [DOCKERS_CALL]: 6 * MINUTES } },
+        retryPolicy: { maximumAttempts: 35 },
+      });
+      await expect(attempt.run(step)).rejects.toMatchObject({ type: TimeBudgetSpentError.name });
     }
   });
 
