@@ -1,10 +1,12 @@
 import pLimit from 'p-limit';
 import type { AgentRef } from '../agents/agent-ref.js';
+import type { AgentSettings } from '../agents/settings.js';
 import { setBounded } from '../bounded-map.js';
 import { DockerRefusedError, DockerUnavailableError } from '../containers/container-errors.js';
 import { ENGINE_SHUTDOWN_MS } from '../containers/container-events.js';
 import type { ContainerDeath } from '../containers/death-cause.js';
 import type { DockerHost } from '../containers/docker-host.js';
+import { jittered } from '../jitter.js';
 import { pause } from '../pause.js';
 import type { AgentGuard } from './agent-guard.js';
 import { withAbsence, type EngineAbsence } from './engine-absence.js';
@@ -43,6 +45,7 @@ export interface LocalRepairTimes extends RepairTimes {
 
 export interface LocalRepairDependencies extends LocalWatchdogDependencies {
   readonly docker: Pick<DockerHost, 'containers' | 'volumes' | 'events'>;
+  readonly settings: AgentSettings['watchdog'];
   readonly guard: AgentGuard;
   readonly reach: Pick<ControlPlaneReach, 'awayForMs'>;
   readonly times: LocalRepairTimes;
@@ -61,6 +64,8 @@ export class LocalRepair {
   readonly #deaths = new Map<string, ContainerDeath>();
   /** Agents that cannot be mended here, until something has changed. */
   readonly #left = new Set<string>();
+  /** When agents whose containers run are to be asked whether they are well, by the monotonic clock. */
+  readonly #checks = new Map<string, number>();
   readonly #told = new Map<string, { readonly next: number; readonly pause: number }>();
   readonly #underWay = new Set<Promise<void>>();
 
@@ -124,6 +129,7 @@ export class LocalRepair {
     if (isInCharge === this.#isInCharge) return;
     this.#isInCharge = isInCharge;
     this.#left.clear();
+    this.#checks.clear();
     if (isInCharge) log.warn('supervisors cannot act: agents of this host are repaired here');
     else log.info('supervisors can act again');
   }
@@ -136,7 +142,7 @@ export class LocalRepair {
     for (const entry of journal.entries()) {
       const { agentId } = entry;
       const isUnfinished = entry.past.length > 0 && entry.memory.state !== 'running';
-      if (running.has(agentId) && !isUnfinished) continue;
+      if (running.has(agentId) && !isUnfinished && !this.#isToBeChecked(agentId)) continue;
       if (!shouldRun(entry, this.#awayFrom) || this.#left.has(agentId) || guard.isBusy(agentId))
         continue;
       const attending = this.#attend(entry, signal).finally(() => this.#underWay.delete(attending));
@@ -144,19 +150,32 @@ export class LocalRepair {
     }
   }
 
+  /** As often as its supervisor would: whose container runs may hang all the same. */
+  #isToBeChecked(agentId: string): boolean {
+    const { checkIntervalMs } = this.#dependencies.settings;
+    const at = this.#checks.get(agentId);
+    // Its supervisor has done so at some time within the last interval.
+    if (at === undefined) {
+      this.#checks.set(agentId, performance.now() + Math.random() * checkIntervalMs);
+    }
+    return at !== undefined && performance.now() >= at;
+  }
+
   get #awayFrom(): number {
     return this.#absences.at(-1)?.from ?? 0;
   }
 
   async #attend({ agentId }: JournalEntry, signal: AbortSignal): Promise<void> {
-    const { guard, journal, log } = this.#dependencies;
+    const { guard, journal, log, settings } = this.#dependencies;
     try {
       await guard.locally(agentId, async (stopped) => {
         const entry = journal.get(agentId);
         if (!entry || !shouldRun(entry, this.#awayFrom)) return;
         const either = AbortSignal.any([signal, stopped]);
         const watchdog = new LocalWatchdog(this.#dependencies, entry, either);
-        await watchdog.attend(this.#absences, this.#deaths.get(agentId));
+        const isWell = await watchdog.attend(this.#absences, this.#deaths.get(agentId));
+        const next = isWell ? jittered(settings.checkIntervalMs) : 0;
+        this.#checks.set(agentId, performance.now() + next);
       });
     } catch (error) {
       if (error instanceof DockerUnavailableError) return; // it is looked at again when it is back

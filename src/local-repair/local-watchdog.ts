@@ -30,6 +30,9 @@ import { withPast, type JournalEntry } from './journal-entry.js';
 /** Between two looks at a container that starts. */
 const STARTING_LOOK_MS = 1_000;
 
+/** As long as a supervisor gives one that has failed its check to answer a second look. */
+const SECOND_LOOK_MS = 2_000;
+
 /** An end that was heard, and one that stands in the container's record, so far apart are two. */
 const SAME_END_MS = 5_000;
 
@@ -75,6 +78,7 @@ export class LocalWatchdog {
   #entry: JournalEntry;
   readonly #dependencies: LocalWatchdogDependencies;
   readonly #signal: AbortSignal;
+  #isWell = false;
 
   constructor(dependencies: LocalWatchdogDependencies, entry: JournalEntry, signal: AbortSignal) {
     this.#dependencies = dependencies;
@@ -83,23 +87,51 @@ export class LocalWatchdog {
   }
 
   /**
-   * Brings the agent up if its container has ended, or goes on where an earlier process was.
+   * Brings the agent up if its container has ended, repairs it if it hangs, or goes on where an earlier
+   * process was.
    *
    * @param heard what Docker told of a container's end last, if anything.
+   * @returns whether it was found well, or was made so.
    * @throws NotMendedHereError, DockerUnavailableError
    */
   async attend(
     absences: readonly EngineAbsence[],
     heard: ContainerDeath | undefined,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const container = await this.#container();
+    if (container.status === 'running' || container.status === 'paused') await this.#attendLiving();
+    else await this.#attendEnded(container, absences, heard);
+    return this.#isWell;
+  }
+
+  async #attendLiving(): Promise<void> {
     const { phase, memory, past } = this.#entry;
-    if (container.status === 'running') {
-      // What somebody else has started is theirs to judge.
-      if (past.length > 0 && memory.state === 'starting') return this.#awaitUp();
-      if (past.length > 0 && phase === 'started') return this.#verifyAttempt();
-      return;
-    }
+    if (past.length > 0 && memory.state === 'starting') return this.#awaitUp();
+    if (past.length > 0 && phase === 'started') return this.#verifyAttempt();
+    const seen = await this.#lookTwice();
+    const isPast = past.length > 0 && memory.state !== 'running';
+    if (seen.health === 'healthy' && isPast) return this.#recover('healthy');
+    if (seen.health !== 'unhealthy' || !this.#dependencies.settings.autoRepair) return;
+    const reason = reasonOf(seen);
+    const trouble = { cause: 'unhealthy', reason } as const;
+    if (phase === 'killed') return this.#attempt(memory.repairAttempts, trouble);
+    if (phase === 'started') return this.#failAttempt(reason);
+    if (memory.state !== 'degraded') await this.#transition('degraded', 'unhealthy', reason);
+    return this.#attempt(1, trouble);
+  }
+
+  /** One bad answer is not believed. */
+  async #lookTwice(): Promise<Observation> {
+    const seen = await this.#look();
+    return seen.health === 'unhealthy' ? this.#look(SECOND_LOOK_MS) : seen;
+  }
+
+  async #attendEnded(
+    container: ContainerState,
+    absences: readonly EngineAbsence[],
+    heard: ContainerDeath | undefined,
+  ): Promise<void> {
+    const { phase, memory } = this.#entry;
     if (container.status !== 'exited') {
       throw new NotMendedHereError(`Its container is ${container.status}`);
     }
@@ -185,10 +217,7 @@ export class LocalWatchdog {
     await this.#wait(Math.max(0, times.grace - runningForMs(await this.#container())));
     for (let check = 1; ;) {
       const seen = await this.#look();
-      if (seen.health === 'healthy') {
-        await this.#put({ phase: 'running' });
-        return this.#transition('running', 'repaired', null);
-      }
+      if (seen.health === 'healthy') return this.#recover('repaired');
       // It is still at it, which is no failure, and goes on for minutes at most.
       const isStarting = seen.health === 'starting';
       const isLast = check >= settings.startupFailureThreshold || seen.health === 'stopped';
@@ -196,6 +225,11 @@ export class LocalWatchdog {
       if (!isStarting) check++;
       await this.#wait(settings.degradedCheckIntervalMs);
     }
+  }
+
+  async #recover(cause: 'healthy' | 'repaired'): Promise<void> {
+    await this.#put({ phase: 'running' });
+    await this.#transition('running', cause, null);
   }
 
   async #failAttempt(reason: string): Promise<void> {
@@ -238,12 +272,15 @@ export class LocalWatchdog {
     }
   }
 
-  async #look(): Promise<Observation> {
+  /** @param timeoutMs how long the gateway may take to answer. */
+  async #look(timeoutMs?: number): Promise<Observation> {
     const { port } = await this.#container();
     if (port === undefined) throw new NotMendedHereError('Its container has no port');
     const { docker, progress } = this.#dependencies;
     const eyes = { containers: docker.containers, progress };
-    return observeAgent(eyes, this.#entry.agentId, port);
+    const seen = await observeAgent(eyes, this.#entry.agentId, port, timeoutMs);
+    this.#isWell = seen.health === 'healthy';
+    return seen;
   }
 
   async #transition(

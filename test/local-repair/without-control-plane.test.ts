@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { containerName, type AgentContainerSpec } from '../../src/containers/container-spec.js';
+import type { DockerHost } from '../../src/containers/docker-host.js';
 import { Database } from '../../src/database/database.js';
 import type { JournalEntry } from '../../src/local-repair/journal-entry.js';
 import { HostJournal } from '../../src/local-repair/host-journal.js';
@@ -13,6 +14,7 @@ import { loadSettings } from '../../src/settings.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until, type TestDocker } from '../support/docker.js';
 import { keptLog, testEnvironment } from '../support/platform-environment.js';
+import { runInContainer } from '../support/run-in-container.js';
 
 /** Nobody listens there: neither Temporal nor PostgreSQL is ever reached. */
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing';
@@ -66,13 +68,29 @@ async function knownAgent(entry: Partial<JournalEntry> = {}): Promise<AgentConta
   return spec;
 }
 
+/** The same but for what is given. */
+function replacing<T extends object>(original: T, given: Partial<T>): T {
+  return new Proxy(original, {
+    get(target, name) {
+      if (name in given) return Reflect.get(given, name) as unknown;
+      const own: unknown = Reflect.get(target, name, target);
+      return typeof own === 'function' ? (own.bind(target) as unknown) : own;
+    },
+  });
+}
+
 /** A worker's local repair, as after its start. */
-async function begin(given: Partial<LocalRepairParts> = {}): Promise<void> {
+async function begin({
+  repairs = true,
+  ...given
+}: Partial<LocalRepairParts> & { readonly repairs?: boolean } = {}): Promise<void> {
   const database = new Database(NOWHERE);
   const env = testEnvironment({
     DATABASE_URL: NOWHERE,
     INTERNAL_API_KEY: randomUUID(),
     DATA_DIR: folder,
+    WATCHDOG_CHECK_INTERVAL: '1s',
+    WATCHDOG_AUTO_REPAIR: String(repairs),
     WATCHDOG_DEGRADED_CHECK_INTERVAL: '500ms',
   });
   const local = await openLocalRepair({
@@ -188,4 +206,77 @@ test('nothing is repaired as long as the database does not say that the host is 
   expect((await own.containers.inspect(agent.agentId))?.status).toBe('exited');
   isOurs = true;
   await until(() => isUp(agent));
+});
+
+describe('an agent that hangs though its container has not ended', () => {
+  /** Docker where what runs by now has done so for an hour: a start is given a minute to answer. */
+  function longRunning(): DockerHost {
+    const before = new Date().toISOString();
+    const anHourAgo = new Date(Date.now() - 60 * 60_000).toISOString();
+    const inspect = async (agentId: string) => {
+      const state = await own.containers.inspect(agentId);
+      const isOld = state?.startedAt !== undefined && state.startedAt < before;
+      return isOld ? { ...state, startedAt: anHourAgo } : state;
+    };
+    return replacing(own.host, { containers: replacing(own.containers, { inspect }) });
+  }
+
+  /** Every process of the agent's stands still; Docker takes it for one that runs. */
+  const standStill = ({ agentId }: AgentContainerSpec) =>
+    runInContainer(own.docker, containerName(agentId), 'process.kill(-1, "SIGSTOP")');
+  const paused = ({ agentId }: AgentContainerSpec) =>
+    own.docker.getContainer(containerName(agentId)).pause();
+
+  const isRepaired = async ({ agentId }: AgentContainerSpec) => {
+    const now = await journaled(agentId);
+    return now?.memory.state === 'running' && now.past.length > 0 && now;
+  };
+
+  test('is killed and started again, also by the next worker, and has not crashed', async () => {
+    const standing = await knownAgent();
+    const resting = await knownAgent();
+    const repairing = { ...WELL, state: 'repairing', repairAttempts: 1, lastRepair: 1 } as const;
+    // The worker before died over it.
+    const left = await knownAgent({ phase: 'killed', memory: repairing });
+    await begin({ docker: longRunning() });
+    await Promise.all([standStill(standing), paused(resting), paused(left)]);
+
+    for (const agent of [standing, resting]) {
+      const entry = await until(() => isRepaired(agent));
+      expect(changesOf(entry)).toEqual([
+        'running > degraded (unhealthy)',
+        'degraded > repairing (unhealthy)',
+        'repairing > running (repaired)',
+      ]);
+      expect(entry.memory.crashes).toEqual([]);
+      expect(await isUp(agent)).toBe(true);
+    }
+    const entry = await until(() => isRepaired(left));
+    expect(changesOf(entry)).toEqual(['repairing > running (repaired)']);
+    expect(entry.memory.repairAttempts).toBe(1);
+  });
+
+  test('is left as it is where repairs are switched off, and one that answers always', async () => {
+    const hanging = await knownAgent();
+    const well = await knownAgent();
+    const startOf = async (agent: AgentContainerSpec) =>
+      (await own.containers.inspect(agent.agentId))?.startedAt;
+    const before = await startOf(well);
+    await paused(hanging);
+    const looks = new Map<string, number>();
+    const docker = longRunning();
+    const inspect = (agentId: string) => {
+      looks.set(agentId, (looks.get(agentId) ?? 0) + 1);
+      return docker.containers.inspect(agentId);
+    };
+    await begin({
+      docker: replacing(docker, { containers: replacing(docker.containers, { inspect }) }),
+      repairs: false,
+    });
+    const isSeen = () => [hanging, well].every(({ agentId }) => (looks.get(agentId) ?? 0) > 4);
+    await until(() => Promise.resolve(isSeen()));
+    expect((await own.containers.inspect(hanging.agentId))?.status).toBe('paused');
+    expect(await startOf(well)).toBe(before);
+    expect(changesOf(await journaled(well.agentId))).toEqual([]);
+  });
 });
