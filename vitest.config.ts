@@ -14,6 +14,7 @@ const REAL_TIME = [
 ];
 /** What needs none of that, and stands beside what does. */
 const PURE = [
+  'test/accounts/provider-flows.test.ts',
   'test/agents/{agent-model,agent-subnet,observe-agent,start-progress,watchdog-rules}.test.ts',
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit,demo-shares,cost,supported-request}.test.ts',

@@ -18,6 +18,8 @@ export interface Forging {
   idToken?: ((claims: JWTPayload) => Promise<string> | string) | undefined;
   /** Over what the provider says of itself. */
   discovery?: Readonly<Record<string, unknown>> | undefined;
+  /** Keys by which it says that it signs, instead of its own. */
+  keys?: readonly JWK[] | undefined;
   /** Status of all that is asked, where it is not asked. */
   down?: number | undefined;
 }
@@ -154,6 +156,7 @@ export async function startIdentityProvider(
     await next();
     const { body, oidc } = ctx;
     if (oidc?.route === 'revocation') revoked.push(String(oidc.params?.token));
+    if (oidc?.route === 'jwks' && forging.keys !== undefined) ctx.body = { keys: forging.keys };
     if (oidc?.route === 'discovery') Object.assign(body as object, forging.discovery);
     if (oidc?.route === 'token' && forging.idToken !== undefined) {
       const answer = body as { id_token?: string };

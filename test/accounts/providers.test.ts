@@ -1,6 +1,19 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import { exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT, type JWTPayload } from 'jose';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import {
+  exportJWK,
+  exportSPKI,
+  generateKeyPair,
+  SignJWT,
+  UnsecuredJWT,
+  type JWTPayload,
+} from 'jose';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Listening } from '../../api/http/server.js';
+import type { WebDependencies } from '../../api/web/dependencies.js';
+import { createWeb } from '../../api/web/web.js';
+import { startIdentityProvider } from '../../dev/accounts/identity-provider.js';
+import { IdentityProvider } from '../../src/identity-provider/identity-provider.js';
+import { databaseAlone } from '../support/dependencies.js';
 import { Browser } from '../support/cookies-browser.js';
 import { signInPlatform, type SignInPlatform } from '../support/sign-in.js';
 
@@ -10,10 +23,45 @@ beforeAll(async () => {
   platform = await signInPlatform();
 });
 afterAll(() => platform?.close());
-afterEach(() => {
-  Object.assign(platform.idp.forging, { idToken: undefined, down: undefined });
+afterEach(async () => {
+  vi.useRealTimers();
+  const honest = { idToken: undefined, down: undefined, discovery: undefined, keys: undefined };
+  Object.assign(platform.idp.forging, honest);
   platform.codeHost.down = undefined;
+  for (const listening of others.splice(0)) await listening.close();
 });
+
+const others: Listening[] = [];
+
+/** A listener of the platform that stands otherwise with those at whom people sign in. */
+async function platformWith(parts: Partial<WebDependencies>): Promise<() => Browser> {
+  const listening = await createWeb({ ...platform.dependencies, ...parts }).listen('127.0.0.1', 0);
+  others.push(listening);
+  return () => new Browser(listening.url);
+}
+
+/** One that has not heard of the identity provider yet. */
+function platformAnew(issuerUrl = platform.idp.issuerUrl): Promise<() => Browser> {
+  const { identityProvider } = platform.dependencies.settings;
+  const callback = 'http://platform.test/api/auth/google/callback';
+  const settings = { ...identityProvider, issuerUrl };
+  const google = new IdentityProvider(settings, platform.idp.clientId, callback);
+  return platformWith({ providers: { ...platform.dependencies.providers, google } });
+}
+
+/** The same browser, where it meets another listener. */
+function at(there: () => Browser, { cookies }: Browser): Browser {
+  const browser = there();
+  for (const [name, value] of cookies) browser.cookies.set(name, value);
+  return browser;
+}
+
+/** As if so much time had passed; none passes after that. */
+const passed = (ms: number) => {
+  const now = Date.now() + ms;
+  if (vi.isFakeTimers()) vi.setSystemTime(now);
+  else vi.useFakeTimers({ toFake: ['Date'], now });
+};
 
 const attack = { tags: 'attack' };
 
@@ -222,6 +270,154 @@ test('a sign-in ends the session that it came with', attack, async () => {
   await platform.google(browser, randomUUID(), verified(newEmail()));
   expect((await platform.whoIs(browser))?.id).not.toBe(id);
   expect(await platform.whoIs(before)).toBeNull();
+});
+
+describe('a provider that is not set up', () => {
+  test('is said so, at the beginning, on the way back, and to who would link', async () => {
+    const alone = await databaseAlone(platform.database);
+    const there = await platformWith({ providers: alone.dependencies.providers });
+    await alone.close();
+    for (const [kind, prefix] of [
+      ['google', 'Idp'],
+      ['github', 'Codehost'],
+    ]) {
+      for (const path of [`/api/auth/${kind}`, `/api/auth/${kind}/callback?code=x&state=y`]) {
+        const { location, status } = await there().ask('GET', path);
+        expect([status, location]).toEqual([302, `/login?error=${prefix}NotConfigured`]);
+      }
+      const { browser } = await platform.registered();
+      const link = await at(there, browser).ask('POST', `/api/settings/identities/${kind}`);
+      expect(link.status).toBe(503);
+    }
+  });
+
+  test.each([
+    { CODEHOST_CLIENT_ID: 'an-id' },
+    { CODEHOST_CLIENT_SECRET: 'a-secret' },
+    { IDP_CLIENT_SECRET: 'a-secret' },
+  ])('is one of which only %j is known', async (env) => {
+    const alone = await databaseAlone(platform.database, undefined, env);
+    const { github, google } = alone.dependencies.providers;
+    await alone.close();
+    expect([google, github]).toEqual([undefined, undefined]);
+  });
+});
+
+describe('an identity provider that is away', () => {
+  test('is said so, asked again only after a while, and then as good as ever', async () => {
+    const there = await platformAnew();
+    passed(0);
+    platform.idp.forging.down = 503;
+    const asked = platform.idp.asked.length;
+    for (let n = 0; n < 3; n++) {
+      const browser = there();
+      const begun = await browser.ask('GET', '/api/auth/google');
+      expect([begun.status, begun.location]).toEqual([302, '/login?error=IdpAuthError']);
+      expect(browser.cookies.size).toBe(0);
+    }
+    const { browser } = await platform.registered();
+    const link = await at(there, browser).ask('POST', '/api/settings/identities/google');
+    expect(link.status).toBe(502);
+    expect(platform.idp.asked.length).toBe(asked + 1);
+    platform.idp.forging.down = undefined;
+    passed(6_000);
+    const landed = await platform.google(there(), randomUUID(), verified(newEmail()));
+    expect(landed.location).toBe('/dashboard');
+  });
+
+  test('that says to be another is not believed', attack, async () => {
+    const there = await platformAnew();
+    platform.idp.forging.discovery = { issuer: 'https://elsewhere.example' };
+    const begun = await there().ask('GET', '/api/auth/google');
+    expect(begun.location).toBe('/login?error=IdpAuthError');
+  });
+
+  test('on the way back signs nobody in, and who begins anew is signed in', async () => {
+    const [browser, who] = [platform.browser(), verified(newEmail())];
+    const subject = randomUUID();
+    const back = await platform.backFromGoogle(browser, subject, who);
+    platform.idp.forging.down = 503;
+    const landed = await browser.ask('GET', back);
+    expect(landed.location).toBe('/login?error=IdpTokenFailed');
+    expect(browser.cookies.size).toBe(0);
+    platform.idp.forging.down = undefined;
+    expect((await platform.google(browser, subject, who)).location).toBe('/dashboard');
+  });
+});
+
+describe('an identity provider', () => {
+  test('that tells of people at its userinfo endpoint alone is asked there', async () => {
+    const callback = 'http://platform.test/api/auth/google/callback';
+    const idp = await startIdentityProvider(callback, { inUserinfo: true });
+    try {
+      const there = await platformAnew(idp.issuerUrl);
+      const [browser, email] = [there(), newEmail()];
+      const { location } = await browser.ask('GET', '/api/auth/google');
+      const back = await idp.consent(location, randomUUID(), verified(email, 'Ada'));
+      const landed = await browser.ask('GET', back.pathname + back.search);
+      expect(landed.location).toBe('/dashboard');
+      expect(await platform.whoIs(browser)).toMatchObject({ email, name: 'Ada' });
+      expect(idp.asked).toContain('/me');
+    } finally {
+      await idp.close();
+    }
+  });
+
+  test('signs by another key, which is found a minute later; the former is none then', async () => {
+    const there = await platformAnew();
+    const who = () => [there(), randomUUID(), verified(newEmail())] as const;
+    expect((await platform.google(...who())).location).toBe('/dashboard');
+    const next = await generateKeyPair('RS256');
+    const [kid, alg] = ['the-next', 'RS256'];
+    platform.idp.forging.keys = [{ ...(await exportJWK(next.publicKey)), kid, alg }];
+    platform.idp.forging.idToken = (claims) =>
+      new SignJWT(claims).setProtectedHeader({ alg, kid }).sign(next.privateKey);
+    passed(61_000);
+    expect((await platform.google(...who())).location).toBe('/dashboard');
+    platform.idp.forging.idToken = undefined;
+    const landed = await platform.google(...who());
+    expect(landed.location).toBe('/login?error=IdpTokenFailed');
+  });
+
+  test.each([
+    ['another', 'https://elsewhere.example'],
+    ['none', undefined],
+  ])('is not taken to have answered where the answer names %s', attack, async (_, iss) => {
+    const browser = platform.browser();
+    const back = new URL(
+      await platform.backFromGoogle(browser, randomUUID(), verified(newEmail())),
+      'http://platform.test',
+    );
+    expect(back.searchParams.get('iss')).toBe(platform.idp.issuerUrl);
+    if (iss === undefined) back.searchParams.delete('iss');
+    else back.searchParams.set('iss', iss);
+    const landed = await browser.ask('GET', back.pathname + back.search);
+    expect(landed.location).toBe('/login?error=IdpTokenFailed');
+    expect(await platform.whoIs(browser)).toBeNull();
+  });
+});
+
+test('where HTTP is secure, cookies go over it alone', attack, async () => {
+  const { settings } = platform.dependencies;
+  const accounts = { ...settings.accounts, sessionCookieSecure: true };
+  const there = await platformWith({ settings: { ...settings, accounts } });
+  const browser = there();
+  const begun = await browser.ask('GET', '/api/auth/google');
+  const [flow = ''] = begun.headers.getSetCookie();
+  expect(flow).toMatch(/^__Host-sign-in-google-.*; Path=\/;.*; Secure$/);
+  const back = await platform.idp.consent(begun.location, randomUUID(), verified(newEmail()));
+  const landed = await browser.ask('GET', back.pathname + back.search);
+  expect(landed.location).toBe('/dashboard');
+  const set = landed.headers.getSetCookie();
+  expect(set).toHaveLength(2);
+  for (const each of set) expect(each).toMatch(/; Secure$/);
+});
+
+test('a sign-in that took more than ten minutes is begun anew', attack, async () => {
+  const browser = platform.browser();
+  const back = await platform.backFromGoogle(browser, randomUUID(), verified(newEmail()));
+  passed(601_000);
+  expect((await browser.ask('GET', back)).location).toBe('/login?error=IdpAuthFailed');
 });
 
 describe('unlinking', () => {
