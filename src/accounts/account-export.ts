@@ -1,6 +1,8 @@
 import type { TenantDatabase } from '../database/database.js';
 import type { UserRow } from '../database/models.js';
 import { UnauthorizedError } from '../errors.js';
+import { creditsOf } from '../ledger/ledger.js';
+import { formatAmount } from '../money/money.js';
 import { usageSummary, type SummaryPosition } from '../usage/reports.js';
 
 /** Rows that are in memory at a time. */
@@ -53,12 +55,7 @@ export async function exportAccount(
     agents: agents(tenant, userId),
     messages: messages(tenant, userId),
     usage: usage(tenant),
-    credits: paged(
-      tenant,
-      `SELECT id AS position, amount, reason, created_at AS "createdAt"
-         FROM credit_entries WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
-      { userId },
-    ),
+    credits: credits(tenant, userId),
     subscription: (await list(subscription))[0] ?? null,
     activity: paged(
       tenant,
@@ -124,14 +121,33 @@ async function* usage(tenant: TenantDatabase): AsyncGenerator<object[]> {
   }
 }
 
+/** What was credited and, below zero, spent: in US dollars, and what for. */
+async function* credits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  // Each side by its index.
+  const side = (column: 'debit' | 'credit', sign: '' | '-') =>
+    `(SELECT id, ${sign}amount AS amount, cause, created_at FROM ledger_transfers
+       WHERE ${column} = $account AND currency = 'usd' AND id > $after ORDER BY id LIMIT ${PAGE})`;
+  const entries = paged<{ amount: string }>(
+    tenant,
+    `SELECT id AS position, amount::text, split_part(cause, ':', 1) AS reason,
+            created_at AS "createdAt"
+       FROM (${side('credit', '')} UNION ALL ${side('debit', '-')}) AS entries
+      ORDER BY id LIMIT ${PAGE}`,
+    { account: creditsOf(userId) },
+  );
+  for await (const page of entries) {
+    yield page.map((entry) => ({ ...entry, amount: formatAmount(BigInt(entry.amount)) }));
+  }
+}
+
 /** @param sql of rows with a `position`, those after `$after`. */
-async function* paged(
+async function* paged<Row extends object>(
   tenant: TenantDatabase,
   sql: string,
   values: Readonly<Record<string, string>>,
-): AsyncGenerator<object[]> {
+): AsyncGenerator<Omit<Row & { position: string }, 'position'>[]> {
   for (let after = '0'; ;) {
-    const rows = await tenant.query<{ position: string }>(sql, { ...values, after });
+    const rows = await tenant.query<Row & { position: string }>(sql, { ...values, after });
     yield rows.map(({ position, ...row }) => row);
     const last = rows.at(-1);
     if (!last || rows.length < PAGE) return;

@@ -1,7 +1,9 @@
 import { ofUser, recordAudit, type RequestOrigin } from '../audit/audit.js';
 import type { Database, TenantDatabase } from '../database/database.js';
 import { NotFoundError } from '../errors.js';
+import { creditsOf } from '../ledger/ledger.js';
 import { requestMail } from '../mail/request-mail.js';
+import { CENT } from '../money/money.js';
 import { isMailbox, requireChosenEmail } from './email.js';
 import { lockAddresses } from './verify-email.js';
 
@@ -15,24 +17,26 @@ export interface Profile {
   readonly emailVerified: boolean;
   readonly hasPassword: boolean;
   readonly referralCode: string | null;
+  /** Whole ones: each is a cent. */
   readonly credits: number;
   readonly createdAt: Date;
 }
 
 /** @throws NotFoundError */
 export async function getProfile(tenant: TenantDatabase, userId: string): Promise<Profile> {
-  const [profile] = await tenant.query<Profile>(
+  const [row] = await tenant.query<Omit<Profile, 'credits'> & { balance: string | null }>(
     `SELECT id, name, email, pending_email AS "pendingEmail",
             email_verified_at IS NOT NULL AS "emailVerified",
             password_hash IS NOT NULL AS "hasPassword", referral_code AS "referralCode",
-            (SELECT coalesce(sum(amount), 0)::integer FROM credit_entries
-              WHERE user_id = $userId) AS credits,
+            (SELECT balance::text FROM ledger_accounts
+              WHERE name = $credits AND currency = 'usd') AS balance,
             created_at AS "createdAt"
        FROM users WHERE id = $userId`,
-    { userId },
+    { userId, credits: creditsOf(userId) },
   );
-  if (!profile) throw new NotFoundError('User not found');
-  return profile;
+  if (!row) throw new NotFoundError('User not found');
+  const { balance, ...profile } = row;
+  return { ...profile, credits: Number(BigInt(balance ?? 0) / CENT) };
 }
 
 /** What users change of their own account; what is left out stays. */

@@ -3,8 +3,10 @@ import { violates } from '../database/constraints.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import { BadRequestError, ConflictError } from '../errors.js';
 import type { ClientNetworks } from '../http/client-networks.js';
+import { creditsOf, transfer } from '../ledger/ledger.js';
 import { requestMail } from '../mail/request-mail.js';
 import type { MailSettings } from '../mail/settings.js';
+import { CENT } from '../money/money.js';
 import { isVisible, NOT_VISIBLE } from '../visible-text.js';
 import { isAdminUser } from './admin.js';
 import type { AccountSettings } from './settings.js';
@@ -15,8 +17,8 @@ import { checkPassword, hashPassword } from './password.js';
 
 export const MAX_NAME_LENGTH = 200;
 
-/** Credits for the new user and for who referred them, each. */
-export const REFERRAL_CREDITS = 100;
+/** For the new user and for who referred them, each: 100 credits, which are cents. */
+export const REFERRAL_AMOUNT = 100n * CENT;
 
 export interface Registration {
   readonly email: string;
@@ -56,11 +58,8 @@ export async function registerAccount(
       const user = await createAccount(db, { email, name, passwordHash }, settings);
       if (referrerId !== undefined) {
         // Each is credited once for the other, whatever happens.
-        const credit = { amount: REFERRAL_CREDITS, reason: 'referral' } as const;
-        await db.CreditEntry.bulkCreate([
-          { ...credit, userId: referrerId, reference: user.id },
-          { ...credit, userId: user.id, reference: referrerId },
-        ]);
+        await creditReferral(db, referrerId, user.id);
+        await creditReferral(db, user.id, referrerId);
       }
       if (mail?.available) {
         await requestMail(db, { kind: 'verify-email', address: email, userId: user.id });
@@ -78,6 +77,15 @@ export async function registerAccount(
     throw error;
   }
 }
+
+const creditReferral = (db: TenantTransaction, userId: string, reference: string) =>
+  transfer(db, {
+    debit: 'referrals',
+    credit: creditsOf(userId),
+    amount: REFERRAL_AMOUNT,
+    currency: 'usd',
+    cause: `referral:${userId}:${reference}`,
+  });
 
 async function findReferrer(
   db: TenantTransaction,

@@ -4,6 +4,7 @@ import * as accounts from './tables/accounts.js';
 import * as agents from './tables/agents.js';
 import * as heartbeats from './tables/heartbeats.js';
 import * as hosts from './tables/hosts.js';
+import * as ledger from './tables/ledger.js';
 import * as mail from './tables/mail.js';
 import * as notifications from './tables/notifications.js';
 import * as proofs from './tables/proofs.js';
@@ -34,6 +35,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(records),
   ...Object.values(proofs),
   ...Object.values(mail),
+  ...Object.values(ledger),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

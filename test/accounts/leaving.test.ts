@@ -10,6 +10,7 @@ import type { TenantDatabase } from '../../src/database/database.js';
 import { UnavailableError } from '../../src/errors.js';
 import { addSession, createSession } from '../../src/accounts/sessions.js';
 import { UserHeartbeats } from '../../src/heartbeat/user-heartbeats.js';
+import { balanceOf, creditsOf, transfer } from '../../src/ledger/ledger.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { leaveTraces, tracesOf, type Person } from '../database/traces.js';
@@ -195,7 +196,7 @@ describe('the deletion of an account', () => {
     await leaveTraces(database.ownerUrl, ada);
     await leave(ada);
     await deleted(ada);
-    for (const table of ['usage_logs', 'usage_daily', 'credit_entries', 'audit_log']) {
+    for (const table of ['usage_logs', 'usage_daily', 'ledger_transfers', 'audit_log']) {
       const kept = await owner(`SELECT * FROM ${table} WHERE user_id = '${ada.id}'`);
       expect([table, kept.length > 0]).toEqual([table, true]);
     }
@@ -206,18 +207,25 @@ describe('the deletion of an account', () => {
 
   test('takes nothing from others, credits for having referred its owner included', async () => {
     const bob = await somebody();
-    await owner(
-      `INSERT INTO credit_entries (user_id, amount, reason, reference, created_at)
-       VALUES ('${bob.id}', 100, 'referral', '${ada.id}', now())`,
-    );
+    const credits = {
+      amount: 100n,
+      currency: 'usd',
+      cause: `referral:${bob.id}:${ada.id}`,
+    } as const;
+    await transfer(database.db.asPlatform(), {
+      ...credits,
+      debit: 'referrals',
+      credit: creditsOf(bob.id),
+    });
     await leaveTraces(database.ownerUrl, bob);
     const before = await tracesOf(database.db, bob);
+    const had = await balanceOf(database.db.asUser(bob.id), creditsOf(bob.id), 'usd');
     await leaveTraces(database.ownerUrl, ada);
     await leave(ada);
     await deleted(ada);
     expect((await tracesOf(database.db, bob)).sort()).toEqual(before.sort());
-    const credits = `SELECT amount FROM credit_entries WHERE user_id = '${bob.id}' AND reference = '${ada.id}'`;
-    expect(await owner(credits)).toEqual([{ amount: 100 }]);
+    expect(had.balance).toBeGreaterThanOrEqual(100n);
+    expect(await balanceOf(database.db.asUser(bob.id), creditsOf(bob.id), 'usd')).toEqual(had);
     expect((await ask(bob, 'GET', '/api/keys')).status).toBe(200);
   });
 
@@ -418,6 +426,12 @@ describe('the export of an account', () => {
       expect([list, body[list].length > 0]).toEqual([list, true]);
     }
     expect(body.sessions).toHaveLength(2);
+    // What was credited before there was the ledger, and what is in it by itself.
+    expect(body.credits).toEqual(
+      expect.arrayContaining([
+        { amount: '0.010000', reason: 'referral', createdAt: expect.any(String) },
+      ]),
+    );
     expect(body.subscription).toMatchObject({ plan: 'solo' });
     expect(body.activity.map(({ action }: { action: string }) => action)).toContain(
       'session.create',

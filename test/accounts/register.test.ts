@@ -1,10 +1,10 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
-  REFERRAL_CREDITS,
   isFirstAdminAwaited,
   registerAccount,
   type Registration,
 } from '../../src/accounts/register.js';
+import { getProfile } from '../../src/accounts/profile.js';
 import { verifyPassword } from '../../src/accounts/sign-in.js';
 import { BadRequestError, ConflictError } from '../../src/errors.js';
 import { networksOf } from '../../src/http/client-networks.js';
@@ -52,7 +52,7 @@ async function stored(email: string) {
 const credits = () =>
   queryRows(
     database.ownerUrl,
-    'SELECT user_id, amount, reason, reference FROM credit_entries ORDER BY id',
+    'SELECT user_id, amount, debit, credit, cause FROM ledger_transfers ORDER BY id',
   );
 
 describe('registration', () => {
@@ -129,11 +129,12 @@ describe('a referral code', () => {
     const { referral_code } = await stored(ann.email);
     const referralCode = referral_code.toLowerCase();
     const bob = await register({ email: 'bob@example.test', referralCode });
-    const credit = { amount: REFERRAL_CREDITS, reason: 'referral' };
-    expect(await credits()).toEqual([
-      { ...credit, user_id: ann.id, reference: bob.id },
-      { ...credit, user_id: bob.id, reference: ann.id },
-    ]);
+    const entry = (of: string, other: string) => ({
+      ...{ user_id: of, amount: '1000000', debit: 'referrals' },
+      ...{ credit: `user:${of}:credits`, cause: `referral:${of}:${other}` },
+    });
+    expect(await credits()).toEqual([entry(ann.id, bob.id), entry(bob.id, ann.id)]);
+    expect(await getProfile(database.db.asUser(ann.id), ann.id)).toMatchObject({ credits: 100 });
   });
 
   test('that nobody has makes no account and no credit', async () => {

@@ -262,6 +262,7 @@ describe('the serving role', () => {
     const expected = { proconfig: ['search_path=pg_catalog, pg_temp'], serving: true };
     expect(functions).toEqual(
       [
+        'carry_credit_entry',
         'count_sign_in',
         'erase_account',
         'find_account',
@@ -281,9 +282,15 @@ describe('the serving role', () => {
         'host_loads',
         'host_marks',
         'keep_reservations',
+        'ledger_hold',
+        'ledger_post',
+        'ledger_release',
+        'ledger_transfer',
+        'release_ended_holds',
         'remove_old_agents',
         'remove_old_audit',
         'remove_old_usage',
+        'remove_settled_holds',
         'roll_up_usage',
         'settle_abandoned',
         'settle_usage',

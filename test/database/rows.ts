@@ -21,6 +21,18 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   identities: () => ({ kind: 'google' }),
   subscriptions: () => ({ plan: 'solo', status: 'active' }),
   credit_entries: () => ({ reason: 'referral' }),
+  // Money comes from an account that is not theirs.
+  ledger_accounts: (user, n) => ({ name: `user:${user}:account-${n}`, currency: 'usd' }),
+  ledger_transfers: (user) => ({
+    debit: 'referrals',
+    credit: `user:${user}:account-1`,
+    currency: 'usd',
+  }),
+  ledger_holds: (user) => ({
+    debit: `user:${user}:account-1`,
+    credit: 'referrals',
+    currency: 'usd',
+  }),
   installations: () => ({ mode: 'home', status: 'inactive' }),
   agents: (user, n) => ({ id: `${user}-agent-${n}`, plan: 'solo' }),
   agent_secrets: (_, n) => ({ kind: n === 1 ? 'gateway-token' : 'ai-token' }),

@@ -11,6 +11,9 @@ const KEEPING = [
   'token_quotas',
   'quota_reservations',
   'credit_entries',
+  'ledger_accounts',
+  'ledger_transfers',
+  'ledger_holds',
   'audit_log',
 ];
 

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { REFERRAL_AMOUNT } from '../../src/accounts/register.js';
+import { balanceOf, creditsOf } from '../../src/ledger/ledger.js';
 import { newAddress } from '../support/http.js';
 import { ADMIN_EMAIL, testPlatform, type TestPlatform } from '../support/platform.js';
 
@@ -94,13 +96,12 @@ describe('registration', () => {
     const body = { email: newEmail(), password: 'long enough', referralCode: code.toLowerCase() };
     const made = await register(body);
     expect(made.status).toBe(200);
-    const credits = await platform.db.asPlatform().transaction((db) =>
-      db.CreditEntry.findAll({
-        where: { userId: [referrer.id, made.body.id] },
-      }),
-    );
-    expect(credits.map(({ userId }) => userId).sort()).toEqual([referrer.id, made.body.id].sort());
-    expect(credits[0]?.amount).toBe(credits[1]?.amount);
+    for (const id of [referrer.id, made.body.id as string]) {
+      expect(await balanceOf(platform.db.asUser(id), creditsOf(id), 'usd')).toEqual({
+        balance: REFERRAL_AMOUNT,
+        held: 0n,
+      });
+    }
   });
 
   test('with an Idempotency-Key happens once', async () => {

@@ -5,10 +5,8 @@ import { ownedThrough, PLATFORM } from '../policies.js';
 import {
   boolean,
   created,
-  integer,
   key,
   nullable,
-  serial,
   table,
   text,
   timestamp,
@@ -179,21 +177,6 @@ export const Subscription = table(
     updatedAt: updated(),
   },
   [],
-  ownedThrough('user_id'),
-);
-
-export const CreditEntry = table(
-  'credit_entries',
-  {
-    id: key(serial()),
-    userId: text(),
-    amount: integer(),
-    reason: text<'referral'>(),
-    /** What the credit is for: with user and reason it is unique, so nothing is credited twice. */
-    reference: text(),
-    createdAt: created(),
-  },
-  [{ name: 'credit_entries_once', unique: true, fields: ['user_id', 'reason', 'reference'] }],
   ownedThrough('user_id'),
 );
 
