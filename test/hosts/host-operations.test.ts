@@ -163,7 +163,8 @@ describe('a host that will not come back', () => {
     });
     for (const id of [lost, leaving]) {
       const { status } = await client.workflow.getHandle(superviseAgentId(id)).describe();
-      expect(status.name).toBe('TERMINATED');
+      // One whose agent was deleted may have ended by itself.
+      expect(status.name).toMatch(/TERMINATED|COMPLETED/);
     }
     const schedule = client.schedule.getHandle(reconcileHostId('gone')).describe();
     await expect(schedule).rejects.toThrow(ScheduleNotFoundError);

@@ -92,7 +92,8 @@ export const migration: Migration = {
       `-- Calls of many users are held for in one round trip, each user's in the order given. A call
        -- holds "extra" for its user's later calls as well where a hundred times as much would be
        -- left: what one process has in hand is little of what another one may be refused. Whoever
-       -- changes several rows of token_quotas does so in their order, here and below: no deadlock.
+       -- changes several rows of token_quotas does so in their order, here and below, and several
+       -- of quota_reservations in theirs and first: no deadlock.
        CREATE FUNCTION hold_tokens(seconds integer, calls jsonb)
          RETURNS TABLE (call uuid, admitted boolean, taken bigint, extra bigint)
          LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
@@ -148,14 +149,21 @@ export const migration: Migration = {
            ), drawn AS (
              SELECT DISTINCT l.*, coalesce(u."heldBy", u."callId") AS held_by, u.held
                FROM logged l JOIN used u ON u."callId" = l.call_id
+           ), locked AS MATERIALIZED (
+             SELECT call_id FROM public.quota_reservations
+              WHERE call_id = ANY (over || ARRAY(SELECT coalesce("heldBy", "callId") FROM used))
+              ORDER BY call_id FOR UPDATE
            ), freed AS (
-             DELETE FROM public.quota_reservations
-              WHERE call_id = ANY (over || ARRAY(SELECT "callId" FROM used WHERE "heldBy" IS NULL))
+             DELETE FROM public.quota_reservations WHERE call_id IN (
+               SELECT call_id FROM locked
+                WHERE call_id = ANY (over)
+                   OR call_id IN (SELECT "callId" FROM used WHERE "heldBy" IS NULL))
               RETURNING call_id, user_id, month, tokens
            ), eased AS (
              UPDATE public.quota_reservations r SET tokens = r.tokens - d.tokens
                FROM (SELECT held_by, sum(held) AS tokens
                        FROM drawn WHERE held IS NOT NULL GROUP BY 1) d
+               JOIN locked l ON l.call_id = d.held_by
               WHERE r.call_id = d.held_by AND r.call_id <> ALL (over)
               RETURNING r.call_id, r.user_id, r.month, d.tokens
            ), settled AS (
