@@ -48,6 +48,9 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
     async startExisting(agent: AgentRef): Promise<boolean> {
       await docker.volumes.require(await specs.memoryOf(agent));
       await memorySizes.requireRoom(agent);
+      // One that has never run may lack its files: whoever made it may have died before they were put.
+      const container = await docker.containers.inspect(agent.agentId);
+      if (container?.status === 'created') return false;
       try {
         await docker.containers.start(agent.agentId);
       } catch (error) {

@@ -246,17 +246,28 @@ export class AgentVolumes {
   async #tryQuota(): Promise<boolean> {
     if (!Number.isFinite(this.#disk.limit)) return false;
     const { installation, labels } = this.#client;
+    await this.#removeTried();
     const name = `agent-platform-quota-${randomUUID()}`;
     const made = await this.#client.callUnless([400, 500], (docker, bound) =>
       docker.createVolume({
         Name: name,
-        Labels: { ...labels, [LABEL.installation]: installation },
+        Labels: { ...labels, [LABEL.installation]: installation, [LABEL.tries]: 'size' },
         DriverOpts: { size: String(this.#disk.limit) },
         ...bound,
       }),
     );
     if (made) await this.#remove(name);
     return made !== undefined;
+  }
+
+  /** What workers, or an engine, that died over it have left. */
+  async #removeTried(): Promise<void> {
+    const label = [`${LABEL.installation}=${this.#client.installation}`, LABEL.tries];
+    const filters = JSON.stringify({ label });
+    const { Volumes: volumes } = await this.#client.call((docker, bound) =>
+      docker.listVolumes({ filters, ...bound }),
+    );
+    for (const { Name: name } of volumes ?? []) await this.#remove(name);
   }
 
   /** A container that never runs, on one of the volumes of a copy. */

@@ -31,6 +31,8 @@ export const LABEL = {
   madeBy: `${PREFIX}.made-by`,
   /** Of a container that measures volumes; it is no agent's. */
   measures: `${PREFIX}.measures`,
+  /** Of a volume by which the engine is asked whether it keeps sizes; it is no agent's. */
+  tries: `${PREFIX}.tries`,
   /** Of what sets and proves rules of the network; it is no agent's. */
   helps: `${PREFIX}.helps`,
 } as const;

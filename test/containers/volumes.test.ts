@@ -408,3 +408,22 @@ it('asks the engine whether it keeps volumes within a size, and leaves nothing o
   expect(made.Options?.size).toBe(keeps ? String(disk.volume) : undefined);
   expect((await bounded.volumes.list()).map(({ name }) => name).join()).not.toContain('quota');
 });
+
+it('asks again where the engine died over the question, and removes what that has left', async () => {
+  const { installation, labels } = fixture;
+  const dockerHost = process.env.DOCKER_HOST;
+  const disk = { floor: 0, volume: 32 * 1024 ** 2 };
+  const bounded = new DockerHost({ dockerHost, installation, labels, disk });
+  const killed = vi.spyOn(Docker.prototype, 'createVolume');
+  killed.mockImplementationOnce(async ({ Name: name, Labels: given } = {}) => {
+    await docker.createVolume({ Name: name, Labels: given });
+    throw Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+  });
+  await expect(bounded.volumes.keepsQuota()).rejects.toBeInstanceOf(DockerUnavailableError);
+  killed.mockRestore();
+  const filters = JSON.stringify({ label: [`test-run=${installation}`], name: ['quota'] });
+  const left = async () => (await docker.listVolumes({ filters })).Volumes.length;
+  expect(await left()).toBe(1);
+  expect(await bounded.volumes.keepsQuota()).toEqual(expect.any(Boolean));
+  expect(await left()).toBe(0);
+});

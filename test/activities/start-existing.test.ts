@@ -1,0 +1,34 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { expect, test, vi } from 'vitest';
+import { createStartActivities } from '../../activities/starts.js';
+import { hostTurns } from '../../src/agents/host-turns.js';
+import { DockerUnavailableError } from '../../src/containers/container-errors.js';
+
+const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
+
+/** What is done with a container of that status. */
+async function startExisting(status: 'created' | 'exited') {
+  const start = vi.fn(() => Promise.reject(new DockerUnavailableError('away again')));
+  const dependencies = {
+    docker: {
+      containers: { inspect: () => Promise.resolve({ id: 'c', status }), start },
+      volumes: { require: () => Promise.resolve() },
+    },
+    memorySizes: { requireRoom: () => Promise.resolve() },
+    specs: { memoryOf: () => Promise.resolve(AGENT) },
+    turns: hostTurns(1),
+  } as unknown as Parameters<typeof createStartActivities>[0];
+  const { startExisting } = createStartActivities(dependencies);
+  const answer: unknown = await new MockActivityEnvironment()
+    .run(() => startExisting(AGENT))
+    .catch((error: unknown) => error);
+  return { answer, starts: start.mock.calls.length };
+}
+
+test('what comes back with Docker and has never run is made anew: its making was cut off', async () => {
+  expect(await startExisting('created')).toEqual({ answer: false, starts: 0 });
+});
+
+test('what has run before is started as it is', async () => {
+  expect(await startExisting('exited')).toMatchObject({ starts: 1 });
+});
