@@ -86,14 +86,16 @@ export class Platform {
     if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;
   }
 
-  /** Starts worker, API and what answers agents' AI calls; each is started again when it dies. */
+  /** Starts both workers, API and what answers agents' AI calls; each is started again when it dies. */
   async startServices(): Promise<void> {
     const start = (name: ServiceName) => () =>
       startService({ name, env: this.env, runDir: this.settings.runDir });
-    // Only the worker cannot do without Temporal, which may be somewhere else and come up later.
+    // Only workers cannot do without Temporal, which may be somewhere else and come up later.
     const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
-    const worker = await keepWorker('worker', start('worker'));
-    this.#started.push({ name: 'worker', stop: () => worker.stop() });
+    for (const name of ['worker', 'payments'] as const) {
+      const worker = await keepWorker(name, start(name));
+      this.#started.push({ name, stop: () => worker.stop() });
+    }
     for (const name of ['api', 'agents-ai'] as const) {
       const service = await keepRunning(name, start(name));
       this.#started.push({ name, stop: () => service.stop() });

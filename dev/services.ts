@@ -11,6 +11,7 @@ const STOP_TIMEOUT_MS = 30_000;
 /** The product's processes, and what each of them runs. */
 const PROGRAMS = {
   worker: ['worker', 'main.js'],
+  payments: ['worker', 'payments.js'],
   api: ['api', 'main.js'],
   'agents-ai': ['api', 'containers', 'main.js'],
 } as const;

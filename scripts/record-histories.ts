@@ -19,6 +19,7 @@ import { mailRun } from '../test/workflows/support/mail-run.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
+import { signerRun } from '../test/workflows/support/signer-run.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
 import {
   WorkflowLab,
@@ -47,6 +48,7 @@ try {
   await step('retention', recordRetention);
   await step('security events', recordSecurityEvent);
   await step('mail', recordMail);
+  await step('payments', recordPayments);
   await step('deletion of an account', recordAccountDeletion);
   await step('recipe', recordRecipe);
 } finally {
@@ -119,6 +121,17 @@ async function recordMail(): Promise<void> {
     deliverMail: () => Promise.resolve('sent'),
   });
   await keep('send-mail', 'sent', await historyOf(workflowId));
+}
+
+/** Somebody asks for another payment meanwhile. */
+async function recordPayments(): Promise<void> {
+  let rounds = 0;
+  const pay = async (wake: () => Promise<void>) => {
+    rounds += 1;
+    if (rounds === 1) await wake();
+  };
+  const { workflowId } = await signerRun(lab.environment, await bundleWorkflows(), pay);
+  await keep('chain-signer', 'woken', await historyOf(workflowId));
 }
 
 /** Two areas, the first of which is not left at once. */

@@ -41,6 +41,11 @@ import type { EventTrust } from './security-events/event-tokens.js';
 import { ProviderKeys } from './security-events/provider-keys.js';
 import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
+import { ChainPayments } from './payments/chain-payments.js';
+import { configuredChains } from './payments/chains.js';
+import { PaymentWatch } from './payments/payment-watch.js';
+import { Signers } from './payments/signers.js';
+import { SigningKeys } from './payments/signing-keys.js';
 import type { Settings } from './settings.js';
 import { TokenGate } from './token-gating/token-gate.js';
 import { AgentWallets } from './wallets/agent-wallets.js';
@@ -106,6 +111,12 @@ export interface WorkerServices {
   readonly securityEvents: EventEffects;
   readonly supervisorStore: SupervisorStore;
   readonly volumes: AgentVolumeStore;
+}
+
+/** What the activities of payments do. */
+export interface PaymentServices {
+  readonly signers: Signers;
+  readonly watch: PaymentWatch;
 }
 
 /*
@@ -234,6 +245,23 @@ export function createWorkerServices({
     securityEvents: new EventEffects(database, secrets),
     supervisorStore: new SupervisorStore(database, secrets),
     volumes: new AgentVolumeStore(database),
+  };
+}
+
+/** What makes payments, in the one process that has the operator's key. */
+export function createPaymentServices({
+  database,
+  log,
+  settings,
+}: Pick<ApiFoundation, 'settings' | 'database' | 'log'>): PaymentServices {
+  return {
+    signers: new Signers({
+      database,
+      chains: configuredChains(settings.chain),
+      keys: new SigningKeys(settings.chain.operator),
+      log,
+    }),
+    watch: new PaymentWatch(new ChainPayments(database)),
   };
 }
 

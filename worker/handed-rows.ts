@@ -1,5 +1,7 @@
 import type { Database } from '../src/database/database.js';
 import { settleMail } from '../src/mail/mail-sender.js';
+import { signerOf } from '../src/payments/signers.js';
+import type { ChainSigners } from '../temporal/chain-signers.js';
 import type { RowRuns } from '../temporal/row-runs.js';
 import type { Handed } from './hand-over.js';
 
@@ -34,4 +36,14 @@ export const accountDeletions = (runs: RowRuns): Handed => ({
   again: '30 seconds',
   failure: 'a deletion of an account is not handed over yet, which is tried again',
   start: (userId) => runs.start(userId),
+});
+
+/** What is to be paid, until it is: the run of whoever signs says that it has it. */
+export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>): Handed => ({
+  table: 'payments',
+  key: 'id',
+  open: 'settled_at IS NULL',
+  again: '1 minute',
+  failure: 'payments are not handed over yet, which is tried again',
+  start: async (id) => signers.wake(await signerOf(database, id)),
 });

@@ -22,6 +22,12 @@ export const heartbeatsTaskQueue = (host: string): string => `heartbeats-${host}
  */
 export const MAIL_TASK_QUEUE = 'mail';
 
+/** The task queue of what makes payments on chains: only its worker has the operator's key. */
+export const PAYMENTS_TASK_QUEUE = 'payments';
+
+/** The one run that signs for an address on a chain: `signerId` names both. */
+export const chainSignerId = (signerId: string): string => `chain-signer-${signerId}`;
+
 /** The one supervisor of an agent: a second one cannot be started under the same id. */
 export const superviseAgentId = (agentId: string): string => `supervise-agent-${agentId}`;
 

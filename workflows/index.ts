@@ -1,5 +1,6 @@
 export { sendHeartbeats } from './send-heartbeats.js';
 export { applySecurityEvent } from './apply-security-event.js';
+export { chainSigner } from './chain-signer.js';
 export { deleteAccount } from './delete-account.js';
 export { keepUsage } from './keep-usage.js';
 export { removeOld } from './remove-old.js';

@@ -200,3 +200,10 @@ export const accountDeletion: ActivityOptions = {
   heartbeatTimeout: '30 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '1 minute' },
 };
+
+/** Payments are made as long as it takes, a day at a time: a node may be away for as long. */
+export const paying: ActivityOptions = {
+  startToCloseTimeout: '1 day',
+  heartbeatTimeout: '30 seconds',
+  retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '15 seconds' },
+};

@@ -44,6 +44,16 @@ export class CallRevertedError extends Error {
   override readonly name = 'CallRevertedError';
 }
 
+/** The node answers that it will not have what it was asked for, which need not be so. */
+export class NodeRefusalError extends Error {
+  override readonly name = 'NodeRefusalError';
+
+  /** @param code the one of JSON-RPC. */
+  constructor(readonly code: number) {
+    super(`The node answered with the error ${code}`);
+  }
+}
+
 /** Code that is run as of the latest block, and leaves nothing behind. */
 export interface ChainCall {
   /** The contract; without one `data` is a constructor, whose result counts. */
@@ -57,7 +67,7 @@ export class ChainNode {
   readonly #url: string | undefined;
   readonly #turns = pLimit(AT_ONCE);
   readonly #checkChain = keptFor(CHAIN_KEPT_MS, async () => {
-    const id = await this.#ask('eth_chainId', [], quantity);
+    const id = await this.#read('eth_chainId', [], quantity);
     if (id !== this.chainId) {
       throw new ChainAwayError({ cause: new Error('The node is of another chain') });
     }
@@ -71,8 +81,23 @@ export class ChainNode {
 
   /** @throws CallRevertedError, ChainAwayError */
   async call({ to, data }: ChainCall): Promise<Hex> {
+    try {
+      return await this.ask('eth_call', [{ ...(to && { to }), data }, 'latest'], hexData);
+    } catch (error) {
+      if (!(error instanceof NodeRefusalError)) throw error;
+      if (EXECUTION_ERRORS.includes(error.code)) throw new CallRevertedError(error.message);
+      throw new ChainAwayError({ cause: error });
+    }
+  }
+
+  /**
+   * Asks what has no method of its own here.
+   *
+   * @throws NodeRefusalError, ChainAwayError. It may have happened all the same.
+   */
+  async ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
     await this.#checkChain();
-    return this.#ask('eth_call', [{ ...(to && { to }), data }, 'latest'], hexData);
+    return this.#ask(method, params, answer);
   }
 
   /**
@@ -128,7 +153,7 @@ export class ChainNode {
     try {
       return await this.#ask(method, params, answer);
     } catch (error) {
-      throw error instanceof CallRevertedError ? new ChainAwayError({ cause: error }) : error;
+      throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
     }
   }
 
@@ -145,12 +170,7 @@ async function ask<T>(url: string, question: object, wanted: z.ZodType<T>): Prom
   });
   const answer = rpcAnswer.safeParse(tryParseJson(text ?? ''));
   if (!answer.success) throw noAnswer();
-  if ('error' in answer.data) {
-    const { code } = answer.data.error;
-    const refusal = new CallRevertedError(`The node answered with the error ${code}`);
-    if (EXECUTION_ERRORS.includes(code)) throw refusal;
-    throw new ChainAwayError({ cause: refusal });
-  }
+  if ('error' in answer.data) throw new NodeRefusalError(answer.data.error.code);
   const result = wanted.safeParse(answer.data.result);
   if (!result.success) throw noAnswer();
   return result.data;

@@ -7,6 +7,7 @@ import * as hosts from './tables/hosts.js';
 import * as ledger from './tables/ledger.js';
 import * as mail from './tables/mail.js';
 import * as notifications from './tables/notifications.js';
+import * as payments from './tables/payments.js';
 import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
 import * as securityEvents from './tables/security-events.js';
@@ -36,6 +37,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(proofs),
   ...Object.values(mail),
   ...Object.values(ledger),
+  ...Object.values(payments),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

@@ -59,6 +59,8 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     address: `0x${uuidOf(user, n)}${'0'.repeat(8)}`,
   }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
+  payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
+  transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),
 };
 
 /** Some value of the column's type, by the name that Sequelize has for it. */
@@ -112,6 +114,8 @@ export function ownerColumn(table: string): string {
     used_nonces: 'id',
     risc_events: 'id',
     reset_mail_stops: 'id',
+    payments: 'id',
+    transactions: 'hash',
     mails: 'address',
     mail_tokens: 'user_id',
   };

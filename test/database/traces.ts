@@ -17,10 +17,10 @@ const KEEPING = [
   'audit_log',
 ];
 
-/** What they hold is of no account: hosts, digests of what strangers sent, events that wait, proofs. */
+/** What they hold is of no account: hosts, digests of what strangers sent, events that wait, proofs, payments. */
 const OF_NOBODY = [
   ...['hosts', 'sign_in_attempts', 'used_nonces', 'risc_events', 'reset_mail_stops'],
-  'farcaster_tokens',
+  ...['farcaster_tokens', 'payments', 'transactions'],
 ];
 
 export interface Person {

@@ -27,6 +27,7 @@ import { migration as securityEvents } from './029-security-events.js';
 import { migration as apiKeys } from './030-api-keys.js';
 import { migration as accountDeletion } from './031-account-deletion.js';
 import { migration as ledger } from './032-ledger.js';
+import { migration as payments } from './033-payments.js';
 import { migration as wallets } from './034-wallets.js';
 import { migration as oneHandOver } from './038-one-hand-over.js';
 import type { Migration } from './migration.js';
@@ -62,6 +63,7 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '030-api-keys', migration: apiKeys },
   { name: '031-account-deletion', migration: accountDeletion },
   { name: '032-ledger', migration: ledger },
+  { name: '033-payments', migration: payments },
   { name: '034-wallets', migration: wallets },
   { name: '038-one-hand-over', migration: oneHandOver },
 ];

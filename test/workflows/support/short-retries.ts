@@ -39,6 +39,7 @@ export const crashReport = onContainer;
 export const reconciliation = onContainer;
 export const retention = onContainer;
 export const accountDeletion = onContainer;
+export const paying = onContainer;
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',
   startToCloseTimeout: '5 seconds',

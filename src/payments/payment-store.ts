@@ -1,0 +1,317 @@
+import type { Hex } from 'viem';
+import type { Database, TenantTransaction } from '../database/database.js';
+import type { PaymentCall, PaymentFailure, StoredCall, TransactionPurpose } from './payment.js';
+import type { SignedTransaction, UnsignedTransaction } from './sign.js';
+
+/** Who signs on a chain: what it pays is paid one nonce after the other. */
+export interface SignerRef {
+  readonly chainId: number;
+  /** In lower case. */
+  readonly address: Hex;
+}
+
+/** A payment that nothing is signed for. */
+export interface QueuedPayment {
+  readonly id: string;
+  readonly calls: readonly StoredCall[];
+  readonly gas: string | null;
+}
+
+/** A transaction that was signed. */
+export interface StoredTransaction {
+  readonly hash: Hex;
+  readonly paymentId: string | null;
+  readonly nonce: bigint;
+  readonly purpose: TransactionPurpose;
+  readonly raw: Hex;
+  readonly maxFee: bigint;
+  readonly priorityFee: bigint;
+  readonly gas: bigint;
+  readonly active: boolean;
+  readonly refused: boolean;
+  readonly block: number | undefined;
+  /** Milliseconds since a node last took it up, or else since it was signed. */
+  readonly waitingMs: number;
+}
+
+interface TransactionRow extends Omit<
+  StoredTransaction,
+  'nonce' | 'maxFee' | 'priorityFee' | 'gas' | 'block' | 'waitingMs'
+> {
+  readonly nonce: string;
+  readonly maxFee: string;
+  readonly priorityFee: string;
+  readonly gas: string;
+  readonly block: string | null;
+  readonly waitingMs: string;
+}
+
+const TRANSACTION = `
+  SELECT hash, payment_id AS "paymentId", nonce, purpose, raw, max_fee AS "maxFee",
+         priority_fee AS "priorityFee", gas, active, refused, block_number AS block,
+         extract(epoch FROM now() - coalesce(broadcast_at, signed_at)) * 1000 AS "waitingMs"
+    FROM transactions`;
+
+const OF_SIGNER = 'chain_id = $chainId::bigint AND signer = $address';
+
+/** For how long a payment is not handed over to the run that has it already. */
+const CLAIMED_S = 60;
+
+/** What a signer has to pay, and what it has signed, as it stands in the database. */
+export class PaymentStore {
+  readonly #database: Database;
+  readonly #signer: SignerRef;
+
+  constructor(database: Database, signer: SignerRef) {
+    this.#database = database;
+    this.#signer = signer;
+  }
+
+  /** Payments that are not settled; says, once in a while, that they are with their signer's run. */
+  async claim(): Promise<number> {
+    const [row] = await this.#query<{ open: string }>(
+      `WITH claimed AS (
+         UPDATE payments SET due_at = now() + interval '${CLAIMED_S} seconds'
+          WHERE ${OF_SIGNER} AND settled_at IS NULL
+            AND due_at < now() + interval '${CLAIMED_S / 2} seconds'
+       )
+       SELECT count(*) AS open FROM payments WHERE ${OF_SIGNER} AND settled_at IS NULL`,
+    );
+    return Number(row?.open);
+  }
+
+  /** Those that nothing is signed for, in the order in which they were asked for. */
+  queued(most: number): Promise<QueuedPayment[]> {
+    return this.#query(
+      `SELECT id, calls, gas FROM payments
+        WHERE ${OF_SIGNER} AND state = 'queued' ORDER BY requested_at, id LIMIT $most`,
+      { most },
+    );
+  }
+
+  /** @throws RangeError when there is no such payment. */
+  async callsOf(paymentId: string): Promise<PaymentCall[]> {
+    const [row] = await this.#query<Pick<QueuedPayment, 'calls'>>(
+      'SELECT calls FROM payments WHERE id = $paymentId',
+      { paymentId },
+    );
+    if (!row) throw new RangeError(`The payment ${paymentId} is not there`);
+    return row.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
+  }
+
+  /** What was signed and is not final, with those that were replaced, by their nonces. */
+  async unsettled(): Promise<ReadonlyMap<bigint, readonly StoredTransaction[]>> {
+    const rows = await this.#query<TransactionRow>(
+      `${TRANSACTION} WHERE ${OF_SIGNER} AND nonce IN (
+         SELECT nonce FROM transactions
+          WHERE ${OF_SIGNER} AND active AND final_at IS NULL)
+       ORDER BY nonce, signed_at`,
+    );
+    const found = new Map<bigint, StoredTransaction[]>();
+    for (const transaction of rows.map(transactionOf)) {
+      const { nonce } = transaction;
+      found.set(nonce, [...(found.get(nonce) ?? []), transaction]);
+    }
+    return found;
+  }
+
+  /** The nonce after the last one that was ever signed for; undefined when none was. */
+  async nextNonce(): Promise<bigint | undefined> {
+    const [row] = await this.#query<{ next: string | null }>(
+      `SELECT max(nonce) + 1 AS next FROM transactions WHERE ${OF_SIGNER}`,
+    );
+    const next = row?.next ?? undefined;
+    return next === undefined ? undefined : BigInt(next);
+  }
+
+  /** The transaction that took the nonce for good; undefined when none of ours did. */
+  async finalOf(nonce: bigint): Promise<StoredTransaction | undefined> {
+    const [row] = await this.#query<TransactionRow>(
+      `${TRANSACTION} WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND final_at IS NOT NULL`,
+      { nonce: String(nonce) },
+    );
+    return row && transactionOf(row);
+  }
+
+  /**
+   * Stores what was signed for a payment together with its nonce, before anybody is sent it.
+   *
+   * @returns false when another process was faster: what was signed here is to be forgotten.
+   */
+  storeFirst(
+    paymentId: string,
+    unsigned: UnsignedTransaction,
+    signed: SignedTransaction,
+  ): Promise<boolean> {
+    return this.#locked(async (db) => {
+      const { nonce } = unsigned;
+      const [taken] = await db.query(
+        `SELECT FROM transactions WHERE ${OF_SIGNER} AND nonce >= $nonce::bigint LIMIT 1`,
+        this.#values({ nonce: String(nonce) }),
+      );
+      if (taken) return false;
+      const given = await db.query(
+        `UPDATE payments SET state = 'broadcast', nonce = $nonce, hash = $hash
+          WHERE id = $paymentId AND state = 'queued' RETURNING 1`,
+        { paymentId, nonce: String(nonce), hash: signed.hash },
+      );
+      if (given.length === 0) return false;
+      await this.#insert(db, { paymentId, purpose: 'pay', unsigned, signed });
+      return true;
+    });
+  }
+
+  /**
+   * Puts what was signed in the place of a transaction of the same nonce, which is kept.
+   *
+   * @returns false when that one has been replaced or settled already.
+   */
+  replace(
+    { hash, paymentId }: StoredTransaction,
+    purpose: TransactionPurpose,
+    unsigned: UnsignedTransaction,
+    signed: SignedTransaction,
+  ): Promise<boolean> {
+    return this.#locked(async (db) => {
+      const replaced = await db.query(
+        `UPDATE transactions SET active = false
+          WHERE hash = $hash AND active AND final_at IS NULL RETURNING 1`,
+        { hash },
+      );
+      if (replaced.length === 0) return false;
+      if (paymentId !== null) {
+        await db.query('UPDATE payments SET hash = $hash WHERE id = $paymentId', {
+          paymentId,
+          hash: signed.hash,
+        });
+      }
+      await this.#insert(db, { paymentId, purpose, unsigned, signed });
+      return true;
+    });
+  }
+
+  /** The node was offered it. */
+  async offered({ hash }: StoredTransaction, taken: boolean): Promise<void> {
+    await this.#query(
+      `UPDATE transactions SET refused = NOT $taken,
+              broadcast_at = CASE WHEN $taken THEN now() ELSE broadcast_at END
+        WHERE hash = $hash AND (refused = $taken OR $taken)`,
+      { hash, taken },
+    );
+  }
+
+  /** Where a transaction is mined now; undefined: not any more. */
+  async seenIn({ hash }: StoredTransaction, block: number | undefined): Promise<void> {
+    await this.#query('UPDATE transactions SET block_number = $block WHERE hash = $hash', {
+      hash,
+      block: block === undefined ? null : String(block),
+    });
+  }
+
+  /** A transaction has its confirmations: its nonce is gone, and its payment settled. */
+  async settle(
+    mined: StoredTransaction,
+    block: number,
+    failure: PaymentFailure | undefined,
+  ): Promise<void> {
+    const { hash, nonce, paymentId } = mined;
+    await this.#locked(async (db) => {
+      await db.query(
+        `UPDATE transactions SET active = (hash = $hash),
+                final_at = CASE WHEN hash = $hash THEN now() END,
+                block_number = CASE WHEN hash = $hash THEN $block::bigint END
+          WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND final_at IS NULL`,
+        this.#values({ nonce: String(nonce), hash, block: String(block) }),
+      );
+      if (paymentId === null) return;
+      await db.query(
+        `UPDATE payments SET state = $state, failure = $failure, hash = $hash,
+                block_number = $block, settled_at = now()
+          WHERE id = $paymentId AND settled_at IS NULL`,
+        {
+          paymentId,
+          hash,
+          block: String(block),
+          state: failure === undefined ? 'confirmed' : 'failed',
+          failure: failure ?? null,
+        },
+      );
+    });
+  }
+
+  /** Nothing was signed for a payment, and nothing will be. */
+  async giveUp(paymentId: string, failure: PaymentFailure): Promise<void> {
+    await this.#query(
+      `UPDATE payments SET state = 'failed', failure = $failure, settled_at = now()
+        WHERE id = $paymentId AND state = 'queued'`,
+      { paymentId, failure },
+    );
+  }
+
+  /** Somebody else's transaction has the nonce for good: the payment is to have another one. */
+  async startAnew({ nonce, paymentId }: StoredTransaction): Promise<void> {
+    await this.#locked(async (db) => {
+      await db.query(
+        `UPDATE transactions SET active = false WHERE ${OF_SIGNER} AND nonce = $nonce::bigint`,
+        this.#values({ nonce: String(nonce) }),
+      );
+      await db.query(
+        `UPDATE payments SET state = 'queued', nonce = NULL, hash = NULL
+          WHERE id = $paymentId AND state = 'broadcast' AND nonce = $nonce::bigint`,
+        { paymentId, nonce: String(nonce) },
+      );
+    });
+  }
+
+  async #insert(
+    db: TenantTransaction,
+    row: {
+      readonly paymentId: string | null;
+      readonly purpose: TransactionPurpose;
+      readonly unsigned: UnsignedTransaction;
+      readonly signed: SignedTransaction;
+    },
+  ): Promise<void> {
+    const { gas, maxFee, nonce, priorityFee } = row.unsigned;
+    await db.query(
+      `INSERT INTO transactions
+         (hash, payment_id, chain_id, signer, nonce, purpose, raw, max_fee, priority_fee, gas)
+       VALUES ($hash, $paymentId, $chainId, $address, $nonce, $purpose, $raw, $maxFee,
+               $priorityFee, $gas)`,
+      this.#values({
+        ...row.signed,
+        paymentId: row.paymentId,
+        purpose: row.purpose,
+        nonce: String(nonce),
+        gas: String(gas),
+        maxFee: String(maxFee),
+        priorityFee: String(priorityFee),
+      }),
+    );
+  }
+
+  /** One change of a signer's nonces after the other, whatever process makes it. */
+  #locked<T>(work: (db: TenantTransaction) => Promise<T>): Promise<T> {
+    const { address, chainId } = this.#signer;
+    return this.#database.asPlatform().transaction(async (db) => {
+      await db.lock(`signer:${chainId}:${address}`);
+      return work(db);
+    });
+  }
+
+  #query<Row extends object>(sql: string, values: Record<string, unknown> = {}): Promise<Row[]> {
+    return this.#database.asPlatform().query<Row>(sql, this.#values(values));
+  }
+
+  #values = (values: Record<string, unknown>) => ({ ...this.#signer, ...values });
+}
+
+const transactionOf = (row: TransactionRow): StoredTransaction => ({
+  ...row,
+  nonce: BigInt(row.nonce),
+  maxFee: BigInt(row.maxFee),
+  priorityFee: BigInt(row.priorityFee),
+  gas: BigInt(row.gas),
+  block: row.block === null ? undefined : Number(row.block),
+  waitingMs: Number(row.waitingMs),
+});

@@ -1,0 +1,51 @@
+import type { Hex } from 'viem';
+import type { Database } from '../database/database.js';
+import { Signer, type SignerParts } from './signer.js';
+import type { PaymentChain } from './chains.js';
+import type { SignerRef } from './payment-store.js';
+
+/** Payments on this chain cannot be made here: it is not configured. */
+export class ChainUnknownError extends Error {
+  override readonly name = 'ChainUnknownError';
+
+  constructor(signerId: string) {
+    super(`The chain of ${signerId} is not configured`);
+  }
+}
+
+/** By which a signer is named in workflows. */
+export const signerId = ({ address, chainId }: SignerRef): string => `${chainId}-${address}`;
+
+/** Who signs for a payment. @throws RangeError when there is no such payment. */
+export async function signerOf(database: Database, paymentId: string): Promise<string> {
+  const [row] = await database
+    .asPlatform()
+    .query<SignerRef>(
+      'SELECT chain_id AS "chainId", signer AS address FROM payments WHERE id = $paymentId',
+      { paymentId },
+    );
+  if (!row) throw new RangeError(`The payment ${paymentId} is not there`);
+  return signerId(row);
+}
+
+/** Those who sign, on all chains that are configured. */
+export class Signers {
+  readonly #parts: Omit<SignerParts, 'chain'>;
+  readonly #chains: readonly PaymentChain[];
+
+  constructor({
+    chains,
+    ...parts
+  }: Omit<SignerParts, 'chain'> & { chains: readonly PaymentChain[] }) {
+    this.#parts = parts;
+    this.#chains = chains;
+  }
+
+  /** @throws ChainUnknownError */
+  of(id: string): Signer {
+    const [chainId, address] = id.split('-');
+    const chain = this.#chains.find((each) => String(each.chainId) === chainId);
+    if (!chain || address === undefined) throw new ChainUnknownError(id);
+    return new Signer({ ...this.#parts, chain }, address as Hex); // as its row has it
+  }
+}

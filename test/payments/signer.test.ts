@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { PaymentConflictError } from '../../src/payments/chain-payments.js';
+import { Signer } from '../../src/payments/signer.js';
+import { SigningKeys } from '../../src/payments/signing-keys.js';
+import { newAddress, ONE, paymentLab, transfer, type Payer, type PaymentLab } from './support.js';
+
+let lab: PaymentLab;
+let payer: Payer;
+beforeAll(async () => {
+  lab = await paymentLab();
+});
+beforeEach(async () => {
+  payer = await lab.payer();
+});
+afterAll(() => lab?.close());
+
+const stateOf = async (cause: string) => lab.payments.stateOf(cause);
+
+/** Steps until nothing is left to be paid. */
+async function payAll(signer: Signer = payer.signer): Promise<void> {
+  for (let n = 0; n < 50; n++) if (!(await signer.step())) return;
+  throw new Error('it is never done');
+}
+
+describe('a payment', () => {
+  test('that nobody has asked for is none', async () => {
+    expect(await stateOf('nobody')).toBeUndefined();
+  });
+
+  test('is made once, and says by which transaction and in which block', async () => {
+    const { cause, to } = await payer.ask();
+    expect(await stateOf(cause)).toMatchObject({ state: 'queued', hash: undefined });
+    await payAll();
+    const status = await stateOf(cause);
+    expect(status).toMatchObject({ state: 'confirmed', failure: undefined });
+    const receipt = await lab.rpc('eth_getTransactionReceipt', status?.hash);
+    expect(receipt).toMatchObject({ blockNumber: `0x${status?.block?.toString(16)}` });
+    expect(await lab.balanceOf(to)).toBe(ONE);
+  });
+
+  test('that is asked for again, also at once, is the same one', async () => {
+    const to = newAddress();
+    const request = { cause: `test:${to}`, calls: [transfer(to, ONE)] };
+    await Promise.all([1, 2, 3, 4].map(() => payer.ask(request)));
+    await payAll();
+    await payer.ask(request);
+    await payAll();
+    expect(await lab.balanceOf(to)).toBe(ONE);
+  });
+
+  test('with the cause of another one is refused', async () => {
+    const { cause } = await payer.ask();
+    await expect(payer.ask({ cause })).rejects.toBeInstanceOf(PaymentConflictError);
+    await payAll();
+  });
+
+  test('of which one call would be reverted is not made at all', async () => {
+    const [first, second] = [newAddress(), newAddress()];
+    const calls = [transfer(first, ONE), transfer(second, 1_000n * ONE)];
+    const { cause } = await payer.ask({ calls });
+    await payAll();
+    expect(await stateOf(cause)).toMatchObject({
+      state: 'failed',
+      failure: 'refused',
+      hash: undefined,
+    });
+    expect(await lab.balanceOf(first)).toBe(0n);
+  });
+
+  test('of several calls to new recipients is one transaction', async () => {
+    const recipients = Array.from({ length: 20 }, newAddress);
+    const { cause } = await payer.ask({ calls: recipients.map((to) => transfer(to, ONE)) });
+    await payAll();
+    expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
+    for (const to of recipients) expect(await lab.balanceOf(to)).toBe(ONE);
+  });
+
+  test('whose key nobody has fails, and nothing is signed', async () => {
+    const { cause } = await payer.ask();
+    const keyless = { ...payer.parts, keys: new SigningKeys(undefined) };
+    await payAll(new Signer(keyless, payer.address));
+    expect(await stateOf(cause)).toMatchObject({ failure: 'unsignable', hash: undefined });
+  });
+});
+
+test('many payments of one signer are each made once', async () => {
+  const asked = await Promise.all(Array.from({ length: 30 }, () => payer.ask()));
+  await payAll();
+  for (const { cause, to } of asked) {
+    expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
+    expect(await lab.balanceOf(to)).toBe(ONE);
+  }
+});

@@ -1,0 +1,35 @@
+import { randomUUID } from 'node:crypto';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { PaymentActivities } from '../../../activities/payments.js';
+import { wakeSignal } from '../../../workflows/chain-signer-messages.js';
+import type { chainSigner } from '../../../workflows/chain-signer.js';
+import { chainSignerId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.js';
+
+/** The run of one signer, with workers of its own. */
+export async function signerRun(
+  environment: TestWorkflowEnvironment,
+  workflowBundle: WorkflowBundleWithSourceMap,
+  payAll: (wake: () => Promise<void>) => Promise<void>,
+): Promise<{ readonly workflowId: string }> {
+  const { client, nativeConnection: connection, namespace = 'default' } = environment;
+  const signerId = `4217-${randomUUID()}`;
+  const workflowId = chainSignerId(signerId);
+  const wake = () => client.workflow.getHandle(workflowId).signal(wakeSignal);
+  const activities = { payAll: () => payAll(wake) } satisfies Partial<PaymentActivities>;
+  const common = { connection, namespace };
+  const [runs, payments] = await Promise.all([
+    Worker.create({ ...common, taskQueue: workflowId, maxCachedWorkflows: 0, workflowBundle }),
+    Worker.create({ ...common, taskQueue: PAYMENTS_TASK_QUEUE, activities }),
+  ]);
+  await runs.runUntil(
+    payments.runUntil(
+      client.workflow.execute<typeof chainSigner>('chainSigner', {
+        workflowId,
+        taskQueue: workflowId,
+        args: [signerId],
+      }),
+    ),
+  );
+  return { workflowId };
+}

@@ -1,0 +1,66 @@
+import { Client } from '@temporalio/client';
+import { Runtime } from '@temporalio/worker';
+import { Database } from '../src/database/database.js';
+import { createLogger } from '../src/log.js';
+import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
+import { createPaymentServices } from '../src/services.js';
+import { loadSettings } from '../src/settings.js';
+import { ChainSigners } from '../temporal/chain-signers.js';
+import { temporalConnection } from '../temporal/connection.js';
+import { connect } from './connect.js';
+import { handOverPeriodically } from './hand-over.js';
+import { payments } from './handed-rows.js';
+import { createPaymentWorker } from './payment-worker.js';
+import { runTogether, runWorkers } from './run-together.js';
+import { temporalLogger } from './temporal-logger.js';
+
+/*
+ * The process that makes payments. It is one of its own because of what it has, which no other one does:
+ * the operator's key.
+ */
+
+/** For the last lines of the log. */
+const EXIT_AFTER_MS = 5_000;
+
+await runProcess(main);
+// What holds the process open now has nothing left to do.
+setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
+
+async function main(): Promise<void> {
+  const ended = onShutdown();
+  const settings = loadSettings();
+  const log = createLogger('payments', settings.process);
+  Runtime.install({ logger: temporalLogger(log), shutdownSignals: [] });
+  const stop = new AbortController();
+  void ended.then(() => stop.abort());
+  const { connectionOptions, namespace } = temporalConnection(settings.temporal);
+  const connection = await connect(connectionOptions);
+  const database = new Database(settings.database.url);
+  try {
+    const services = createPaymentServices({ settings, database, log });
+    const signers = new ChainSigners(new Client({ connection, namespace }));
+    const running = runTogether(
+      [
+        {
+          name: 'payments',
+          run: (signal) =>
+            runWorkers(
+              async () => [await createPaymentWorker({ connection, namespace, services })],
+              signal,
+            ),
+        },
+        {
+          name: 'hand-over of payments',
+          run: (signal) =>
+            handOverPeriodically({ database, log }, payments(database, signers), signal),
+        },
+      ],
+      stop.signal,
+    );
+    reportReady();
+    await running;
+  } finally {
+    await database.close();
+    await connection.close();
+  }
+}
