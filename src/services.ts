@@ -74,6 +74,8 @@ export interface Farcaster {
 export interface ApiServices {
   readonly agentWallets: AgentWallets;
   readonly ai: Ai;
+  /** The chain that payments are made on. */
+  readonly chain: ChainNode;
   readonly chats: Chats;
   readonly directory: HostDirectory;
   readonly deployments: Deployments;
@@ -137,6 +139,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
     ai: createAi(foundation),
+    chain,
     chats: new Chats(directory, settings),
     directory,
     heartbeats: new UserHeartbeats(database),

@@ -8,6 +8,7 @@ import type { BackendClient } from './backend-client.js';
 export interface WebDependencies extends Pick<
   ApiServices,
   | 'ai'
+  | 'chain'
   | 'chats'
   | 'farcaster'
   | 'providers'

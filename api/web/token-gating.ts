@@ -4,6 +4,7 @@ import { checkGate } from '../../src/token-gating/check-gate.js';
 import { optionalPerson } from '../auth/person.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
+import { chainAddress } from './chain-address.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 
@@ -12,12 +13,7 @@ const gating = area({ tag: 'Accounts', auth: optionalPerson });
 const PATH = '/api/auth/token-gating/verify';
 
 const asked = z.object({
-  address: z
-    .string()
-    .regex(/^0x[\da-fA-F]{40}$/, { error: 'address must be 0x and 40 hex digits' })
-    // Its form was just looked at.
-    .transform((address) => address.toLowerCase() as `0x${string}`)
-    .optional(),
+  address: chainAddress.optional(),
 });
 
 /** How a check for the platform's token came out. */

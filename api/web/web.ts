@@ -30,6 +30,7 @@ import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
 import { sessionEndpoints } from './sessions.js';
 import { tokenGatingEndpoints } from './token-gating.js';
+import { walletBalanceEndpoints } from './wallet-balances.js';
 import { walletEndpoints } from './wallet.js';
 
 /** Every endpoint of the web API. */
@@ -58,6 +59,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...modelEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
+    ...walletBalanceEndpoints(dependencies),
     ...healthEndpoints(),
     ...pageEndpoints(dependencies),
   ];

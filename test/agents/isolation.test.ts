@@ -222,6 +222,8 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '7m' }) },
   'DELETE /api/heartbeat': { nobody: 401, bob: 200 },
   'GET /api/dashboard/cost': { nobody: 401, bob: 200 },
+  // There is no node here.
+  'GET /api/wallet': { nobody: 500, bob: 500, query: () => `?address=0x${'1'.repeat(40)}` },
   'GET /login': { nobody: 200, bob: 200 },
   'GET /verify-email': { nobody: 200, bob: 200, query: () => '?token=x' },
   'GET /reset-password': { nobody: 200, bob: 200, query: () => '?token=x' },

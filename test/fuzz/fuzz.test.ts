@@ -13,6 +13,7 @@ const SEED = Number(process.env.FUZZ_SEED ?? 1);
  * which none is made here.
  */
 const HARD = [
+  'web: GET /api/wallet',
   'web: GET /api/auth/admin',
   'web: DELETE /api/auth/sessions/{id}',
   'web: POST /api/settings/password',

@@ -74,6 +74,7 @@ const AWAY = {
   'POST /api/settings/identities/farcaster': [503],
   'POST /api/settings/identities/wallet': [503],
   'POST /api/wallet-auth': [503],
+  'GET /api/wallet': [500],
   'POST /api/settings/identities/google': [502, 503],
   'POST /api/settings/identities/github': [503],
 };
