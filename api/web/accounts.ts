@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ADMIN_LINK_PATH, useAdminLink } from '../../src/accounts/admin-links.js';
-import { normalizeEmail } from '../../src/accounts/email.js';
+import { isEmail, normalizeEmail } from '../../src/accounts/email.js';
 import { registerAccount } from '../../src/accounts/register.js';
 import { createSession, deleteSession } from '../../src/accounts/sessions.js';
 import { verifyPassword } from '../../src/accounts/sign-in.js';
@@ -29,6 +29,9 @@ const signedInUser = z.strictObject({
   email: z.string(),
   isAdmin: z.boolean(),
 });
+
+/** In the audit log, in the place of what was typed and is no address. */
+const NO_ADDRESS = '(no address)';
 
 const accounts = area({ tag: 'Accounts', auth: anonymous });
 
@@ -103,7 +106,9 @@ export function accountEndpoints({ settings, database, refusals }: WebDependenci
         const proof = await signIn.by('local', { body, query: {}, from, origin });
         const made = proof && (await createSession(database, proof, signInPlace(request)));
         if (!made) {
-          const subject = normalizeEmail(body.email);
+          const email = normalizeEmail(body.email);
+          // Some type their password there, which is nobody's to keep.
+          const subject = isEmail(email) ? email : NO_ADDRESS;
           refusals.note({ action: 'sign-in.failed', subject, address });
           throw new UnauthorizedError('Invalid email or password');
         }

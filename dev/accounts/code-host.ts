@@ -18,6 +18,8 @@ export interface TestCodeHost {
   readonly clientSecret: string;
   /** Answers the API's requests with this status, when it is set. */
   down?: number | undefined;
+  /** Codes and tokens that it has given away. */
+  readonly issued: readonly string[];
   /** Where a browser is sent in which somebody consents. */
   consent(authorizationUrl: string, user: CodeHostUser): URL;
   close(): Promise<void>;
@@ -51,6 +53,7 @@ export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCode
   const [clientId, clientSecret] = ['Iv1.platform', 'secret-of-the-platform-at-the-code-host'];
   const codes = new Map<string, Code>();
   const tokens = new Map<string, CodeHostUser>();
+  const issued: string[] = [];
 
   /** Its errors come with 200. */
   function exchange(form: URLSearchParams): Record<string, string> {
@@ -73,6 +76,7 @@ export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCode
     }
     const token = `gho_${randomBytes(18).toString('hex')}`;
     tokens.set(token, code.user);
+    issued.push(token);
     return { access_token: token, scope: 'read:user,user:email', token_type: 'bearer' };
   }
 
@@ -123,11 +127,12 @@ export async function startCodeHost({ port: wanted = 0 } = {}): Promise<TestCode
   await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // TCP: never a string
   const host: TestCodeHost = {
-    ...{ url: `http://127.0.0.1:${port}`, clientId, clientSecret },
+    ...{ url: `http://127.0.0.1:${port}`, clientId, clientSecret, issued },
     consent(authorizationUrl, user) {
       const { searchParams: asked } = new URL(authorizationUrl);
       const code = randomBytes(10).toString('hex');
       const redirectUri = asked.get('redirect_uri');
+      issued.push(code);
       codes.set(code, { user, challenge: asked.get('code_challenge'), redirectUri });
       const back = new URL(redirectUri ?? '');
       back.search = new URLSearchParams({ code, state: asked.get('state') ?? '' }).toString();

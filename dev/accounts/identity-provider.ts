@@ -37,6 +37,8 @@ export interface TestIdentityProvider {
   readonly forging: Forging;
   /** Paths that were asked, in order. */
   readonly asked: readonly string[];
+  /** Tokens that it has given away. */
+  readonly issued: readonly string[];
   /** Values of `token` that it was asked to revoke. */
   readonly revoked: readonly string[];
   /**
@@ -80,6 +82,7 @@ export async function startIdentityProvider(
   const forging: Forging = {};
   const asked: string[] = [];
   const revoked: string[] = [];
+  const issued: string[] = [];
 
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(wanted, '127.0.0.1', resolve));
@@ -157,6 +160,11 @@ export async function startIdentityProvider(
     const { body, oidc } = ctx;
     if (oidc?.route === 'revocation') revoked.push(String(oidc.params?.token));
     if (oidc?.route === 'jwks' && forging.keys !== undefined) ctx.body = { keys: forging.keys };
+    if (oidc?.route === 'token') {
+      const given = body as Readonly<Record<string, unknown>>;
+      const tokens = [given.access_token, given.refresh_token, given.id_token];
+      issued.push(...tokens.filter((each) => typeof each === 'string'));
+    }
     if (oidc?.route === 'discovery') Object.assign(body as object, forging.discovery);
     if (oidc?.route === 'token' && forging.idToken !== undefined) {
       const answer = body as { id_token?: string };
@@ -170,7 +178,7 @@ export async function startIdentityProvider(
   server.on('request', (request, response) => void answer(request, response));
 
   return {
-    ...{ issuerUrl, clientId, clientSecret, forging, asked, revoked },
+    ...{ issuerUrl, clientId, clientSecret, forging, asked, issued, revoked },
     key: { kid: KID, privateKey, publicKey },
     async consent(authorizationUrl, subject, person) {
       people.set(subject, person);

@@ -61,7 +61,6 @@ export interface SignInPlace extends RequestOrigin {
 export interface NewSession {
   /** The cookie's value: 32 random bytes in base64url. Only its hash is stored. */
   readonly token: string;
-  readonly csrfToken: string;
   readonly expiresAt: Date;
 }
 
@@ -97,16 +96,14 @@ export async function addSession(
 ): Promise<NewSession> {
   const session = {
     token: randomBytes(TOKEN_BYTES).toString('base64url'),
-    csrfToken: randomBytes(TOKEN_BYTES).toString('base64url'),
     expiresAt: new Date(Date.now() + SESSION_LIFETIME_MS),
   };
-  const { csrfToken, expiresAt } = session;
+  const { expiresAt } = session;
   await db.Session.create({
     id: sessionId ?? randomUUID(),
     tokenHash: tokenHash(session.token),
     userId,
     method,
-    csrfToken,
     expiresAt,
     address,
     userAgent:
@@ -122,13 +119,15 @@ export async function addSession(
   return session;
 }
 
+/** Known to who has the session's own token alone, so that nothing of it is stored. */
+const csrfTokenOf = (token: string): string => tokenHash(`csrf of ${token}`);
+
 const FIND = { name: 'find_signed_in', text: 'SELECT * FROM find_signed_in($1)' };
 
 interface SessionFound {
   readonly session_id: string;
   readonly signed_in_at: Date;
   readonly last_seen_at: Date;
-  readonly csrf_token: string;
   readonly expires_at: Date;
   readonly id: string;
   readonly name: string;
@@ -158,7 +157,7 @@ export async function findSession(
     lastSeenAt: found.last_seen_at,
     user: { ...user, isAdmin: isAdmin({ ...user, ...judged }, rules) },
     plan: found.plan ?? undefined,
-    csrfToken: found.csrf_token,
+    csrfToken: csrfTokenOf(token),
     expiresAt: found.expires_at,
   };
 }

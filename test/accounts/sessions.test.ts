@@ -54,15 +54,16 @@ beforeEach(async () => {
 
 describe('a session', () => {
   test('is found by its token, with its user and CSRF token, for 30 days', async () => {
-    const { token, csrfToken, expiresAt } = await opened(ann);
+    const { token, expiresAt } = await opened(ann);
     expect(await find(token)).toEqual({
       id: expect.any(String),
       signedInAt: expect.any(Date),
       lastSeenAt: expect.any(Date),
       user: ann.user,
-      csrfToken,
+      csrfToken: expect.stringMatching(/^[\da-f]{64}$/),
       expiresAt,
     });
+    expect((await find(token))?.csrfToken).toBe((await find(token))?.csrfToken);
     expect(expiresAt.getTime() - Date.now()).toBeGreaterThan(SESSION_LIFETIME_MS - 60_000);
     expect(expiresAt.getTime() - Date.now()).toBeLessThanOrEqual(SESSION_LIFETIME_MS);
   });
@@ -71,6 +72,7 @@ describe('a session', () => {
     const { token } = await opened(ann);
     const rows = await owner('SELECT * FROM sessions');
     expect(JSON.stringify(rows)).not.toContain(token);
+    expect(JSON.stringify(rows)).not.toContain((await find(token))?.csrfToken);
     const hash = createHash('sha256').update(token).digest('hex');
     expect(rows.map((row) => row.token_hash)).toContain(hash);
     expect(await find(hash)).toBeUndefined();
@@ -134,8 +136,8 @@ describe('a session', () => {
   test('ends when there are as many newer ones as there may be', async () => {
     const first = await opened(ann);
     await owner(
-      `INSERT INTO sessions (token_hash, user_id, csrf_token, created_at, expires_at)
-       SELECT gen_random_uuid()::text, '${ann.user.id}', '', now() + interval '1 s', now() + interval '1 day'
+      `INSERT INTO sessions (token_hash, user_id, created_at, expires_at)
+       SELECT gen_random_uuid()::text, '${ann.user.id}', now() + interval '1 s', now() + interval '1 day'
          FROM generate_series(2, ${MAX_SESSIONS})`,
     );
     expect(await find(first.token)).toBeDefined();

@@ -62,6 +62,15 @@ const from = (address: string) => ({ 'x-forwarded-for': address });
 const post = (path: string, body: unknown, headers: Record<string, string>) =>
   fetch(web.url + path, postJson(body, headers));
 
+test('what is typed where the address belongs, and is none, is not kept: it may be a password', async () => {
+  const [typed, address] = ['my secret password', '192.0.2.9'];
+  const credentials = { email: typed, password: typed };
+  const { status } = await post('/api/auth/login', credentials, from(address));
+  expect(status).toBe(401);
+  expect(await audited()).toMatchObject([{ action: 'sign-in.failed', subject: '(no address)' }]);
+  expect(lines.join()).not.toContain(typed);
+});
+
 test('registrations, sign-ins and sign-outs are in the audit log, with the address', async () => {
   const registered = await post('/api/register', CREDENTIALS, from('192.0.2.1'));
   const { id } = (await registered.json()) as { id: string };

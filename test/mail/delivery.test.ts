@@ -2,25 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createWeb } from '../../api/web/web.js';
 import type { Listening } from '../../api/http/server.js';
-import { DockerHost } from '../../src/containers/docker-host.js';
-import { AccountDeletions } from '../../src/accounts/account-deletions.js';
-import { createWorkerServices } from '../../src/services.js';
 import { mailRuns } from '../../temporal/row-runs.js';
-import { Supervisors } from '../../temporal/supervisors.js';
-import { DatabaseGate } from '../../worker/database-gate.js';
-import { mails } from '../../worker/handed-rows.js';
-import { handOverPeriodically } from '../../worker/hand-over.js';
-import { createPlatformWorkers } from '../../worker/platform-worker.js';
-import { runWorkers } from '../../worker/run-together.js';
 import { sendMailId } from '../../workflows/ids.js';
 import { queryRows } from '../database/catalog.js';
+import { startAccountWorkers } from '../support/account-workers.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call } from '../support/http.js';
 import { textsOfHistories } from '../support/histories.js';
 import { startMailbox, tokenIn, type Mailbox } from '../../dev/accounts/mailbox.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
-import { testTemporal, workerLog, workflowCode, type TestTemporal } from '../support/temporal.js';
+import { testTemporal, workerLog, type TestTemporal } from '../support/temporal.js';
 
 const PASSWORD = 'an-old-password';
 const { log, lines } = keptLog();
@@ -57,33 +49,6 @@ const newEmail = () => `${randomUUID()}@example.com`;
 const register = (email: string) => ask('POST', '/api/register', { email, password: PASSWORD });
 const forgot = (email: string) => ask('POST', '/api/auth/forgot-password', { email });
 
-/** Those of a worker that have to do with mail, as it runs them. */
-async function startWorkers(): Promise<void> {
-  const { settings } = alone.dependencies;
-  const { client, connection, namespace } = temporal;
-  const docker = new DockerHost({ dockerHost: 'unix:///nowhere/docker.sock' });
-  const parts = { settings, database: database.db, log };
-  const workers = {
-    ...parts,
-    connection,
-    namespace,
-    services: createWorkerServices({ ...parts, docker }),
-    accountDeletions: new AccountDeletions(database.db, []),
-    supervisors: new Supervisors(client, undefined),
-    code: await workflowCode(),
-    gate: new DatabaseGate(),
-  };
-  const ending = new AbortController();
-  const running = Promise.all([
-    runWorkers(() => createPlatformWorkers(workers), ending.signal),
-    handOverPeriodically(parts, mails(database.db, mailRuns(client)), ending.signal),
-  ]);
-  stopWorkers = async () => {
-    ending.abort();
-    await running;
-  };
-}
-
 /** The mail that waits for the address. */
 async function waitingFor(address: string): Promise<string> {
   const [row] = await owner(`SELECT id FROM mails WHERE address = '${address}'`);
@@ -100,7 +65,9 @@ describe('with a worker', () => {
     const email = newEmail();
     await register(email);
     await web.close();
-    await startWorkers();
+    stopWorkers = await startAccountWorkers({
+      ...{ settings: alone.dependencies.settings, database: database.db, temporal, log },
+    });
     web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
     const link = await mailbox.mailTo(email);
     const { headers } = await ask('POST', '/api/auth/login', { email, password: PASSWORD });

@@ -82,7 +82,7 @@ export const workerLog: string[] = [];
 let installed = false;
 
 /** The SDK has one runtime for a process: its log is kept instead of shown. */
-function quietRuntime(): void {
+export function quietRuntime(): void {
   if (installed) return;
   installed = true;
   const keep = ({ level, message, meta }: LogEntry) => {

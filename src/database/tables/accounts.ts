@@ -50,7 +50,8 @@ export const Session = table(
     id: withDefault(text(), literal('gen_random_uuid()::text')),
     userId: text(),
     method: withDefault(text<SignInMethod>(), 'password'),
-    csrfToken: text(),
+    /** Null: it follows from the session's own token, which is not stored. */
+    csrfToken: nullable(text()),
     /** When they signed in, by which a session is fresh. */
     createdAt: created(),
     /** To the minute. */
