@@ -18,6 +18,7 @@ import type { AttemptResult } from './ai/no-answer-error.js';
 import { CodeHost } from './code-host/code-host.js';
 import { PLATFORM_NAME } from './containers/container-spec.js';
 import { ChainNode } from './chain/chain-node.js';
+import { Usdc } from './chain/usdc.js';
 import type { DockerHost } from './containers/docker-host.js';
 import { runtimeImages } from './containers/image-name.js';
 import { Refusals } from './audit/refusals.js';
@@ -48,7 +49,9 @@ import { Signers } from './payments/signers.js';
 import { SigningKeys } from './payments/signing-keys.js';
 import type { Settings } from './settings.js';
 import { TokenGate } from './token-gating/token-gate.js';
+import { WalletProvider } from './wallet-provider/wallet-provider.js';
 import { AgentWallets } from './wallets/agent-wallets.js';
+import { UserWallets } from './wallets/user-wallets.js';
 
 /** What API and worker stand on, as whoever starts them gives it. */
 export interface Foundation {
@@ -87,6 +90,9 @@ export interface ApiServices {
   readonly secrets: SecretBox;
   readonly farcaster: Farcaster;
   readonly tokenGate: TokenGate;
+  readonly usdc: Usdc;
+  readonly userWallets: UserWallets;
+  readonly walletProvider: WalletProvider;
   readonly wallets: WalletProofs;
   readonly securityEvents: SecurityEvents;
 }
@@ -136,6 +142,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const engines = new HostEngines({ docker, here });
   const operations = agentOperations(foundation);
   const chain = new ChainNode({ chainId: settings.chain.chainId, url: settings.chain.rpcUrl });
+  const walletProvider = new WalletProvider(settings.walletProvider);
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
     ai: createAi(foundation),
@@ -166,6 +173,9 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       tokens: new FarcasterTokens(database),
     },
     tokenGate: new TokenGate(settings.chain),
+    usdc: new Usdc(settings.chain),
+    userWallets: new UserWallets({ secrets, provider: walletProvider }),
+    walletProvider,
     wallets: new WalletProofs({
       nonces: new WalletNonces(database, secrets),
       chain,

@@ -18,6 +18,7 @@ import { processSettings } from './process/settings.js';
 import { retentionSettings } from './retention/settings.js';
 import { secretsSettings } from './secrets/settings.js';
 import { temporalSettings } from './temporal/settings.js';
+import { walletProviderSettings } from './wallet-provider/settings.js';
 
 /** What the product reads from its environment, in the order of the docs. */
 export const AREAS = {
@@ -32,6 +33,7 @@ export const AREAS = {
   codeHost: codeHostSettings,
   secrets: secretsSettings,
   chain: chainSettings,
+  walletProvider: walletProviderSettings,
   farcaster: farcasterSettings,
   ai: aiSettings,
   mail: mailSettings,

@@ -1,9 +1,14 @@
 import { z } from 'zod';
 import { OPERATOR_USER_ID } from '../../src/accounts/new-account.js';
+import { reading } from '../../src/chain/unreadable.js';
+import { NotFoundError } from '../../src/errors.js';
+import { formatAmount } from '../../src/money/money.js';
+import { hasWallet } from '../../src/wallets/agent-wallets.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
-import { walletAddress, walletSignature } from '../views/wallets.js';
+import { chainAddress } from '../views/chain-address.js';
+import { walletSignature } from '../views/wallets.js';
 import type { BackendDependencies } from './dependencies.js';
 
 const wallets = area({ tag: 'Underground', auth: bearer });
@@ -15,7 +20,10 @@ const provided = z.strictObject({
 });
 
 /** Wallets of agents (spec 4.10). */
-export function undergroundWalletEndpoints({ agentWallets }: BackendDependencies) {
+export function undergroundWalletEndpoints({
+  agentWallets,
+  usdc,
+}: Pick<BackendDependencies, 'agentWallets' | 'usdc'>) {
   return [
     wallets({
       method: 'POST',
@@ -26,7 +34,7 @@ export function undergroundWalletEndpoints({ agentWallets }: BackendDependencies
         .object({
           userId: z.string().min(1).max(256),
           agentId: z.string().min(1).max(256),
-          address: walletAddress.optional(),
+          address: chainAddress.optional(),
           signature: walletSignature.optional(),
         })
         .refine(({ address, signature }) => (address === undefined) === (signature === undefined), {
@@ -44,6 +52,25 @@ export function undergroundWalletEndpoints({ agentWallets }: BackendDependencies
           address && signature && { address, signature },
         );
         return reply(isNew ? 201 : 200, { ...wallet, agentId, userId });
+      },
+    }),
+    wallets({
+      method: 'GET',
+      path: '/api/underground/wallets/:address/balance',
+      summary: 'What a wallet of a user, or of one of their agents, has of USDC',
+      params: z.object({ address: chainAddress }),
+      query: z.object({ userId: z.string().min(1).max(256) }),
+      responses: {
+        200: z.strictObject({ address: z.string(), balance_usdc: z.number() }),
+      },
+      errors: [404],
+      async handler({ params, query, tenant }) {
+        const { address } = params;
+        if (!(await hasWallet(tenant, query.userId, address))) {
+          throw new NotFoundError('Wallet not found');
+        }
+        const balance = await reading(usdc.balanceOf(address));
+        return reply(200, { address, balance_usdc: Number(formatAmount(balance)) });
       },
     }),
   ];

@@ -8,9 +8,6 @@ const hex = (form: RegExp, error: string) =>
     // Its form was just looked at.
     .transform((text) => text.toLowerCase() as Hex);
 
-/** An address of a chain that is like Ethereum, in either case; lower case from here on. */
-export const walletAddress = hex(/^0x[\da-fA-F]{40}$/, 'must be 0x and 40 hex digits');
-
 /** Of a key, or what ERC-1271 and ERC-6492 have. */
 export const walletSignature = hex(
   /^0x(?:[\da-fA-F]{2}){1,4096}$/,

@@ -16,6 +16,9 @@ export interface WebDependencies extends Pick<
   | 'secrets'
   | 'securityEvents'
   | 'tokenGate'
+  | 'usdc'
+  | 'userWallets'
+  | 'walletProvider'
   | 'wallets'
 > {
   readonly settings: Settings;

@@ -25,9 +25,9 @@ export const LIMITS = {
     { ...perMinute('sign-in-site', 120), by: 'site' },
   ] satisfies Limits,
   nonce: [perMinute('nonce', 60), { ...perMinute('nonce-site', 120), by: 'site' }] satisfies Limits,
-  walletBalances: [
-    perMinute('wallet-balances', 60),
-    { ...perMinute('wallet-balances-site', 120), by: 'site' },
+  wallets: [
+    perMinute('wallets', 60),
+    { ...perMinute('wallets-site', 120), by: 'site' },
   ] satisfies Limits,
   /** Not those of signing in: who links their wallets can still come back by them. */
   walletLink: [

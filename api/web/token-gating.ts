@@ -4,7 +4,7 @@ import { checkGate } from '../../src/token-gating/check-gate.js';
 import { optionalPerson } from '../auth/person.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
-import { chainAddress } from './chain-address.js';
+import { chainAddress } from '../views/chain-address.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
 

@@ -30,7 +30,7 @@ import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
 import { sessionEndpoints } from './sessions.js';
 import { tokenGatingEndpoints } from './token-gating.js';
-import { walletBalanceEndpoints } from './wallet-balances.js';
+import { userWalletEndpoints } from './user-wallets.js';
 import { walletEndpoints } from './wallet.js';
 
 /** Every endpoint of the web API. */
@@ -39,6 +39,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...accountEndpoints(dependencies),
     ...sessionEndpoints(dependencies),
     ...walletEndpoints(dependencies),
+    ...userWalletEndpoints(dependencies),
     ...linkEndpoints(dependencies),
     ...tokenGatingEndpoints(dependencies),
     ...securityEventEndpoints(dependencies),
@@ -59,7 +60,6 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...modelEndpoints(dependencies),
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
-    ...walletBalanceEndpoints(dependencies),
     ...healthEndpoints(),
     ...pageEndpoints(dependencies),
   ];

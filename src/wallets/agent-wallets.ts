@@ -111,6 +111,15 @@ async function findAgentWallet(
   return found.address ?? undefined;
 }
 
+/** Whether a user has a wallet of this address, of whichever sort. @param address in lower case. */
+export async function hasWallet(db: Statements, userId: string, address: Hex): Promise<boolean> {
+  const [row] = await db.query<{ has: boolean }>(
+    `SELECT EXISTS (SELECT FROM wallets WHERE user_id = $userId AND address = $address) AS has`,
+    { userId, address },
+  );
+  return row?.has === true;
+}
+
 /**
  * Whether an address is that of an agent whose wallet's key is kept here: then it can be signed with.
  *

@@ -35,6 +35,7 @@ let bob: TestUser;
 let agentId: string;
 let keyId: string;
 let sessionId: string;
+let wallet: string;
 let identityId: string;
 let bobsKey: string;
 let bobsTokens: string[];
@@ -60,6 +61,8 @@ beforeAll(async () => {
   keyId = made.body.id;
   const { body } = await platform.web(ada, 'GET', '/api/auth/sessions');
   sessionId = body.sessions[0].id;
+  const brought = await platform.web(ada, 'POST', '/api/wallet/walletprov');
+  wallet = brought.body.address;
   identityId = randomUUID();
   const identity = { id: identityId, kind: 'github', issuer: 'https://codehost.test' } as const;
   await platform.db
@@ -83,6 +86,7 @@ beforeAll(async () => {
     SECRET_CREDENTIAL.name,
     SECRET_CREDENTIAL.value,
     keyId,
+    wallet,
     made.body.key,
     'private',
     ada.id,
@@ -119,6 +123,12 @@ const WEB: Readonly<Record<string, Visit>> = {
     bob: 400,
     body: () => ({ address: `0x${'1'.repeat(40)}`, message: ada.email, signature: '0x00' }),
   },
+  'GET /api/wallet': { nobody: 401, bob: 200 },
+  'POST /api/wallet': { nobody: 401, bob: 404, body: () => ({ action: 'get_seed' }) },
+  'GET /api/wallet/address': { nobody: 200, bob: 200 },
+  'POST /api/wallet/create': { nobody: 401, bob: 500, body: () => ({ email: ada.email }) },
+  'GET /api/wallet/walletprov': { nobody: 200, bob: 200 },
+  'POST /api/wallet/walletprov': { nobody: 401, bob: 200, body: () => ({ userId: ada.id }) },
   'POST /api/settings/identities/wallet': {
     nobody: 401,
     bob: 400,
@@ -222,8 +232,6 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/heartbeat': { nobody: 401, bob: 200, body: () => ({ frequency: '7m' }) },
   'DELETE /api/heartbeat': { nobody: 401, bob: 200 },
   'GET /api/dashboard/cost': { nobody: 401, bob: 200 },
-  // There is no node here.
-  'GET /api/wallet': { nobody: 500, bob: 500, query: () => `?address=0x${'1'.repeat(40)}` },
   'GET /login': { nobody: 200, bob: 200 },
   'GET /verify-email': { nobody: 200, bob: 200, query: () => '?token=x' },
   'GET /reset-password': { nobody: 200, bob: 200, query: () => '?token=x' },
@@ -283,6 +291,12 @@ const BACKEND: Readonly<Record<string, Visit>> = {
     anotherKey: 401,
     body: () => ({ userId: ada.id, agentId }),
   },
+  'GET /api/underground/wallets/:address/balance': {
+    nobody: 401,
+    bob: 404,
+    anotherKey: 401,
+    query: () => `?userId=${ada.id}`,
+  },
   // Opened by users' keys alone: the internal key, whoever it speaks for, is none.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/ai/health': { nobody: 200, bob: 200 },
@@ -332,6 +346,7 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
     .replace(':skill', 'weather')
     .replace(':name', 'OF_BOB')
     .replace(':userId', ada.id)
+    .replace(':address', wallet)
     .concat(query?.() ?? '');
   const before = await stateOfAda();
   const answer = await ask(method, path, body?.());

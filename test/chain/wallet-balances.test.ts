@@ -1,13 +1,18 @@
 import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { walletBalanceEndpoints } from '../../api/web/wallet-balances.js';
+import { userWalletEndpoints } from '../../api/web/user-wallets.js';
 import { ChainNode } from '../../src/chain/chain-node.js';
 import { chainSettings } from '../../src/chain/settings.js';
 import { PATH_USD } from '../../src/chain/tempo.js';
+import { Usdc } from '../../src/chain/usdc.js';
 import { readAreas } from '../../src/environment/read.js';
+import { walletProviderSettings } from '../../src/wallet-provider/settings.js';
+import { WalletProvider } from '../../src/wallet-provider/wallet-provider.js';
+import { UserWallets } from '../../src/wallets/user-wallets.js';
 import { serve, type TestListener } from '../http/support.js';
 import { CHAIN_ID, testChain, type TestChain } from '../support/chain/chain.js';
+import { testSecrets } from '../support/secrets.js';
 
 const ALPHA_USD = '0x20c0000000000000000000000000000000000001';
 
@@ -21,9 +26,12 @@ beforeAll(async () => {
 afterAll(() => Promise.all([listener?.close(), chain?.close()]));
 
 function serveOn(url: string | undefined, env: Record<string, string> = {}): Promise<TestListener> {
-  const settings = readAreas({ chain: chainSettings }, env);
+  const settings = readAreas({ chain: chainSettings, walletProvider: walletProviderSettings }, env);
   const node = new ChainNode({ chainId: settings.chain.chainId, url });
-  return serve(walletBalanceEndpoints({ chain: node, settings }));
+  const walletProvider = new WalletProvider(settings.walletProvider);
+  const userWallets = new UserWallets({ secrets: testSecrets(), provider: walletProvider });
+  const usdc = new Usdc(settings.chain);
+  return serve(userWalletEndpoints({ chain: node, settings, usdc, userWallets, walletProvider }));
 }
 
 async function ask(query: string, { call }: Pick<TestListener, 'call'> = listener) {
@@ -67,7 +75,6 @@ describe('GET /api/wallet?address=', () => {
   });
 
   test.each([
-    '',
     '?address=',
     '?address=0x1',
     `?address=${'1'.repeat(40)}`,

@@ -13,7 +13,6 @@ const SEED = Number(process.env.FUZZ_SEED ?? 1);
  * which none is made here.
  */
 const HARD = [
-  'web: GET /api/wallet',
   'web: GET /api/auth/admin',
   'web: DELETE /api/auth/sessions/{id}',
   'web: POST /api/settings/password',
@@ -27,6 +26,9 @@ const HARD = [
   'web: POST /api/settings/identities/farcaster',
   'web: DELETE /api/settings/identities/{id}',
   'web: POST /api/wallet-auth',
+  'web: GET /api/wallet',
+  'web: POST /api/wallet/create',
+  'backend: GET /api/underground/wallets/{address}/balance',
   'web: GET /api/auth/token-gating/verify',
   'web: POST /api/auth/token-gating/verify',
   'web: POST /api/auth/farcaster/verify',

@@ -75,6 +75,7 @@ const AWAY = {
   'POST /api/settings/identities/wallet': [503],
   'POST /api/wallet-auth': [503],
   'GET /api/wallet': [500],
+  'POST /api/wallet/create': [500],
   'POST /api/settings/identities/google': [502, 503],
   'POST /api/settings/identities/github': [503],
 };
@@ -181,6 +182,7 @@ async function furnish(
       email: operation.name.endsWith('/register') ? newcomer : [bob.email],
       confirm: [spare.host],
       archiveId: [spare.archive],
+      ...(operation.name === 'POST /api/wallet' && { action: ['create', 'get_seed'] }),
     };
   };
   const forbidden = [SECRET, ...adasTokens, ada.email];
@@ -223,7 +225,10 @@ async function furnish(
         caller("bob's program", { authorization: `Bearer ${key.key}` }),
       ],
       // A signature that is no key's may be a contract's, and there is no chain here to ask.
-      away: { 'POST /api/underground/wallets': [503] },
+      away: {
+        'POST /api/underground/wallets': [503],
+        'GET /api/underground/wallets/{address}/balance': [500],
+      },
     },
     {
       name: 'agents',

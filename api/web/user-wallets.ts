@@ -1,0 +1,255 @@
+import { z } from 'zod';
+import { normalizeEmail } from '../../src/accounts/email.js';
+import { reading } from '../../src/chain/unreadable.js';
+import {
+  BadRequestError,
+  ForbiddenError,
+  NotFoundError,
+  ServiceError,
+  UnauthorizedError,
+} from '../../src/errors.js';
+import { formatAmount, formattedAmount } from '../../src/money/money.js';
+import type { Settings } from '../../src/settings.js';
+import type { WalletOwner } from '../../src/wallets/user-wallets.js';
+import { anonymous } from '../auth/anonymous.js';
+import { optionalSession } from '../auth/optional-session.js';
+import { session, type SessionCaller } from '../auth/session.js';
+import { area } from '../http/area.js';
+import type { EndpointRequest } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { chainAddress } from '../views/chain-address.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+import { balancesAnswer, balancesOf } from './wallet-balances.js';
+
+const wallets = area({ tag: 'Wallets', auth: session, limit: LIMITS.wallets });
+
+/** Where wallets at the provider, and those whose keys are brought, are said to be. */
+const PROVIDER_NETWORKS = ['base', 'base-sepolia'];
+const IMPORTED_NETWORK = 'base-sepolia';
+
+const NOT_CONFIGURED = 'Wallet provider not configured';
+const SETUP = 'Set WALLETPROV_API_URL and WALLETPROV_API_KEY';
+const WARNING = 'The key of this wallet is kept by the platform, sealed, and is shown to nobody';
+
+const agenticWallet = z.strictObject({
+  agenticWallet: z.strictObject({
+    status: z.literal('configured'),
+    projectId: z.string(),
+    features: z.array(z.string()),
+  }),
+  instructions: z.string(),
+});
+
+const ownWallet = z.strictObject({
+  address: z.string(),
+  balance: formattedAmount.describe('USDC'),
+  network: z.string(),
+  hasWallet: z.literal(true),
+  createdAt: z.iso.datetime(),
+});
+
+const noWallet = z.strictObject({
+  address: z.null(),
+  balance: formattedAmount,
+  network: z.string(),
+  hasWallet: z.literal(false),
+  message: z.string(),
+});
+
+const created = z.strictObject({ address: z.string(), network: z.string(), message: z.string() });
+
+const seed = z.strictObject({
+  address: z.string(),
+  network: z.string(),
+  createdAt: z.iso.datetime(),
+  warning: z.string(),
+});
+
+/** Wallets of users (spec 4.9). */
+export function userWalletEndpoints({
+  chain,
+  settings,
+  usdc,
+  userWallets,
+  walletProvider,
+}: Pick<WebDependencies, 'chain' | 'usdc' | 'userWallets' | 'walletProvider'> & {
+  readonly settings: Pick<Settings, 'chain'>;
+}) {
+  return [
+    wallets({
+      method: 'GET',
+      path: '/api/wallet',
+      summary:
+        'What the chain says of an address; without one, your wallet, or how to have one at the wallet provider',
+      auth: optionalSession,
+      query: z.object({ address: chainAddress.optional() }),
+      responses: { 200: z.union([balancesAnswer, agenticWallet, ownWallet, noWallet]) },
+      errors: [401],
+      async handler({ caller, query, tenant }) {
+        if (query.address !== undefined) {
+          return reply(200, await balancesOf(chain, settings.chain, query.address));
+        }
+        if (walletProvider.state === 'on') {
+          return reply(200, {
+            agenticWallet: {
+              status: 'configured',
+              projectId: walletProvider.projectId,
+              features: ['create', 'address'],
+            },
+            instructions:
+              'POST /api/wallet/create {"email"} with the verified address of your account makes your wallet, which that mailbox opens',
+          });
+        }
+        if (caller.kind === 'anonymous') throw new UnauthorizedError();
+        const { network } = usdc;
+        const wallet = await userWallets.find(tenant, caller.user.id);
+        if (!wallet) {
+          const message = 'You have no wallet yet: POST /api/wallet {"action": "create"} makes one';
+          return reply(200, {
+            ...{ address: null, balance: formatAmount(0n), network, hasWallet: false, message },
+          });
+        }
+        const balance = formatAmount(await reading(usdc.balanceOf(wallet.address)));
+        const createdAt = wallet.createdAt.toISOString();
+        const { address } = wallet;
+        return reply(200, { address, balance, network, hasWallet: true, createdAt });
+      },
+    }),
+    wallets({
+      method: 'POST',
+      path: '/api/wallet',
+      summary: 'Make your wallet (`create`), or see what is known of it (`get_seed`)',
+      idempotent: true,
+      body: z.object({ action: z.string().describe('`create`, `get_seed` or `export_seed`') }),
+      responses: { 200: z.union([created, seed]) },
+      errors: [403, 404],
+      async handler(request) {
+        const { network } = usdc;
+        switch (request.body.action) {
+          case 'create': {
+            const address = await userWallets.create(ownerOf(request));
+            return reply(200, { address, network, message: 'Your wallet has been created' });
+          }
+          case 'get_seed': {
+            const wallet = await userWallets.find(request.tenant, request.caller.user.id);
+            if (!wallet) throw new NotFoundError('No wallet found');
+            const createdAt = wallet.createdAt.toISOString();
+            return reply(200, { address: wallet.address, network, createdAt, warning: WARNING });
+          }
+          case 'export_seed':
+            throw new ForbiddenError('Keys of wallets are not exported');
+          default:
+            throw new BadRequestError('Invalid action');
+        }
+      },
+    }),
+    wallets({
+      method: 'GET',
+      path: '/api/wallet/address',
+      summary: 'The address of your wallet, of whichever sort',
+      auth: optionalSession,
+      responses: {
+        200: z.union([
+          z.strictObject({ authenticated: z.literal(true), address: z.string().nullable() }),
+          z.strictObject({
+            authenticated: z.literal(false),
+            needsAuth: z.literal(true),
+            message: z.string(),
+          }),
+          z.strictObject({
+            authenticated: z.literal(false),
+            needsAuth: z.literal(true),
+            error: z.string(),
+            setup: z.string(),
+          }),
+        ]),
+      },
+      async handler({ caller, tenant }) {
+        const isSignedIn = caller.kind !== 'anonymous';
+        const address = isSignedIn && (await userWallets.firstAddress(tenant, caller.user.id));
+        if (address) return reply(200, { authenticated: true, address });
+        const refused = { authenticated: false, needsAuth: true } as const;
+        if (walletProvider.state === 'incomplete') {
+          return reply(200, { ...refused, error: NOT_CONFIGURED, setup: SETUP });
+        }
+        if (isSignedIn) return reply(200, { authenticated: true, address: null });
+        return reply(200, { ...refused, message: 'Sign in to see the address of your wallet' });
+      },
+    }),
+    wallets({
+      method: 'POST',
+      path: '/api/wallet/create',
+      summary:
+        'Make your wallet at the wallet provider, or find it: the mailbox of your account opens it',
+      idempotent: true,
+      body: z.object({ email: z.string().min(1) }),
+      responses: {
+        200: z.strictObject({
+          success: z.literal(true),
+          walletAddress: z.string(),
+          walletId: z.string(),
+          networks: z.array(z.string()),
+        }),
+      },
+      async handler(request) {
+        if (walletProvider.state !== 'on') {
+          throw new ServiceError(500, NOT_CONFIGURED, undefined, { setup: SETUP });
+        }
+        const email = normalizeEmail(request.body.email);
+        const { address, walletId } = await userWallets.createAtProvider(ownerOf(request), email);
+        return reply(200, {
+          success: true,
+          walletAddress: address,
+          walletId,
+          networks: PROVIDER_NETWORKS,
+        });
+      },
+    }),
+    wallets({
+      method: 'GET',
+      path: '/api/wallet/walletprov',
+      summary: 'What wallets can be brought',
+      auth: anonymous,
+      responses: {
+        200: z.strictObject({
+          status: z.literal('ok'),
+          type: z.literal('evm_wallet'),
+          supportedChains: z.array(z.string()),
+        }),
+      },
+      handler: () =>
+        reply(200, { status: 'ok', type: 'evm_wallet', supportedChains: PROVIDER_NETWORKS }),
+    }),
+    wallets({
+      method: 'POST',
+      path: '/api/wallet/walletprov',
+      summary: 'Bring the private key of a wallet, or have a new one made; neither is ever shown',
+      idempotent: true,
+      body: z
+        .object({ privateKey: z.string().optional().describe('0x and 64 hex digits') })
+        .optional(),
+      responses: {
+        200: z.strictObject({
+          success: z.literal(true),
+          address: z.string(),
+          network: z.string(),
+        }),
+      },
+      async handler(request) {
+        const address = await userWallets.import(ownerOf(request), request.body?.privateKey);
+        return reply(200, { success: true, address, network: IMPORTED_NETWORK });
+      },
+    }),
+  ];
+}
+
+const ownerOf = ({
+  caller,
+  idempotencyId,
+  requestId,
+  tenant,
+}: EndpointRequest<SessionCaller>): WalletOwner => {
+  const { id } = caller.user;
+  return { actor: id, userId: id, tenant, requestId, idempotencyId };
+};
