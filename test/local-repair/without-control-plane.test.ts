@@ -238,6 +238,10 @@ describe('an agent that hangs though its container has not ended', () => {
     const repairing = { ...WELL, state: 'repairing', repairAttempts: 1, lastRepair: 1 } as const;
     // The worker before died over it.
     const left = await knownAgent({ phase: 'killed', memory: repairing });
+    const recovered = await knownAgent({
+      ...{ phase: 'killed', memory: repairing },
+      past: [{ id: '1', from: 'degraded', cause: 'unhealthy', reason: null, memory: repairing }],
+    });
     await begin({ docker: longRunning() });
     await Promise.all([standStill(standing), paused(resting), paused(left)]);
 
@@ -254,6 +258,9 @@ describe('an agent that hangs though its container has not ended', () => {
     const entry = await until(() => isRepaired(left));
     expect(changesOf(entry)).toEqual(['repairing > running (repaired)']);
     expect(entry.memory.repairAttempts).toBe(1);
+    // It answered before it was killed.
+    const { past } = await until(() => isRepaired(recovered));
+    expect(past.at(-1)).toMatchObject({ from: 'repairing', cause: 'healthy' });
   });
 
   test('is left as it is where repairs are switched off, and one that answers always', async () => {
@@ -273,7 +280,7 @@ describe('an agent that hangs though its container has not ended', () => {
       docker: replacing(docker, { containers: replacing(docker.containers, { inspect }) }),
       repairs: false,
     });
-    const isSeen = () => [hanging, well].every(({ agentId }) => (looks.get(agentId) ?? 0) > 4);
+    const isSeen = () => [hanging, well].every(({ agentId }) => (looks.get(agentId) ?? 0) >= 3);
     await until(() => Promise.resolve(isSeen()));
     expect((await own.containers.inspect(hanging.agentId))?.status).toBe('paused');
     expect(await startOf(well)).toBe(before);

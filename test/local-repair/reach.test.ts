@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { ControlPlaneReach } from '../../src/local-repair/reach.js';
+import { keptLog } from '../support/platform-environment.js';
+
+/** Between two calls, of which each is answered or refused at once. */
+const EVERY_MS = 50;
+
+/** For how long somebody is away, as it is known before each call; after it, the calls are over. */
+async function awayBefore(answers: readonly ('answered' | 'refused')[]): Promise<number[]> {
+  const stop = new AbortController();
+  const known: number[] = [];
+  const reach: ControlPlaneReach = new ControlPlaneReach(
+    {
+      'who is always there': () => Promise.resolve(),
+      somebody: () => {
+        const answer = answers[known.length];
+        known.push(reach.awayForMs);
+        if (answer === undefined) stop.abort();
+        return answer === 'answered' ? Promise.resolve() : Promise.reject(new Error(answer));
+      },
+    },
+    EVERY_MS,
+    keptLog().log,
+  );
+  await reach.watch(stop.signal);
+  return known;
+}
+
+test('one of them counts as away at the third refusal in a row, from the last answer on', async () => {
+  const known = await awayBefore(['answered', 'refused', 'refused', 'refused', 'refused']);
+  expect(known.slice(0, 4)).toEqual([0, 0, 0, 0]);
+  // Three pauses between refusals, the shortest that there are.
+  expect(known[4]).toBeGreaterThan(3 * EVERY_MS * 0.4 * 0.8);
+  expect(known[5]).toBeGreaterThan(known[4] ?? 0);
+});
+
+test('it is there again with its first answer', async () => {
+  const known = await awayBefore(['refused', 'refused', 'refused', 'answered', 'refused']);
+  expect(known[3]).toBeGreaterThan(0);
+  expect(known.slice(4)).toEqual([0, 0]);
+});
