@@ -28,6 +28,7 @@ const PRODUCT = [
   'temporal',
   'worker',
   'scripts/admin-links.ts',
+  'scripts/check-ledger.ts',
   'scripts/migrate.ts',
   'scripts/rotate-keys.ts',
 ];

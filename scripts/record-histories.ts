@@ -16,6 +16,7 @@ import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
 import { mailRun } from '../test/workflows/support/mail-run.js';
+import { moneyPass } from '../test/workflows/support/money-pass.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
@@ -45,6 +46,7 @@ try {
   await step('heartbeat', recordHeartbeat);
   await step('reconciliation', recordReconciliation);
   await step('usage', recordUsage);
+  await step('money', recordMoney);
   await step('retention', recordRetention);
   await step('security events', recordSecurityEvent);
   await step('mail', recordMail);
@@ -98,6 +100,21 @@ async function recordUsage(): Promise<void> {
     rollUpUsage: () => Promise.resolve(2),
   });
   await keep('keep-usage', 'pass', await historyOf(workflowId));
+}
+
+async function recordMoney(): Promise<void> {
+  for (const workflow of ['keepMoney', 'checkLedger'] as const) {
+    const { workflowId } = await moneyPass(lab.environment, await bundleWorkflows(), workflow, {
+      releaseEndedHolds: () => Promise.resolve(2),
+      checkWholeLedger: () =>
+        Promise.resolve({ accounts: 1, transfers: 0, openHolds: 0, differences: 0 }),
+    });
+    await keep(
+      workflow === 'keepMoney' ? 'keep-money' : 'check-ledger',
+      'pass',
+      await historyOf(workflowId),
+    );
+  }
 }
 
 async function recordRetention(): Promise<void> {

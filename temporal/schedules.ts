@@ -29,6 +29,25 @@ const schedulesOf = (host: string): readonly Schedule[] => [
     runTimeoutMs: 2 * MINUTE_MS,
   },
   {
+    id: 'keep-money',
+    workflow: 'keepMoney',
+    args: [],
+    // What a process that died has held is free again within two minutes.
+    everyMs: MINUTE_MS / 2,
+    jitterMs: MINUTE_MS / 30,
+    overlap: ScheduleOverlapPolicy.SKIP,
+    runTimeoutMs: 2 * MINUTE_MS,
+  },
+  {
+    id: 'check-ledger',
+    workflow: 'checkLedger',
+    args: [],
+    everyMs: 60 * MINUTE_MS,
+    jitterMs: 5 * MINUTE_MS,
+    overlap: ScheduleOverlapPolicy.SKIP,
+    runTimeoutMs: 54 * MINUTE_MS,
+  },
+  {
     id: 'remove-old',
     workflow: 'removeOld',
     args: [],

@@ -16,6 +16,7 @@ import { createSecurityEventActivities } from '../activities/security-events.js'
 import { createStartActivities } from '../activities/starts.js';
 import { createSupervisionActivities } from '../activities/supervision.js';
 import { createMailActivities } from '../activities/mail.js';
+import { createMoneyActivities } from '../activities/money.js';
 import { createRetentionActivities } from '../activities/retention.js';
 import { createWatchdogActivities } from '../activities/watchdog.js';
 import type { AccountDeletions } from '../src/accounts/account-deletions.js';
@@ -118,6 +119,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
+        ...createMoneyActivities(database),
         ...createAccountDeletionActivities(accountDeletions),
         ...createSupervisionActivities({
           database,

@@ -2,6 +2,8 @@ export { sendHeartbeats } from './send-heartbeats.js';
 export { applySecurityEvent } from './apply-security-event.js';
 export { chainSigner } from './chain-signer.js';
 export { deleteAccount } from './delete-account.js';
+export { checkLedger } from './check-ledger.js';
+export { keepMoney } from './keep-money.js';
 export { keepUsage } from './keep-usage.js';
 export { removeOld } from './remove-old.js';
 export { provisionAgent } from './provision-agent.js';

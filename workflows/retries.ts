@@ -187,6 +187,13 @@ export const retention: ActivityOptions = {
   retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
 };
 
+/** The ledger is read page by page, for minutes: what cannot be read is left to the next pass. */
+export const ledgerCheck: ActivityOptions = {
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '1 minute',
+  retry: { initialInterval: '10 seconds', maximumAttempts: 3 },
+};
+
 /** A mail is offered to its server for a day, the time in the queue included. */
 export const mail: ActivityOptions = {
   startToCloseTimeout: '2 minutes',

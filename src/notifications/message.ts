@@ -1,5 +1,5 @@
 import type { AgentRow } from '../database/models.js';
-import type { Notification } from './notification.js';
+import type { AgentEvent, PlatformEvent } from './notification.js';
 
 /** Characters of a reason that are told; the rest stands in the API. */
 const MAX_REASON_LENGTH = 500;
@@ -10,7 +10,7 @@ const MAX_REASON_LENGTH = 500;
  * @param missed earlier notifications that this channel was not told.
  */
 export function messageOf(
-  notification: Notification,
+  notification: AgentEvent,
   agent: Pick<AgentRow, 'id' | 'userId' | 'name' | 'host' | 'statusReason'>,
   missed: number,
 ): string {
@@ -19,9 +19,22 @@ export function messageOf(
     lines.push(`Reason: ${truncated(oneLine(agent.statusReason), MAX_REASON_LENGTH)}`);
   }
   lines.push(`Agent ${agent.id} of user ${agent.userId} on host ${agent.host}`);
-  if (missed === 1) lines.push('1 notification before this one could not be sent.');
-  if (missed > 1) lines.push(`${missed} notifications before this one could not be sent.`);
-  return lines.join('\n');
+  return [...lines, ...missedLines(missed)].join('\n');
+}
+
+/** The same of the platform itself. */
+export function platformMessageOf({ differences }: PlatformEvent, missed: number): string {
+  const what = differences === 1 ? 'in one place' : `in ${differences} places`;
+  return [
+    `The ledger is not balanced: it differs ${what}. See what it is: npm run check:ledger`,
+    ...missedLines(missed),
+  ].join('\n');
+}
+
+function missedLines(missed: number): string[] {
+  if (missed === 0) return [];
+  const what = missed === 1 ? '1 notification' : `${missed} notifications`;
+  return [`${what} before this one could not be sent.`];
 }
 
 /** At most `max` UTF-16 units, and no half of a character at the end. */
@@ -30,7 +43,7 @@ export function truncated(text: string, max: number): string {
   return `${text.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
-function describe(notification: Notification): string {
+function describe(notification: AgentEvent): string {
   switch (notification.event) {
     case 'degraded':
       return 'is degraded: its gateway does not answer as it should.';

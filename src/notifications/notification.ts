@@ -1,7 +1,7 @@
 import type { AgentRef } from '../agents/agent-ref.js';
 
 /** What of an agent's life operators are told (spec 6). */
-export type NotifiedEvent =
+export type AgentEvent =
   | { readonly event: 'degraded' }
   | { readonly event: 'memory_missing' }
   /** The share of what its memory may take that it does take, such as 0.83. */
@@ -23,6 +23,18 @@ export type NotifiedEvent =
       readonly maxAttempts: number;
     };
 
+/** What of the platform itself operators are told. */
+export interface PlatformEvent {
+  /** The ledger's balances are not what they should be, as `check:ledger` says. */
+  readonly event: 'ledger_unbalanced';
+  readonly differences: number;
+}
+
+export type NotifiedEvent = AgentEvent | PlatformEvent;
+
+export const isOfPlatform = (event: NotifiedEvent): event is PlatformEvent =>
+  event.event === 'ledger_unbalanced';
+
 /**
  * What operators are to be told. Everything that names the agent or says why is read from the
  * database when it is sent.
@@ -30,5 +42,6 @@ export type NotifiedEvent =
 export type Notification = NotifiedEvent & {
   /** Unique, and the same when it is asked for again. */
   readonly id: string;
+  /** `NO_AGENT` (`outbox.ts`) for what is of the platform. */
   readonly agent: Pick<AgentRef, 'agentId' | 'userId'>;
 };

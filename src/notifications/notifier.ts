@@ -1,9 +1,9 @@
 import { findAgent } from '../agents/agents.js';
 import type { Database } from '../database/database.js';
-import type { AgentRow, NotificationChannelName } from '../database/models.js';
+import type { NotificationChannelName } from '../database/models.js';
 import { ChannelError, type NotificationChannel } from './channel.js';
-import { messageOf } from './message.js';
-import type { Notification } from './notification.js';
+import { messageOf, platformMessageOf } from './message.js';
+import { isOfPlatform, type Notification } from './notification.js';
 import { NotificationLog, type Claim } from './notification-log.js';
 
 /** How it stands with a notification in one channel. */
@@ -14,7 +14,10 @@ export type Delivery = { readonly channel: NotificationChannelName } & (
   | { readonly outcome: 'dropped'; readonly reason: string }
 );
 
-/** Tells operators of agents, through every channel that is configured. */
+/** What is sent, given how many before it were not. */
+type Message = (missed: number) => string;
+
+/** Tells operators of agents and of the platform, through every channel that is configured. */
 export class Notifier {
   readonly #log: NotificationLog;
   /** Claims wait for each other in the database: one at a time leaves its connections to others. */
@@ -36,17 +39,25 @@ export class Notifier {
    */
   async notify(notification: Notification): Promise<Delivery[]> {
     if (this.#channels.length === 0) return [];
+    const message = await this.#messageOf(notification);
+    if (!message) return [];
+    return Promise.all(
+      this.#channels.map((channel) => this.#deliver(notification, message, channel)),
+    );
+  }
+
+  /** @returns undefined when there is nothing to tell. */
+  async #messageOf(notification: Notification): Promise<Message | undefined> {
+    if (isOfPlatform(notification)) return (missed) => platformMessageOf(notification, missed);
     const { agentId, userId } = notification.agent;
     const agent = await findAgent(this.#database.asUser(userId), agentId);
-    if (!agent || agent.desired === 'deleted') return [];
-    return Promise.all(
-      this.#channels.map((channel) => this.#deliver(notification, agent, channel)),
-    );
+    if (!agent || agent.desired === 'deleted') return undefined;
+    return (missed) => messageOf(notification, agent, missed);
   }
 
   async #deliver(
     notification: Notification,
-    agent: AgentRow,
+    message: Message,
     channel: NotificationChannel,
   ): Promise<Delivery> {
     const { name } = channel;
@@ -60,7 +71,7 @@ export class Notifier {
       return { channel: name, outcome: 'dropped', reason: 'too many are before it' };
     }
     try {
-      await channel.send(messageOf(notification, agent, claim.missed));
+      await channel.send(message(claim.missed));
     } catch (error) {
       return this.#settleFailure(notification.id, name, error);
     }

@@ -1,8 +1,12 @@
 import type { Logger } from 'pino';
+import { OPERATOR_USER_ID } from '../accounts/new-account.js';
 import type { Database, TenantTransaction } from '../database/database.js';
 import type { PendingNotificationRow } from '../database/models.js';
 import type { Notification } from './notification.js';
 import type { Notifier } from './notifier.js';
+
+/** What stands in the place of the agent where what is told is of none. */
+export const NO_AGENT = { agentId: '', userId: OPERATOR_USER_ID } as const;
 
 /** Taken up at a time. */
 const MAX_TOGETHER = 10;
@@ -35,7 +39,7 @@ export async function putInOutbox(
   db: TenantTransaction,
   { id, agent: { agentId, userId }, ...event }: Notification,
 ): Promise<void> {
-  await db.PendingNotification.bulkCreate([{ id, agentId, userId, event }], {
+  await db.PendingNotification.bulkCreate([{ id, agentId: agentId || null, userId, event }], {
     ignoreDuplicates: true,
   });
 }
@@ -62,7 +66,8 @@ export async function sendDue(parts: OutboxParts): Promise<number> {
 type Taken = Omit<PendingNotificationRow, 'dueAt'>;
 
 async function send({ database, notifier, log }: OutboxParts, pending: Taken): Promise<void> {
-  const { id, agentId, userId, event } = pending;
+  const { id, userId, event } = pending;
+  const agentId = pending.agentId ?? NO_AGENT.agentId;
   const waits: number[] = [];
   try {
     for (const delivery of await notifier.notify({ id, agent: { agentId, userId }, ...event })) {

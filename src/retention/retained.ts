@@ -13,6 +13,7 @@ export const RETAINED = [
   'reset-mail-stops',
   'mail-tokens',
   'mails',
+  'holds',
 ] as const;
 
 export type Retained = (typeof RETAINED)[number];

@@ -85,6 +85,8 @@ export class Retention {
         return this.#delete('mail_tokens', expired('mail_tokens'), 0);
       case 'mails':
         return this.#delete('mails', OLD_MAILS, MAIL_DAYS);
+      case 'holds':
+        return this.#call(REMOVE_HOLDS);
       case 'agents':
         return this.#call(REMOVE_AGENTS, this.#settings.agents);
       case 'usage':
@@ -104,8 +106,8 @@ export class Retention {
   }
 
   /** By a function of its owner's: the serving role itself may remove none of them. */
-  async #call(statement: FunctionCall, days: number): Promise<number> {
-    const [row] = await this.#database.call<{ done: number }>(statement, [days, BATCH]);
+  async #call(statement: FunctionCall, ...days: readonly number[]): Promise<number> {
+    const [row] = await this.#database.call<{ done: number }>(statement, [...days, BATCH]);
     return row?.done ?? 0;
   }
 }
@@ -114,3 +116,8 @@ const remove = (name: string): FunctionCall => ({ name, text: `SELECT ${name}($1
 const REMOVE_AGENTS = remove('remove_old_agents');
 const REMOVE_USAGE = remove('remove_old_usage');
 const REMOVE_AUDIT = remove('remove_old_audit');
+/** A week after they were settled: what came of them is among the transfers. */
+const REMOVE_HOLDS: FunctionCall = {
+  name: 'remove_settled_holds',
+  text: 'SELECT remove_settled_holds($1) AS done',
+};

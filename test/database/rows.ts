@@ -42,6 +42,7 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   watchdog_transitions: () => ({ from_state: 'running', to_state: 'degraded', cause: 'exit' }),
   messages: () => ({ role: 'user' }),
   notifications: (user) => ({ agent_id: user, channel: 'discord', status: 'sent' }),
+  pending_notifications: (user) => ({ agent_id: `${user}-agent-1` }),
   hosts: (user, n) => ({
     id: n === 1 ? user : `${user}-${n}`,
     first_port: 19_100,

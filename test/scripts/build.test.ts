@@ -20,6 +20,7 @@ test('npm run build makes what production runs, and nothing of tests, benchmarks
   expect(made.filter((file) => !file.includes('/'))).toEqual(['workflow-bundle.js']);
   expect(made.filter((file) => file.startsWith('scripts/'))).toEqual([
     'scripts/admin-links.js',
+    'scripts/check-ledger.js',
     'scripts/migrate.js',
     'scripts/rotate-keys.js',
   ]);

@@ -2,10 +2,13 @@ import { ScheduleOverlapPolicy } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHousekeepingActivities } from '../../activities/housekeeping.js';
+import { createMoneyActivities } from '../../activities/money.js';
+import { balanceOf, hold, transfer } from '../../src/ledger/ledger.js';
 import { usageDaily } from '../../src/usage/reports.js';
 import { putSchedule } from '../../temporal/put-schedule.js';
 import { putSchedules } from '../../temporal/schedules.js';
 import { PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
+import { queryRows } from '../database/catalog.js';
 import { until } from '../support/docker.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
@@ -50,6 +53,41 @@ test('usage is added up by a schedule, which is the same however often it is mad
   });
   const period = { from: '2026-02-28', to: '2026-02-28' };
   expect(await usageDaily(db.asUser('ada'), period)).toMatchObject([{ calls: 20 }]);
+});
+
+test('holds past their end are released by a schedule, and the ledger is checked by one', async () => {
+  const { db } = database;
+  const { client, connection, namespace } = temporal;
+  await putSchedules(client, 'host-1');
+  const [keep, check] = ['keep-money', 'check-ledger'].map((id) => client.schedule.getHandle(id));
+  expect((await keep?.describe())?.spec.intervals).toMatchObject([{ every: 30_000 }]);
+  expect((await check?.describe())?.spec.intervals).toMatchObject([{ every: 3_600_000 }]);
+
+  const session = 'session:of-a-process-that-died';
+  const common = { amount: 5n, currency: 'pathusd' } as const;
+  const platform = db.asPlatform();
+  await transfer(platform, { ...common, debit: 'external', credit: session, cause: 'deposit:1' });
+  const held = { ...common, debit: session, credit: 'treasury', cause: 'voucher:1' } as const;
+  await hold(platform, { ...held, expiresAt: new Date(Date.now() - 1) });
+  // Without its balance, so that there is something to tell.
+  await queryRows(
+    database.ownerUrl,
+    `UPDATE ledger_accounts SET balance = 6 WHERE name = '${session}'`,
+  );
+  const worker = await Worker.create({
+    connection,
+    namespace,
+    ...(await workflowCode()),
+    taskQueue: PLATFORM_TASK_QUEUE,
+    activities: createMoneyActivities(db),
+  });
+  await worker.runUntil(async () => {
+    await keep?.trigger();
+    await check?.trigger();
+    const told = () => platform.query('SELECT FROM pending_notifications WHERE agent_id IS NULL');
+    await until(async () => (await balanceOf(platform, session, 'pathusd')).held === 0n, 60_000);
+    await until(async () => (await told()).length > 0, 60_000);
+  });
 });
 
 test('a schedule is a row, and putting a changed one changes it', async () => {

@@ -290,13 +290,20 @@ export const migration: Migration = {
                 user_id, created_at
            FROM credit_entries ORDER BY id;`,
     );
+    await run(
+      context,
+      `-- Operators are told of the platform itself, too.
+       ALTER TABLE pending_notifications ALTER COLUMN agent_id DROP NOT NULL;`,
+    );
     for (const signature of FUNCTIONS) await grantExecute(context, signature);
   },
 
   async down(context) {
     await run(
       context,
-      `DROP TRIGGER credit_entries_carried ON credit_entries;
+      `DELETE FROM pending_notifications WHERE agent_id IS NULL;
+       ALTER TABLE pending_notifications ALTER COLUMN agent_id SET NOT NULL;
+       DROP TRIGGER credit_entries_carried ON credit_entries;
        INSERT INTO credit_entries (user_id, amount, reason, reference, created_at)
          SELECT user_id, amount / ${UNITS_OF_A_CREDIT}, 'referral',
                 substr(cause, length('referral:' || user_id || ':') + 1), created_at

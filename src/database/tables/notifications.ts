@@ -41,7 +41,8 @@ export const PendingNotification = table(
   {
     /** The notification's own. */
     id: key(text()),
-    agentId: text(),
+    /** Null for what is of the platform, and told in the operator's name. */
+    agentId: nullable(text()),
     userId: text(),
     event: json<NotifiedEvent>(),
     /** When it is taken up, or taken up again. */

@@ -38,6 +38,7 @@ export const degradedWatch = look;
 export const crashReport = onContainer;
 export const reconciliation = onContainer;
 export const retention = onContainer;
+export const ledgerCheck = onContainer;
 export const accountDeletion = onContainer;
 export const paying = onContainer;
 export const heartbeat: ActivityOptions = {

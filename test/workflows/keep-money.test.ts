@@ -1,0 +1,38 @@
+import { ApplicationFailure } from '@temporalio/common';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { MoneyActivities } from '../../activities/money.js';
+import { moneyPass } from './support/money-pass.js';
+import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
+
+let lab: WorkflowLab;
+let bundle: Awaited<ReturnType<typeof bundleWorkflows>>;
+beforeAll(async () => {
+  lab = await WorkflowLab.open();
+  bundle = await bundleWorkflows({ shortTimeouts: true });
+});
+afterAll(() => lab?.close());
+
+/** Answers after having been away for a moment. */
+function afterAMoment<Answer>(answer: Answer): () => Promise<Answer> {
+  let failures = 1;
+  return () => {
+    if (failures-- > 0) throw ApplicationFailure.retryable('away', 'ConnectionRefusedError');
+    return Promise.resolve(answer);
+  };
+}
+
+const found = { accounts: 3, transfers: 2, openHolds: 1, differences: 0 };
+const activities = (): MoneyActivities => ({
+  releaseEndedHolds: afterAMoment(2),
+  checkWholeLedger: afterAMoment(found),
+});
+
+test('a pass over holds tells how many it released, also after a moment without a database', async () => {
+  const { result } = await moneyPass(lab.environment, bundle, 'keepMoney', activities());
+  expect(result).toEqual({ released: 2 });
+});
+
+test('a pass over the ledger tells what it found, also after a moment without a database', async () => {
+  const { result } = await moneyPass(lab.environment, bundle, 'checkLedger', activities());
+  expect(result).toEqual(found);
+});

@@ -1,0 +1,28 @@
+import { randomUUID } from 'node:crypto';
+import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { MoneyActivities } from '../../../activities/money.js';
+import type { checkLedger } from '../../../workflows/check-ledger.js';
+import type { keepMoney } from '../../../workflows/keep-money.js';
+
+interface Passes {
+  readonly keepMoney: typeof keepMoney;
+  readonly checkLedger: typeof checkLedger;
+}
+
+/** One pass over money, with a worker of its own that does this. */
+export async function moneyPass<Name extends keyof Passes>(
+  environment: TestWorkflowEnvironment,
+  workflowBundle: WorkflowBundleWithSourceMap,
+  workflow: Name,
+  activities: MoneyActivities,
+): Promise<{ readonly workflowId: string; readonly result: Awaited<ReturnType<Passes[Name]>> }> {
+  const { client, nativeConnection: connection, namespace = 'default' } = environment;
+  const workflowId = `${workflow}-${randomUUID()}`;
+  const common = { connection, namespace, taskQueue: workflowId, maxCachedWorkflows: 0 };
+  const worker = await Worker.create({ ...common, workflowBundle, activities });
+  const result = await worker.runUntil(
+    client.workflow.execute(workflow, { workflowId, taskQueue: workflowId }),
+  );
+  return { workflowId, result: result as Awaited<ReturnType<Passes[Name]>> }; // of that workflow
+}

@@ -1,0 +1,8 @@
+import { proxyActivities } from '@temporalio/workflow';
+import type { LedgerChecked, MoneyActivities } from '../activities/money.js';
+import * as retries from './retries.js';
+
+/** Proves once that the ledger balances; operators are told when it does not. */
+export async function checkLedger(): Promise<LedgerChecked> {
+  return proxyActivities<MoneyActivities>(retries.ledgerCheck).checkWholeLedger();
+}
