@@ -46,12 +46,13 @@ import { ChainPayments } from './payments/chain-payments.js';
 import { configuredChains } from './payments/chains.js';
 import { PaymentWatch } from './payments/payment-watch.js';
 import { Signers } from './payments/signers.js';
-import { SigningKeys } from './payments/signing-keys.js';
+import { SigningKeys, type KeptKeys } from './payments/signing-keys.js';
 import type { Settings } from './settings.js';
 import { TokenGate } from './token-gating/token-gate.js';
 import { WalletProvider } from './wallet-provider/wallet-provider.js';
 import { AgentWallets } from './wallets/agent-wallets.js';
 import { UserWallets } from './wallets/user-wallets.js';
+import { openKey } from './wallets/wallet-keys.js';
 
 /** What API and worker stand on, as whoever starts them gives it. */
 export interface Foundation {
@@ -267,11 +268,13 @@ export function createPaymentServices({
   log,
   settings,
 }: Pick<ApiFoundation, 'settings' | 'database' | 'log'>): PaymentServices {
+  const secrets = secretBox(settings);
+  const kept: KeptKeys = (address) => openKey(database.asPlatform(), secrets, address);
   return {
     signers: new Signers({
       database,
       chains: configuredChains(settings.chain),
-      keys: new SigningKeys(settings.chain.operator),
+      keys: new SigningKeys(settings.chain.operator, kept),
       log,
     }),
     watch: new PaymentWatch(new ChainPayments(database)),

@@ -16,17 +16,24 @@ export interface Operator {
   readonly privateKey: Hex;
 }
 
+/** Finds the key of a wallet that is kept here; undefined where there is none. */
+export type KeptKeys = (address: Hex) => Promise<Hex | undefined>;
+
 /** Keys of those who pay, opened for the moment in which they sign. */
 export class SigningKeys {
   readonly #operator: Operator | undefined;
+  readonly #kept: KeptKeys;
 
-  constructor(operator: Operator | undefined) {
+  constructor(operator: Operator | undefined, kept: KeptKeys) {
     this.#operator = operator;
+    this.#kept = kept;
   }
 
   /** @throws KeyMissingError */
   async open(address: Hex): Promise<Hex> {
-    if (address === this.#operator?.address) return Promise.resolve(this.#operator.privateKey);
-    throw new KeyMissingError(address);
+    if (address === this.#operator?.address) return this.#operator.privateKey;
+    const key = await this.#kept(address);
+    if (key === undefined) throw new KeyMissingError(address);
+    return key;
   }
 }

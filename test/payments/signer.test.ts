@@ -1,8 +1,19 @@
+import type { Hex } from 'viem';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { PaymentConflictError } from '../../src/payments/chain-payments.js';
 import { Signer } from '../../src/payments/signer.js';
 import { SigningKeys } from '../../src/payments/signing-keys.js';
-import { newAddress, ONE, paymentLab, transfer, type Payer, type PaymentLab } from './support.js';
+import { openKey, sealKey } from '../../src/wallets/wallet-keys.js';
+import { testSecrets } from '../support/secrets.js';
+import {
+  newAddress,
+  NO_KEYS,
+  ONE,
+  paymentLab,
+  transfer,
+  type Payer,
+  type PaymentLab,
+} from './support.js';
 
 let lab: PaymentLab;
 let payer: Payer;
@@ -75,9 +86,23 @@ describe('a payment', () => {
     for (const to of recipients) expect(await lab.balanceOf(to)).toBe(ONE);
   });
 
+  test('from a wallet that is kept here is signed with its key', async () => {
+    const { cause, to } = await payer.ask();
+    const secrets = testSecrets();
+    const { db } = lab.database;
+    const wallet = sealKey(secrets, 'alice', payer.privateKey);
+    const row = { id: payer.address, userId: 'alice', kind: 'imported', ...wallet } as const;
+    await db.asUser('alice').transaction(({ Wallet }) => Wallet.create(row));
+    const kept = (address: Hex) => openKey(db.asPlatform(), secrets, address);
+    const parts = { ...payer.parts, keys: new SigningKeys(undefined, kept) };
+    await payAll(new Signer(parts, payer.address));
+    expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
+    expect(await lab.balanceOf(to)).toBe(ONE);
+  });
+
   test('whose key nobody has fails, and nothing is signed', async () => {
     const { cause } = await payer.ask();
-    const keyless = { ...payer.parts, keys: new SigningKeys(undefined) };
+    const keyless = { ...payer.parts, keys: new SigningKeys(undefined, NO_KEYS) };
     await payAll(new Signer(keyless, payer.address));
     expect(await stateOf(cause)).toMatchObject({ failure: 'unsignable', hash: undefined });
   });

@@ -50,6 +50,9 @@ export interface PaymentLab {
   close(): Promise<void>;
 }
 
+/** Where no wallet is kept. */
+export const NO_KEYS = () => Promise.resolve(undefined);
+
 export async function paymentLab(): Promise<PaymentLab> {
   const [database, chain] = await Promise.all([testDatabase(), testChain()]);
   const payments = new ChainPayments(database.db);
@@ -76,7 +79,7 @@ export async function paymentLab(): Promise<PaymentLab> {
       const address = privateKeyToAccount(privateKey).address.toLowerCase() as Hex;
       await chain.pay(address, 100n * ONE);
       const usual = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: 3_600_000 };
-      const keys = new SigningKeys({ address, privateKey });
+      const keys = new SigningKeys({ address, privateKey }, NO_KEYS);
       const parts = { database: database.db, chain: { ...usual, ...over }, keys, log };
       return {
         address,
