@@ -6,8 +6,10 @@ import type { MemorySizes } from '../src/agents/memory-sizes.js';
 import type { AgentVolumeStore } from '../src/agents/agent-volume-store.js';
 import type { RuntimeStore } from '../src/agents/runtime-store.js';
 import type { StartProgress } from '../src/agents/start-progress.js';
+import type { CloneMemories } from '../src/clones/clone-memories.js';
 import { volumeName } from '../src/containers/container-spec.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
+import { isOfOneAgent } from '../src/containers/openclaw-config.js';
 import type { RuntimeImage } from '../src/containers/runtime-images.js';
 import {
   dockerActivities,
@@ -25,10 +27,14 @@ const STOP_GRACE_SECONDS = 10;
 /** A pull of some gigabytes over a slow line. */
 const PULL_MS = 20 * 60_000;
 
+/** Its parent goes on running meanwhile. */
+const COPY_MS = 30 * 60_000;
+
 /** A minute longer than the longest start. */
 const READY_MS = 6 * 60_000;
 
 export interface ContainerActivityDependencies {
+  readonly clones: CloneMemories;
   readonly docker: DockerHost;
   readonly specs: RuntimeStore;
   readonly volumes: AgentVolumeStore;
@@ -42,7 +48,7 @@ export interface ContainerActivityDependencies {
  * happened and nobody heard: it adopts what is there.
  */
 export function createContainerActivities(dependencies: ContainerActivityDependencies) {
-  const { docker, specs, turns, progress, volumes } = dependencies;
+  const { clones, docker, specs, turns, progress, volumes } = dependencies;
 
   return {
     ...dockerActivities({
@@ -50,6 +56,25 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
         const image = await specs.imageOf(agent);
         const { version } = await obtainImage(dependencies, agent, image);
         await specs.recordImage(agent, image, version);
+      },
+      /**
+       * Makes the first volume of a clone, as a copy of its parent's, which goes on running. What an
+       * earlier provisioning has left of such a copy goes.
+       */
+      async copyMemory(agent: AgentRef) {
+        const original = await clones.originalOf(agent);
+        const spec = await specs.specOf(agent);
+        const [name, madeBy] = [volumeName(spec), makerHere()];
+        const others = (await volumes.of(agent)).filter((each) => each.madeBy !== madeBy);
+        await docker.volumes.remove(agent.agentId, others);
+        await docker.volumes.findOwn(spec, madeBy);
+        await volumes.name(agent, { name, madeBy });
+        await inTurn(turns.copies, agent, () =>
+          withinBudget("Copying its parent's memory", COPY_MS, (signal) =>
+            docker.volumes.copy(spec, { ...original, leavesOut: isOfOneAgent }, madeBy, signal),
+          ),
+        );
+        await clones.recordCopied(agent, madeBy);
       },
       /** Waits without a turn: an agent that is long in coming up keeps none from others. */
       async awaitReady(agent: AgentRef) {
@@ -66,13 +91,19 @@ export function createContainerActivities(dependencies: ContainerActivityDepende
       /** Ports of no use to this agent, since networks of others have the subnets that go with them. */
       takenPlaces: async ({ agentId }: AgentRef) =>
         specs.placesIn(await docker.networks.takenSubnets(agentId)),
-      /** Adopts or makes the agent's first volume: that of a provisioning, and of nothing else. */
-      async createVolume(agent: AgentRef) {
+      /**
+       * Adopts or makes the agent's first volume: that of a provisioning, and of nothing else.
+       *
+       * @returns `to-be-copied` for that of a clone, which `copyMemory` makes.
+       */
+      async createVolume(agent: AgentRef): Promise<'there' | 'to-be-copied'> {
         const spec = await specs.specOf(agent);
         const found = await docker.volumes.find(spec);
+        if (await clones.isToBeCopied(agent, found)) return 'to-be-copied';
         const madeBy = found?.madeBy ?? makerHere();
         await volumes.name(agent, { name: volumeName(spec), madeBy });
         await docker.volumes.ensure(spec, madeBy);
+        return 'there';
       },
       /** Fails when the agent's memory is not there: what brings it up never makes one. */
       requireVolume: async (agent: AgentRef) => docker.volumes.require(await specs.memoryOf(agent)),

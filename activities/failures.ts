@@ -11,6 +11,7 @@ import {
   VolumeTakenError,
   VolumeTooLargeError,
 } from '../src/containers/container-errors.js';
+import { ParentGoneError } from '../src/clones/clone-memories.js';
 import { StillThereError } from '../src/accounts/account-deletions.js';
 import { NotFoundError, ServiceError } from '../src/errors.js';
 import { MailServerError } from '../src/mail/mail-transport.js';
@@ -35,6 +36,7 @@ const FINAL = [
   MemoryMissingError,
   NoPortFreeError,
   NotFoundError,
+  ParentGoneError,
   PortTakenError,
   RepairedLocallyError,
   SubnetTakenError,

@@ -17,6 +17,7 @@ type Step = (agent: AgentRef, ...rest: never[]) => Promise<unknown>;
 const CHANGES: readonly string[] = [
   'createNetwork',
   'createVolume',
+  'copyMemory',
   'createContainer',
   'startContainer',
   'stopContainer',

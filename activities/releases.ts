@@ -41,7 +41,7 @@ export function createReleaseActivities(dependencies: ReleaseActivityDependencie
         if (copyOf === undefined) return withinCallBudget(() => docker.volumes.make(spec, madeBy));
         return inTurn(turns.copies, agent, () =>
           withinBudget('Copying its memory', COPY_MS, (signal) =>
-            docker.volumes.copy(spec, copyOf, madeBy, signal),
+            docker.volumes.copy(spec, { ...agent, volume: copyOf }, madeBy, signal),
           ),
         );
       },

@@ -8,10 +8,13 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
+import { createCloneActivities } from '../activities/clones.js';
+import type { PaymentState } from '../src/clones/clone-payments.js';
 import { RETAINED } from '../src/retention/retained.js';
 import { EVENT_TYPES } from '../src/security-events/event-types.js';
 import { play, type Version } from '../test/workflows/recipe/play.js';
 import { deleteAccount } from '../test/workflows/support/account-deletion.js';
+import { cloneRun } from '../test/workflows/support/clone-run.js';
 import { HeartbeatLab } from '../test/workflows/support/heartbeat-lab.js';
 import { SCENARIOS } from '../test/workflows/support/history-scenarios.js';
 import { historyToText } from '../test/workflows/support/kept-history.js';
@@ -51,6 +54,7 @@ try {
   await step('security events', recordSecurityEvent);
   await step('mail', recordMail);
   await step('payments', recordPayments);
+  await step('clones', recordClone);
   await step('deletion of an account', recordAccountDeletion);
   await step('recipe', recordRecipe);
 } finally {
@@ -149,6 +153,20 @@ async function recordPayments(): Promise<void> {
   };
   const { workflowId } = await signerRun(lab.environment, await bundleWorkflows(), pay);
   await keep('chain-signer', 'woken', await historyOf(workflowId));
+}
+
+/** Its payment is looked at twice. */
+async function recordClone(): Promise<void> {
+  const looks: PaymentState[] = ['waiting', 'paid'];
+  const activities = createCloneActivities({
+    payments: { look: () => Promise.resolve(looks.shift() ?? 'paid') },
+    store: { handOver: () => Promise.resolve(undefined) },
+    supervisors: {
+      provision: (_, operationId) => Promise.resolve({ operationId, run: undefined }),
+    },
+  });
+  const { workflowId } = await cloneRun(lab.environment, await bundleWorkflows(), activities);
+  await keep('clone-agent', 'paid', await historyOf(workflowId));
 }
 
 /** Two areas, the first of which is not left at once. */

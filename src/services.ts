@@ -15,6 +15,10 @@ import { SupervisorStore } from './agents/supervisor-store.js';
 import type { AgentSupervisors } from './agents/supervisors.js';
 import { createAi, type Ai } from './ai/ai.js';
 import type { AttemptResult } from './ai/no-answer-error.js';
+import { CloneMemories } from './clones/clone-memories.js';
+import { ClonePayments } from './clones/clone-payments.js';
+import { CloneStore } from './clones/clone-store.js';
+import { Clones } from './clones/clones.js';
 import { CodeHost } from './code-host/code-host.js';
 import { PLATFORM_NAME } from './containers/container-spec.js';
 import { ChainNode } from './chain/chain-node.js';
@@ -81,6 +85,7 @@ export interface ApiServices {
   /** The chain that payments are made on. */
   readonly chain: ChainNode;
   readonly chats: Chats;
+  readonly clones: Clones;
   readonly directory: HostDirectory;
   readonly deployments: Deployments;
   readonly heartbeats: UserHeartbeats;
@@ -109,6 +114,9 @@ export type AgentAiServices = Pick<ApiServices, 'ai' | 'refusals'>;
 
 /** What the worker's activities do, by area. */
 export interface WorkerServices {
+  readonly clones: CloneStore;
+  readonly cloneMemories: CloneMemories;
+  readonly clonePayments: ClonePayments;
   readonly heartbeats: HeartbeatSender;
   readonly mails: MailSender;
   readonly memorySizes: MemorySizes;
@@ -142,13 +150,23 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const directory = new HostDirectory({ database, docker, secrets, here, log });
   const engines = new HostEngines({ docker, here });
   const operations = agentOperations(foundation);
-  const chain = new ChainNode({ chainId: settings.chain.chainId, url: settings.chain.rpcUrl });
   const walletProvider = new WalletProvider(settings.walletProvider);
+  const chain = chainNode(settings);
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
     ai: createAi(foundation),
     chain,
     chats: new Chats(directory, settings),
+    clones: new Clones({
+      database,
+      secrets,
+      engines,
+      enabled: settings.agents.provisioningEnabled,
+      accounts: settings.accounts,
+      node: chain,
+      chain: settings.chain,
+      settings: settings.clones,
+    }),
     directory,
     heartbeats: new UserHeartbeats(database),
     deployments: new Deployments({
@@ -235,7 +253,15 @@ export function createWorkerServices({
   const secrets = secretBox(settings);
   const { webUrl } = settings.http;
   const { aiPort, portRange: ports, subnetPool } = settings.agents;
+  const clones = new CloneStore(database);
   return {
+    clones,
+    cloneMemories: new CloneMemories(database),
+    clonePayments: new ClonePayments({
+      store: clones,
+      node: chainNode(settings),
+      chain: settings.chain,
+    }),
     heartbeats: new HeartbeatSender(database, secrets),
     mails: new MailSender({
       database,
@@ -303,5 +329,8 @@ function createSignInProviders({ codeHost, http, identityProvider }: Settings): 
         : new CodeHost(codeHost, { id, secret }, cameBack('github')),
   };
 }
+
+const chainNode = ({ chain: { chainId, rpcUrl } }: Settings) =>
+  new ChainNode({ chainId, url: rpcUrl });
 
 const secretBox = ({ secrets }: Settings) => new SecretBox(secrets.keys);

@@ -2,6 +2,7 @@ import { accountSettings } from './accounts/settings.js';
 import { agentSettings } from './agents/settings.js';
 import { aiSettings } from './ai/settings.js';
 import { chainSettings } from './chain/settings.js';
+import { cloneSettings } from './clones/settings.js';
 import { containerSettings } from './containers/settings.js';
 import { codeHostSettings } from './code-host/settings.js';
 import { databaseSettings } from './database/settings.js';
@@ -34,6 +35,7 @@ export const AREAS = {
   secrets: secretsSettings,
   chain: chainSettings,
   walletProvider: walletProviderSettings,
+  clones: cloneSettings,
   farcaster: farcasterSettings,
   ai: aiSettings,
   mail: mailSettings,

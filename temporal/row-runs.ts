@@ -5,12 +5,13 @@ import {
 } from '@temporalio/client';
 import {
   applySecurityEventId,
+  cloneAgentId,
   deleteAccountId,
   PLATFORM_TASK_QUEUE,
   sendMailId,
 } from '../workflows/ids.js';
 import type * as workflows from '../workflows/index.js';
-import { AGENT_OWNER } from '../workflows/search-attributes.js';
+import { AGENT_ID, AGENT_OWNER } from '../workflows/search-attributes.js';
 import { temporalCall } from './temporal-call.js';
 
 const CALL_TIMEOUT_MS = 10_000;
@@ -80,5 +81,14 @@ export const accountDeletionRuns = runsOf({
     staticSummary: 'Deletion of an account',
     priority: { fairnessKey: userId },
     typedSearchAttributes: [{ key: AGENT_OWNER, value: userId }],
+  }),
+});
+
+export const cloneRuns = runsOf({
+  workflow: 'cloneAgent',
+  workflowId: cloneAgentId,
+  more: (id) => ({
+    staticSummary: `Clone ${id}`,
+    typedSearchAttributes: [{ key: AGENT_ID, value: id }],
   }),
 });

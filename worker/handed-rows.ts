@@ -47,3 +47,13 @@ export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>
   failure: 'payments are not handed over yet, which is tried again',
   start: async (id) => signers.wake(await signerOf(database, id)),
 });
+
+/** Clones whose payment is not known to be final yet. */
+export const clones = (runs: RowRuns): Handed => ({
+  table: 'clones',
+  key: 'id',
+  open: `state = 'waiting'`,
+  again: '1 minute',
+  failure: 'clones are not handed over yet, which is tried again',
+  start: (id) => runs.start(id),
+});

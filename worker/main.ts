@@ -1,6 +1,11 @@
 import { Client } from '@temporalio/client';
 import { Runtime, type NativeConnection } from '@temporalio/worker';
-import { accountDeletionRuns, mailRuns, securityEventRuns } from '../temporal/row-runs.js';
+import {
+  accountDeletionRuns,
+  cloneRuns,
+  mailRuns,
+  securityEventRuns,
+} from '../temporal/row-runs.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
 import { removeSchedules } from '../temporal/schedules.js';
 import { Supervisors } from '../temporal/supervisors.js';
@@ -18,7 +23,7 @@ import { finishRemovalsPeriodically } from './finish-removals.js';
 import { DatabaseGate } from './database-gate.js';
 import { openHostEgress } from './host-egress.js';
 import { followDocker } from './follow-docker.js';
-import { accountDeletions, mails, securityEvents } from './handed-rows.js';
+import { accountDeletions, clones, mails, securityEvents } from './handed-rows.js';
 import { handOverPeriodically } from './hand-over.js';
 import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
@@ -236,6 +241,11 @@ async function main(): Promise<void> {
           name: 'mail',
           run: (signal) =>
             handOverPeriodically({ database, log }, mails(database, mailRuns(client)), signal),
+        },
+        {
+          name: 'clones',
+          run: (signal) =>
+            handOverPeriodically({ database, log }, clones(cloneRuns(client)), signal),
         },
         { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },

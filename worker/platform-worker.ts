@@ -7,6 +7,7 @@ import {
   createHeartbeatRecordActivities,
 } from '../activities/heartbeats.js';
 import { guardSteps, guardWatchdog } from '../activities/guarded.js';
+import { createCloneActivities } from '../activities/clones.js';
 import { createContainerActivities } from '../activities/containers.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
@@ -106,6 +107,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
   const { heartbeats, mails, releases, retention, securityEvents, supervisorStore } = services;
+  const { clonePayments: payments, clones } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
     Worker.create({
@@ -128,6 +130,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         }),
         ...createRetentionActivities(retention),
         ...createSecurityEventActivities(securityEvents),
+        ...createCloneActivities({ payments, store: clones, supervisors }),
       },
     }),
     Worker.create({
@@ -146,9 +149,10 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
 export async function createHostWorkers(dependencies: WorkerDependencies): Promise<Worker[]> {
   const { docker, guard, progress, services, settings, supervisors, turns } = dependencies;
   const { heartbeats, memorySizes, reconciliation, releases, runtimes, volumes } = services;
+  const { cloneMemories: clones } = services;
   const { host, watchdog } = settings.agents;
   const common = commonOptions(dependencies);
-  const onDocker = { docker, specs: runtimes, volumes, memorySizes, turns, progress };
+  const onDocker = { clones, docker, specs: runtimes, volumes, memorySizes, turns, progress };
   return Promise.all([
     Worker.create({
       ...common,

@@ -61,6 +61,7 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
   const record = proxyRecords();
   const docker = proxyActivities<ContainerActivities>({ ...dockerCall, taskQueue });
   const image = proxyActivities<ContainerActivities>({ ...retries.imageCall, taskQueue });
+  const copy = proxyActivities<ContainerActivities>({ ...retries.volumeCopy, taskQueue });
   const starts = proxyActivities<StartActivities>({
     ...(options.endless ? retries.endlessAgentStart : retries.agentStart),
     taskQueue: startsTaskQueue(agent.host),
@@ -68,9 +69,10 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
 
   let port = await record.reservePort(agent, 0);
   options.provisions?.();
+  const imageThere = image.ensureImage(agent);
   const prepared = allSettled([
-    image.ensureImage(agent),
-    options.provisions ? docker.createVolume(agent) : docker.requireVolume(agent),
+    imageThere,
+    options.provisions ? makeMemory() : docker.requireVolume(agent),
   ]);
   for (let tried = 1; ; tried++) {
     const summary = `port ${port}`;
@@ -91,6 +93,13 @@ export async function startUp(agent: AgentRef, options: BringUpOptions = {}): Pr
       const passedOver = taken === 'subnet' ? await docker.takenPlaces(agent) : [];
       port = await record.reservePort(agent, port, passedOver);
     }
+  }
+
+  async function makeMemory(): Promise<void> {
+    if ((await docker.createVolume(agent)) !== 'to-be-copied') return;
+    // It is copied by containers of the image.
+    await imageThere;
+    await copy.copyMemory(agent);
   }
 }
 

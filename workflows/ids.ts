@@ -52,5 +52,8 @@ export const sendHeartbeatsId = (userId: string): string => `send-heartbeats-${u
 /** The run that sends a mail. */
 export const sendMailId = (mailId: string): string => `send-mail-${mailId}`;
 
+/** The run that makes a clone of an agent: `id` is the clone's own. */
+export const cloneAgentId = (id: string): string => `clone-agent-${id}`;
+
 /** The deletion of an account: one, however often it is asked for. */
 export const deleteAccountId = (userId: string): string => `delete-account-${userId}`;

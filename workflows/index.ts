@@ -1,6 +1,7 @@
 export { sendHeartbeats } from './send-heartbeats.js';
 export { applySecurityEvent } from './apply-security-event.js';
 export { chainSigner } from './chain-signer.js';
+export { cloneAgent } from './clone-agent.js';
 export { deleteAccount } from './delete-account.js';
 export { checkLedger } from './check-ledger.js';
 export { keepMoney } from './keep-money.js';

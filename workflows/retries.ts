@@ -214,3 +214,15 @@ export const paying: ActivityOptions = {
   heartbeatTimeout: '30 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '15 seconds' },
 };
+
+/** One look at a clone's payment: it is retried for as long as that is not final, by its own delay. */
+export const clonePayment: ActivityOptions = {
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
+};
+
+/** Telling another workflow what the database has already: it goes on until that was heard. */
+export const handingOver: ActivityOptions = {
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
+};

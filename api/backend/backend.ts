@@ -12,6 +12,7 @@ import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
 import { guardedHost } from '../../src/hosts/guarded-host.js';
 import { aiEndpoints } from './ai.js';
+import { cloneEndpoints } from './clones.js';
 import type { BackendDependencies } from './dependencies.js';
 import { deploymentEndpoints } from './deployments.js';
 import { healthEndpoints } from './health.js';
@@ -33,6 +34,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...operationEndpoints(dependencies),
     ...agentViewEndpoints(dependencies),
     ...deploymentEndpoints(dependencies),
+    ...cloneEndpoints(dependencies),
     ...runtimeEndpoints(dependencies),
     ...logEndpoints(dependencies),
     ...hostEndpoints(dependencies),

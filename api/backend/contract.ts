@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import { agentConfig, agentName } from '../../src/agents/agent-config.js';
 import { OPERATIONS, PLAIN_KINDS } from '../../src/agents/operation-kinds.js';
+import { bearer } from '../auth/bearer.js';
 import { internalKey } from '../auth/internal-key.js';
 import { area } from '../http/area.js';
 import { DEFAULT_PAGE, MAX_PAGE, pageQuery } from '../http/pagination.js';
@@ -14,6 +15,7 @@ import {
   skillSettings,
 } from '../views/agent-tools.js';
 import { agentCreated, agentIdParams, agentStatus } from '../views/backend-agents.js';
+import { cloneAnswer, cloneBody } from '../views/clones.js';
 import { containerStats } from '../views/container-stats.js';
 import { heartbeatChange, heartbeatSet } from '../views/heartbeat.js';
 import {
@@ -48,6 +50,16 @@ export const deployAgent = area({ tag: 'Deployments', auth: internalKey }).decla
     agentLimit: z.number().int().min(0).optional(),
   }),
   responses: { 201: agentCreated },
+  errors: [402, 403, 404, 409, 503],
+});
+
+export const cloneAgent = area({ tag: 'Clones', auth: bearer }).declare({
+  method: 'POST',
+  path: '/api/agents/clone',
+  summary: 'Clone an agent, for a payment in pathUSD that was made before',
+  idempotent: true,
+  body: cloneBody,
+  responses: { 202: cloneAnswer },
   errors: [402, 403, 404, 409, 503],
 });
 

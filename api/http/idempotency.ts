@@ -27,9 +27,13 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 /** A digest of what makes two requests the same one. */
 export function hashRequest(params: unknown, query: unknown, body: unknown): string {
   return createHash('sha256')
-    .update(JSON.stringify([params, query, body]))
+    .update(JSON.stringify([params, query, body], asJson))
     .digest('hex');
 }
+
+/** An amount of money is a bigint by then, which JSON has no form for. */
+const asJson = (_: string, value: unknown): unknown =>
+  typeof value === 'bigint' ? `${value}n` : value;
 
 /** Answers a repetition with what is kept of the first answer. */
 export function idempotency(answers: KeptAnswers): OncePerKey {

@@ -3,10 +3,10 @@ import { BadGatewayError, ServiceError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { isObject, tryParseJson } from '../../src/json.js';
 import { retryAfterMs } from '../../src/retry-after.js';
-import { ANSWER_KEPT_BY, type InternalCaller } from '../auth/internal-key.js';
+import type { Caller } from '../auth/authentication.js';
+import { ANSWER_KEPT_BY } from '../auth/internal-key.js';
 import type { Person } from '../auth/session.js';
-import type { Declared } from '../http/area.js';
-import type { Declaration, None, Responses } from '../http/endpoint.js';
+import type { Declaration, None, Responses, TypedDeclaration } from '../http/endpoint.js';
 
 /** Spec 8: the bound of a call for a deployment, and so of every other. */
 const CALL_TIMEOUT_MS = 15_000;
@@ -66,6 +66,7 @@ export class BackendClient {
    *   fault of our own.
    */
   call<
+    C extends Caller,
     R extends Responses,
     P extends z.ZodType,
     Q extends z.ZodType,
@@ -73,7 +74,7 @@ export class BackendClient {
     B extends z.ZodType,
   >(
     on: OnBehalfOf,
-    endpoint: Declared<InternalCaller, R, P, Q, H, B>,
+    endpoint: TypedDeclaration<C, R, P, Q, H, B>,
     sent: Sent<P, Q, B>,
   ): Promise<Success<R>> {
     // What the endpoint's own schema has read.

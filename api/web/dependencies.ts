@@ -10,6 +10,7 @@ export interface WebDependencies extends Pick<
   | 'ai'
   | 'chain'
   | 'chats'
+  | 'clones'
   | 'farcaster'
   | 'providers'
   | 'refusals'

@@ -9,6 +9,7 @@ import { accountEndpoints } from './accounts.js';
 import { agentInteractionEndpoints } from './agent.js';
 import { agentEndpoints } from './agents.js';
 import { chatEndpoints } from './chat.js';
+import { cloneEndpoints } from './clones.js';
 import { costEndpoints } from './cost.js';
 import { demoEndpoints } from './demo.js';
 import type { WebDependencies } from './dependencies.js';
@@ -53,6 +54,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...agentEndpoints(dependencies),
     ...lifecycleEndpoints(dependencies),
     ...provisionEndpoints(dependencies),
+    ...cloneEndpoints(dependencies),
     ...chatEndpoints(dependencies),
     ...agentInteractionEndpoints(dependencies),
     ...heartbeatEndpoints(dependencies),

@@ -9,6 +9,7 @@ import type { Requester } from '../audit/requester.js';
 import { type RuntimeImageNames, versionOf } from '../containers/image-name.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { AgentRow, OperationRow } from '../database/models.js';
+import { isUnpaidClone } from '../clones/unpaid-clone.js';
 import { BadRequestError, ConflictError, UnavailableError } from '../errors.js';
 import type { HostEngines } from '../hosts/host-engines.js';
 import { isHostGone } from '../hosts/hosts.js';
@@ -208,7 +209,12 @@ export class AgentOperations {
       await removeLostAgent(by, agent, id);
       return { agent, kind, operationId: id, run: undefined };
     }
-    if (kind !== 'delete') await engines.require(tenant, agent.host);
+    if (kind !== 'delete') {
+      if (agent.startedAt === null && (await isUnpaidClone(tenant, agent.id))) {
+        throw new ConflictError('The agent is a clone, and waits for its payment');
+      }
+      await engines.require(tenant, agent.host);
+    }
     const { credential } = change;
     const named = { agentId: agent.id, operationId: id };
     const input = change.input && sealInput(secrets, named, change.input);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { recordAudit } from '../audit/audit.js';
+import type { Requester } from '../audit/requester.js';
 import { violates } from '../database/constraints.js';
 import type { TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { AgentRow, OperationRow } from '../database/models.js';
@@ -9,10 +10,10 @@ import type { SecretBox } from '../secrets/secret-box.js';
 import { createAgentSecrets } from './agent-secrets.js';
 
 /** Its id is made from the caller's `Idempotency-Key`, so that a repetition finds the first one's. */
-export interface NewAgent extends Pick<
-  AgentRow,
-  'id' | 'userId' | 'name' | 'plan' | 'model' | 'aiProvider' | 'config'
-> {
+export interface NewAgent
+  extends
+    Pick<AgentRow, 'id' | 'userId' | 'name' | 'plan' | 'model' | 'aiProvider' | 'config'>,
+    Partial<Pick<AgentRow, 'image' | 'parentAgentId' | 'generation'>> {
   /**
    * How many agents the owner may have, read in the transaction that makes one more.
    *
@@ -21,6 +22,10 @@ export interface NewAgent extends Pick<
   readonly limit: (db: TenantTransaction) => Promise<number>;
   /** A host that does not get it, whatever is known of it. */
   readonly notOn?: string | undefined;
+  /** The one host that it may be on. */
+  readonly on?: string | undefined;
+  /** Who asks for it, where that is not its owner. */
+  readonly actor?: string | undefined;
   /** The request that asks for it. */
   readonly requestId: string;
 }
@@ -39,10 +44,9 @@ export async function createAgent(
   box: SecretBox,
   agent: NewAgent,
 ): Promise<{ agent: AgentRow; operation: OperationRow }> {
-  try {
-    return await tenant.transaction(async (db) => {
-      // One creation for an owner after the other, so that two at the cap admit one.
-      await db.lock(`agents-of:${agent.userId}`);
+  return withItsName(agent, () =>
+    tenant.transaction(async (db) => {
+      await lockAgentsOf(db, agent.userId);
       const earlier = await db.Agent.findOne({ where: { id: agent.id, userId: agent.userId } });
       if (earlier) {
         const operation = await db.Operation.findOne({
@@ -52,38 +56,70 @@ export async function createAgent(
         if (!operation) throw new TypeError(`agent ${earlier.id} was made without an operation`);
         return { agent: earlier, operation };
       }
-      await checkLimit(db, agent);
-      const host = await placeAgent(db, agent.notOn);
-      const { limit: _limit, notOn: _notOn, requestId, ...values } = agent;
-      const row = await db.Agent.create({ ...values, host, subdomain: subdomainOf(agent) });
-      await createAgentSecrets(db, box, row);
-      const operation = await db.Operation.create({
-        id: randomUUID(),
-        agentId: row.id,
-        userId: row.userId,
-        kind: 'provision',
-        requestedBy: row.userId,
-        requestId,
-      });
-      await recordAudit(db, {
-        actor: row.userId,
-        userId: row.userId,
-        action: 'agent.create',
-        subject: row.id,
-        detail: { name: row.name, plan: row.plan },
-        requestId,
-      });
+      const row = await insertAgent(db, box, agent);
+      const { requestId } = agent;
+      const operation = await requestProvisioning(db, row, { actor: row.userId, requestId });
       return { agent: row, operation };
-    });
+    }),
+  );
+}
+
+/** Lets one creation for an owner follow the other, so that two at the cap admit one. */
+export const lockAgentsOf = (db: TenantTransaction, userId: string): Promise<void> =>
+  db.lock(`agents-of:${userId}`);
+
+/**
+ * Puts down a new agent with its name, address, tokens and who asked for it: all but what is to be done
+ * with it. The owner's agents are locked.
+ *
+ * @throws as `createAgent`, but for the name: that is for `withItsName` to tell.
+ */
+export async function insertAgent(
+  db: TenantTransaction,
+  box: SecretBox,
+  agent: NewAgent,
+): Promise<AgentRow> {
+  await checkLimit(db, agent);
+  const { limit: _limit, notOn, on, actor, requestId, ...values } = agent;
+  const host = await placeAgent(db, { notOn, on });
+  const row = await db.Agent.create({ ...values, host, subdomain: subdomainOf(agent) });
+  await createAgentSecrets(db, box, row);
+  const { id: subject, userId, name, plan, parentAgentId } = row;
+  await recordAudit(db, {
+    ...{ actor: actor ?? userId, userId, action: 'agent.create', subject, requestId },
+    detail: { name, plan, ...(parentAgentId !== null && { parentAgentId }) },
+  });
+  return row;
+}
+
+/** Puts down that an agent is to be provisioned: from here on it is, however late. */
+export const requestProvisioning = (
+  db: TenantTransaction,
+  { id: agentId, userId }: Pick<AgentRow, 'id' | 'userId'>,
+  { actor, requestId }: Pick<Requester, 'actor' | 'requestId'>,
+): Promise<OperationRow> =>
+  db.Operation.create({
+    ...{ id: randomUUID(), agentId, userId, kind: 'provision', requestedBy: actor, requestId },
+  });
+
+/** @throws ConflictError when the owner has an agent of that name. */
+export async function withItsName<T>(
+  { name }: Pick<NewAgent, 'name'>,
+  insert: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await insert();
   } catch (error) {
-    if (violates(error, 'agents_user_name_key')) {
-      throw new ConflictError(`An agent named "${agent.name}" exists already`);
-    }
-    throw error;
+    if (!violates(error, 'agents_user_name_key')) throw error;
+    throw new ConflictError(`An agent named "${name}" exists already`);
   }
 }
 
-async function checkLimit(db: TenantTransaction, agent: NewAgent): Promise<void> {
+/** @throws PaymentRequiredError `AGENT_LIMIT_REACHED`, with `current` and `limit`. */
+export async function checkLimit(
+  db: TenantTransaction,
+  agent: Pick<NewAgent, 'userId' | 'limit'>,
+): Promise<void> {
   const limit = await agent.limit(db);
   if (limit === Number.POSITIVE_INFINITY) return;
   const current = await db.Agent.count({

@@ -1,16 +1,15 @@
 import type { Logger } from 'pino';
 import type { AdminRules } from '../accounts/admin.js';
-import { findEntitlement } from '../accounts/entitlement.js';
-import { PLAN_LIMITS, planRequired, requirePlan } from '../accounts/plans.js';
+import { requirePlan } from '../accounts/plans.js';
 import type { ProviderName } from '../ai/provider-names.js';
 import type { Requester } from '../audit/requester.js';
-import type { Database, TenantTransaction } from '../database/database.js';
+import type { Database } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
-import { NotFoundError, UnavailableError } from '../errors.js';
+import { UnavailableError } from '../errors.js';
 import type { HostEngines } from '../hosts/host-engines.js';
 import type { SecretBox } from '../secrets/secret-box.js';
-import { requireOwnModel, wantedModel, type AgentModelChoice } from './agent-model.js';
-import { checkSkillLimit } from './agent-skills.js';
+import { agentCap } from './agent-cap.js';
+import { requireOwnModel } from './agent-model.js';
 import { createAgent } from './create-agent.js';
 import { requestedModel } from './models.js';
 import { supervisedOf, type AgentSupervisors } from './supervisors.js';
@@ -73,7 +72,7 @@ export class Deployments {
       aiProvider,
       config,
       notOn,
-      limit: (db) => this.#limitOf(db, userId, { ...requested, config, choice }),
+      limit: (db) => agentCap(db, userId, this.#parts.accounts, { ...requested, config, choice }),
       requestId: by.requestId,
     });
     // Asked for again, when it is under way.
@@ -91,32 +90,4 @@ export class Deployments {
       return undefined;
     }
   }
-
-  /**
-   * Administrators and the operator have no cap; everybody else that of their plan.
-   *
-   * @throws PaymentRequiredError without a plan, or for more skills than it has; ModelRestrictedError.
-   */
-  async #limitOf(
-    db: TenantTransaction,
-    userId: string,
-    { agentLimit = Number.POSITIVE_INFINITY, choice, config }: Judged,
-  ): Promise<number> {
-    const entitlement = await findEntitlement(db, userId, this.#parts.accounts);
-    if (!entitlement) {
-      if (await db.User.findByPk(userId)) throw planRequired();
-      throw new NotFoundError('User not found');
-    }
-    const { isAdmin, plan } = entitlement;
-    wantedModel(choice, plan);
-    checkSkillLimit(config, entitlement);
-    return isAdmin ? Number.POSITIVE_INFINITY : Math.min(PLAN_LIMITS[plan].agents, agentLimit);
-  }
-}
-
-/** What of a new agent its owner's plan is asked about. */
-interface Judged {
-  readonly agentLimit?: number | undefined;
-  readonly choice: AgentModelChoice;
-  readonly config: Readonly<Record<string, unknown>>;
 }

@@ -30,6 +30,12 @@ export type MeasuredSpec = Pick<AgentContainerSpec, 'agentId' | 'userId'> & {
   readonly volume: string;
 };
 
+/** One that is to be copied. */
+export type CopiedVolume = MeasuredSpec & {
+  /** Of which paths within it nothing is copied. */
+  readonly leavesOut?: (path: string) => boolean;
+};
+
 /** The same for one that is to be made. */
 type VolumeSpec = Pick<AgentContainerSpec, 'agentId' | 'userId' | 'volume'>;
 
@@ -151,37 +157,41 @@ export class AgentVolumes {
   }
 
   /**
-   * Makes the volume anew, as a copy of another one of the agent's: owners, modes, times and links
-   * as there. What uses either should not run.
+   * Makes the volume anew, as a copy of another one: owners, modes, times and links as there. What
+   * uses either should not run: of what is written meanwhile the copy may have some and not other.
    *
+   * @param from another one of the agent's, or another agent's.
    * @throws VolumeMissingError, VolumeTakenError, DiskLowError
    * @throws VolumeTooLargeError when more would be written than may be: a file with holes counts in
    *   full, because its holes would be written out.
    */
   async copy(
     spec: AgentContainerSpec,
-    from: string,
+    from: CopiedVolume,
     maker: string,
     signal?: AbortSignal,
   ): Promise<void> {
-    const { agentId, userId, image } = spec;
-    if (!(await this.find({ agentId, volume: from }))) throw new VolumeMissingError(from);
+    const { agentId, image } = spec;
+    const { leavesOut, ...original } = from;
+    if (!(await this.find(original))) throw new VolumeMissingError(from.volume);
     await this.#removeCopiers(agentId);
     // Before anything is written. What it grows by meanwhile the copy itself finds out.
     const room = await this.#disk.room();
-    const original = { agentId, userId, volume: from };
     const [use] = await this.measure(image, [original], { contents: room + 1 }, signal);
     if (use && use.contents > room) throw new VolumeTooLargeError(room);
     await this.make(spec, maker);
     const { copyFrom, copyTo } = spareNames(agentId);
-    const source = await this.#createCopier(spec, copyFrom, from);
-    const target = await this.#createCopier(spec, copyTo, volumeName(spec));
+    const source = await this.#createCopier(spec, copyFrom, original);
+    const target = await this.#createCopier(spec, copyTo, { ...spec, volume: volumeName(spec) });
     // A volume that went away meanwhile has been made anew by Docker, and is empty.
-    if (!(await this.find({ agentId, volume: from }))) {
+    if (!(await this.find(original))) {
       await this.#removeCopiers(agentId);
-      throw new VolumeMissingError(from);
+      // Of an agent that is removed nobody else takes it away.
+      if (original.agentId !== agentId) await this.removeMadeIn(original, () => false);
+      throw new VolumeMissingError(from.volume);
     }
-    await copyThrough(source, target, { cancelled: signal, maxBytes: await this.#disk.room() });
+    const maxBytes = await this.#disk.room();
+    await copyThrough(source, target, { cancelled: signal, leavesOut, maxBytes });
     await this.#removeCopiers(agentId);
   }
 
@@ -274,9 +284,10 @@ export class AgentVolumes {
   async #createCopier(
     spec: AgentContainerSpec,
     name: string,
-    volume: string,
+    of: MeasuredSpec,
   ): Promise<Docker.Container> {
-    const mount = volumeMount(spec, this.#client, { volume, target: COPIED, copiesImage: false });
+    const { volume } = of;
+    const mount = volumeMount(of, this.#client, { volume, target: COPIED, copiesImage: false });
     const id = await this.#named.create({
       name,
       Image: spec.image,

@@ -10,6 +10,16 @@ export const CONFIG_FILE = `${STATE_FOLDER}/openclaw.json`;
 /** The file of variables that OpenClaw adds to its environment when it starts, as above. */
 export const SECRETS_FILE = `${STATE_FOLDER}/.env`;
 
+/**
+ * What of the state is one agent's alone, by its path: its tokens and credentials, what it is known by to
+ * others, and what was said to it. A pattern of OpenClaw's own layout.
+ */
+const OF_ONE_AGENT =
+  /^\.openclaw\/(?:\.env|credentials|identity|devices|agents\/[^/]+\/(?:sessions|agent\/auth[^/]*))(?:\/|$)/;
+
+/** Whether no other agent may have it. @param path within the state. */
+export const isOfOneAgent = (path: string): boolean => OF_ONE_AGENT.test(path);
+
 export interface OpenClawOptions {
   /** The agents' AI listener as containers reach it, up to and with `/v1`. */
   readonly aiBaseUrl: string;

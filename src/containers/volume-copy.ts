@@ -2,6 +2,7 @@ import { PassThrough, pipeline } from 'node:stream';
 import type Docker from 'dockerode';
 import { DockerUnavailableError, VolumeTooLargeError } from './container-errors.js';
 import { asContainerError } from './docker-client.js';
+import { filteredTar } from './tar-filter.js';
 
 /** A Docker daemon that moves nothing for so long is not going to. */
 const SILENCE_MS = 60_000;
@@ -22,8 +23,14 @@ export async function copyThrough(
   to: Docker.Container,
   {
     cancelled,
+    leavesOut,
     maxBytes,
-  }: { readonly cancelled?: AbortSignal | undefined; readonly maxBytes: number },
+  }: {
+    readonly cancelled?: AbortSignal | undefined;
+    /** Of which paths within the volume nothing is copied. */
+    readonly leavesOut?: ((path: string) => boolean) | undefined;
+    readonly maxBytes: number;
+  },
 ): Promise<void> {
   const over = new AbortController();
   let isSilent = false;
@@ -45,7 +52,8 @@ export async function copyThrough(
   try {
     // From above, so that owner and mode of the folder itself come along.
     const archive = await from.getArchive({ path: COPIED, abortSignal });
-    pipeline(archive, meter, () => undefined); // its error comes out of the call that reads it
+    const copied = leavesOut ? filteredTar(archive, (name) => leavesOut(within(name))) : archive;
+    pipeline(copied, meter, () => undefined); // its error comes out of the call that reads it
     await to.putArchive(meter, { path: '/', abortSignal });
   } catch (error) {
     cancelled?.throwIfAborted();
@@ -59,3 +67,6 @@ export async function copyThrough(
     over.abort();
   }
 }
+
+/** Names in the archive begin with the folder's own. */
+const within = (name: string): string => name.split('/').slice(1).join('/');

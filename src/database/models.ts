@@ -2,6 +2,7 @@ import type { Sequelize } from 'sequelize';
 import { defineTable, type ModelOf, type RowOf, type Table } from './table.js';
 import * as accounts from './tables/accounts.js';
 import * as agents from './tables/agents.js';
+import * as clones from './tables/clones.js';
 import * as heartbeats from './tables/heartbeats.js';
 import * as hosts from './tables/hosts.js';
 import * as ledger from './tables/ledger.js';
@@ -22,6 +23,7 @@ export type { NotificationChannelName, NotificationStatus } from './tables/notif
 const MODELLED = {
   ...accounts,
   ...agents,
+  ...clones,
   ...hosts,
   ...heartbeats,
   ...notifications,
@@ -47,6 +49,7 @@ export type ApiKeyRow = RowOf<typeof accounts.ApiKey>;
 export type AccountDeletionRow = RowOf<typeof accounts.AccountDeletion>;
 export type AgentRow = RowOf<typeof agents.Agent>;
 export type AgentCredentialRow = RowOf<typeof agents.AgentCredential>;
+export type CloneRow = RowOf<typeof clones.Clone>;
 export type OperationRow = RowOf<typeof agents.Operation>;
 export type AgentArchiveRow = RowOf<typeof agents.AgentArchive>;
 export type AgentVolumeRow = RowOf<typeof agents.AgentVolume>;

@@ -7,18 +7,26 @@ import { hostLoads } from './hosts.js';
  * Chooses the host for one more agent. No other creation chooses until this transaction has ended,
  * so that two that meet at the last free place admit one.
  *
- * @param notOn a host whose engine was just found away.
+ * @param where `notOn`: a host whose engine was just found away. `on`: the one that may get it.
  * @returns the host's id.
  * @throws UnavailableError when no host can take an agent; DockerAwayError when only that one could.
  */
-export async function placeAgent(db: TenantTransaction, notOn?: string): Promise<string> {
+export async function placeAgent(
+  db: TenantTransaction,
+  { notOn, on }: { readonly notOn?: string | undefined; readonly on?: string | undefined } = {},
+): Promise<string> {
   await db.lock('hosts');
   const hosts = await hostLoads(db);
-  const host = leastLoaded(hosts.filter(({ id }) => id !== notOn));
-  if (!host)
-    throw notOn === undefined ? new UnavailableError(refusalOf(hosts)) : new DockerAwayError();
-  return host.id;
+  const host = leastLoaded(
+    hosts.filter(({ id }) => id !== notOn && (on === undefined || id === on)),
+  );
+  if (host) return host.id;
+  if (on !== undefined && on !== notOn) throw new UnavailableError(NOT_BESIDE);
+  throw notOn === undefined ? new UnavailableError(refusalOf(hosts)) : new DockerAwayError();
 }
+
+const NOT_BESIDE =
+  'The Docker host of the agent cannot take another one now, and a clone stands beside it';
 
 /** An agent on a host that nobody has heard of could wait for ever, so there is no default. */
 function refusalOf(hosts: readonly HostLoad[]): string {

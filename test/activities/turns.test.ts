@@ -82,6 +82,7 @@ class Host {
     const dependencies = {
       ...{
         docker,
+        clones: { isToBeCopied: () => Promise.resolve(false) },
         specs,
         releases,
         volumes,

@@ -104,6 +104,14 @@ const unpaid = { nobody: 401, bob: 402, anotherKey: 401 };
 const question = () => ({ user: ada.id, messages: [{ role: 'user', content: 'hello' }] });
 const config = () => ({ config: { taken: 'over' } });
 const newAgent = () => ({ name: randomUUID(), model: 'gpt-4' });
+const clone = () => ({
+  parentAgentId: agentId,
+  name: randomUUID(),
+  paymentProof: {
+    ...{ transactionHash: `0x${'a'.repeat(64)}`, amount: '1.0', currency: 'pathUSD', timestamp: 0 },
+    ...{ chainId: 4217, from: `0x${'b'.repeat(40)}`, to: `0x${'c'.repeat(40)}` },
+  },
+});
 
 const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/register': {
@@ -213,6 +221,8 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/agents/:id/restore': { ...missing, body: () => ({ archiveId: 'archive' }) },
   'GET /api/agents/:id/archives': missing,
   'GET /api/agents/:id/operations': missing,
+  'GET /api/agents/clone': { nobody: 200, bob: 200 },
+  'POST /api/agents/clone': { ...missing, body: clone },
   'GET /api/agents/provision': { nobody: 401, bob: 200 },
   'POST /api/agents/provision': { nobody: 401, bob: 201, body: newAgent },
   'GET /api/chat': { ...missing, query: () => `?agentId=${agentId}` },
@@ -267,6 +277,8 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   'GET /api/agents/:id/messages': missing,
   'GET /api/agents/:id/stats': missing,
   'GET /api/agents/:id/token': missing,
+  'GET /api/agents/clone': { nobody: 200, bob: 200 },
+  'POST /api/agents/clone': { ...missing, anotherKey: 401, body: clone },
   'POST /api/deployments': { nobody: 401, bob: 201, body: newAgent },
   'POST /api/subscriptions/deploy': {
     ...missing,

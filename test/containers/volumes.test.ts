@@ -45,7 +45,7 @@ async function replaced(spec: AgentContainerSpec): Promise<AgentContainerSpec> {
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
   await containers.stop(spec.agentId, 1);
   await containers.retain(spec.agentId);
-  await host.volumes.copy(next, containerName(spec.agentId), 'test');
+  await host.volumes.copy(next, { ...spec, volume: containerName(spec.agentId) }, 'test');
   return running(next);
 }
 
@@ -138,7 +138,12 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
 
   const cut = new AbortController();
-  const copying = host.volumes.copy(next, containerName(spec.agentId), 'test', cut.signal);
+  const copying = host.volumes.copy(
+    next,
+    { ...spec, volume: containerName(spec.agentId) },
+    'test',
+    cut.signal,
+  );
   const copier = `container ${containerName(spec.agentId)}-copy-to`;
   await until(async () => (await namesOf(spec.agentId)).includes(copier));
   cut.abort();
@@ -148,7 +153,7 @@ it('copies anew after a copy that was cut off, and holds little of it in memory'
   const watch = setInterval(() => {
     held = Math.max(held, process.memoryUsage().arrayBuffers);
   }, 5);
-  await host.volumes.copy(next, containerName(spec.agentId), 'test');
+  await host.volumes.copy(next, { ...spec, volume: containerName(spec.agentId) }, 'test');
   clearInterval(watch);
   // What is not collected yet counts as held: Node 24 lets a third of it lie.
   expect(held).toBeLessThan(LARGE_BYTES / 2);
@@ -174,9 +179,9 @@ it('goes back to the container and the volume from before, as often as it is ask
   const name = containerName(spec.agentId);
   await host.volumes.remove(spec.agentId, [{ name: `${name}-next`, madeBy: 'test' }]);
   expect(await namesOf(spec.agentId)).toEqual([`container ${name}`, `volume ${name}`]);
-  await expect(host.volumes.copy(spec, next.volume ?? '', 'test')).rejects.toBeInstanceOf(
-    VolumeMissingError,
-  );
+  await expect(
+    host.volumes.copy(spec, { ...spec, volume: next.volume ?? '' }, 'test'),
+  ).rejects.toBeInstanceOf(VolumeMissingError);
 });
 
 it('sets a container aside once, however often it is asked', async () => {
@@ -220,8 +225,13 @@ it('leaves alone what is not its own under the names that it uses', async () => 
     () => containers.retain(spec.agentId),
     () => containers.restore(spec.agentId),
     () => host.volumes.make(next, 'test'),
-    () => host.volumes.copy(next, name, 'test'),
-    () => host.volumes.copy({ ...spec, volume: `${name}-other` }, `${name}-next`, 'test'),
+    () => host.volumes.copy(next, { ...spec, volume: name }, 'test'),
+    () =>
+      host.volumes.copy(
+        { ...spec, volume: `${name}-other` },
+        { ...spec, volume: `${name}-next` },
+        'test',
+      ),
     () => host.volumes.make({ ...spec, volume: `${name}-next` }, 'test'),
   ]) {
     await expect(refused()).rejects.toBeInstanceOf(ForeignContainerError);
@@ -278,7 +288,9 @@ it('makes a volume anew only where it has made it itself', async () => {
   const next = { ...spec, volume: `${name}-next` };
   await host.volumes.make(next, 'one');
   await expect(host.volumes.make(next, 'two')).rejects.toBeInstanceOf(VolumeTakenError);
-  await expect(host.volumes.copy(next, name, 'two')).rejects.toBeInstanceOf(VolumeTakenError);
+  await expect(host.volumes.copy(next, { ...spec, volume: name }, 'two')).rejects.toBeInstanceOf(
+    VolumeTakenError,
+  );
   expect(await volumesOf(spec.agentId)).toEqual([`${name} by one`, `${name}-next by one`]);
 });
 
@@ -296,7 +308,7 @@ it('copies no more than it may: a file with holes is not written out', async () 
   const bounded = (disk: DiskLimits) => new DockerHost({ dockerHost, installation, labels, disk });
   const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
   const copy = (disk: DiskLimits) =>
-    bounded(disk).volumes.copy(next, containerName(spec.agentId), 'test');
+    bounded(disk).volumes.copy(next, { ...spec, volume: containerName(spec.agentId) }, 'test');
   await expect(copy({ floor: 0, volume: 32 * 1024 ** 2 })).rejects.toBeInstanceOf(
     VolumeTooLargeError,
   );

@@ -35,6 +35,8 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   }),
   installations: () => ({ mode: 'home', status: 'inactive' }),
   agents: (user, n) => ({ id: `${user}-agent-${n}`, plan: 'solo' }),
+  payment_claims: (user, n) => ({ hash: `0x${uuidOf(user, n).repeat(2)}` }),
+  clones: (user, n) => ({ id: `${user}-agent-${n}`, specialization: 'general' }),
   agent_secrets: (_, n) => ({ kind: n === 1 ? 'gateway-token' : 'ai-token' }),
   agent_credentials: () => ({ state: 'present' }),
   agent_archives: () => ({ reason: 'reset-memory' }),

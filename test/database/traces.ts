@@ -15,6 +15,7 @@ const KEEPING = [
   'ledger_transfers',
   'ledger_holds',
   'audit_log',
+  'payment_claims',
 ];
 
 /** What they hold is of no account: hosts, digests of what strangers sent, events that wait, proofs, payments. */

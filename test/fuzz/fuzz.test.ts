@@ -36,6 +36,9 @@ const HARD = [
   'web: POST /api/auth/reset-password',
   'web: POST /api/auth/verify-email',
   'web: POST /api/keys/validate',
+  // For what was paid on a chain, and there is none.
+  'web: POST /api/agents/clone',
+  'backend: POST /api/agents/clone',
   'web: DELETE /api/settings',
   'backend: POST /api/logs/{agentId}/stop',
   'backend: DELETE /api/hosts/{id}',

@@ -76,6 +76,7 @@ const AWAY = {
   'POST /api/wallet-auth': [503],
   'GET /api/wallet': [500],
   'POST /api/wallet/create': [500],
+  'POST /api/agents/clone': [503],
   'POST /api/settings/identities/google': [502, 503],
   'POST /api/settings/identities/github': [503],
 };

@@ -13,7 +13,12 @@ import {
   createContainersListener,
   type ContainersDependencies,
 } from '../../api/containers/containers.js';
-import { accountDeletionRuns, mailRuns, securityEventRuns } from '../../temporal/row-runs.js';
+import {
+  accountDeletionRuns,
+  cloneRuns,
+  mailRuns,
+  securityEventRuns,
+} from '../../temporal/row-runs.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import type { WebDependencies } from '../../api/web/dependencies.js';
@@ -35,7 +40,7 @@ import type { Meter } from '../../src/usage/meter.js';
 import type { LocalRepairTimes } from '../../src/local-repair/local-repair.js';
 import { DatabaseGate } from '../../worker/database-gate.js';
 import { followDocker } from '../../worker/follow-docker.js';
-import { accountDeletions, mails, securityEvents } from '../../worker/handed-rows.js';
+import { accountDeletions, clones, mails, securityEvents } from '../../worker/handed-rows.js';
 import { handOverPeriodically } from '../../worker/hand-over.js';
 import { openLocalRepair } from '../../worker/local-repair.js';
 import { createWorkers } from '../../worker/platform-worker.js';
@@ -290,6 +295,7 @@ async function build(
       mails(db, mailRuns(client)),
       securityEvents(securityEventRuns(client)),
       accountDeletions(accountDeletionRuns(client)),
+      clones(cloneRuns(client)),
     ].map((handed) => handOverPeriodically({ database: db, log }, handed, ending.signal));
     stopFollowing = async () => {
       ending.abort();

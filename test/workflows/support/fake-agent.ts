@@ -73,6 +73,8 @@ export class FakeAgent {
   containerIsThere = true;
   /** Whether the volume with its memory is there. */
   memoryIsThere = true;
+  /** Whether its first memory is a copy of another agent's. */
+  isClone = false;
   /** Whether the last replacement had a memory to put away. */
   keptMemory: boolean | undefined;
   /** Whether an update brings another image than the one that runs. */
@@ -250,7 +252,11 @@ export function fakeActivities(
         await agentOf(agent).step('takenPlaces');
         return agentOf(agent).takenPlaces;
       },
-      createVolume: container('createVolume'),
+      async createVolume(agent) {
+        await agentOf(agent).step('createVolume', true);
+        return agentOf(agent).isClone ? 'to-be-copied' : 'there';
+      },
+      copyMemory: container('copyMemory'),
       async requireVolume(agent) {
         await agentOf(agent).step('requireVolume', true);
         if (!agentOf(agent).memoryIsThere) throw memoryMissing();

@@ -51,6 +51,13 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     await finished(agent, 'provision', 'cancelled');
   },
 
+  clone: async (lab, agent) => {
+    agent.isClone = true;
+    const supervisor = await lab.supervise(agent, provisioningOf('provision'));
+    await finished(agent, 'provision', 'succeeded');
+    await deleted(supervisor, agent);
+  },
+
   'deletion-while-restarting': during('restart', 'stopContainer'),
   'deletion-while-configuring': during('configure', 'awaitReady'),
 

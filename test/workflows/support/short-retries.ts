@@ -41,6 +41,8 @@ export const retention = onContainer;
 export const ledgerCheck = onContainer;
 export const accountDeletion = onContainer;
 export const paying = onContainer;
+export const clonePayment = onContainer;
+export const handingOver = onContainer;
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',
   startToCloseTimeout: '5 seconds',

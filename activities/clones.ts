@@ -1,0 +1,50 @@
+import { ChainAwayError } from '../src/chain/chain-node.js';
+import type { ClonePayments } from '../src/clones/clone-payments.js';
+import type { CloneStore } from '../src/clones/clone-store.js';
+import type { AgentSupervisors } from '../src/agents/supervisors.js';
+import { asApplicationFailure } from './failures.js';
+import { unchanged } from './watchdog.js';
+
+/** Between two looks at a payment, in milliseconds. */
+const LOOK_AGAIN_MS = 1_000;
+const CHAIN_AWAY_MS = 5_000;
+
+export interface CloneActivityDependencies {
+  readonly payments: Pick<ClonePayments, 'look'>;
+  readonly store: Pick<CloneStore, 'handOver'>;
+  readonly supervisors: Pick<AgentSupervisors, 'provision'>;
+}
+
+/** What makes clones of agents. Each is named by its row, and may be asked for again. */
+export function createCloneActivities({ payments, store, supervisors }: CloneActivityDependencies) {
+  return {
+    /**
+     * Waits until the payment is final: between two looks Temporal has it, not this worker.
+     *
+     * @returns false when the clone is not to be made, or not any more.
+     */
+    awaitClonePayment: (id: string): Promise<boolean> =>
+      asApplicationFailure(async () => {
+        const state = await look(id);
+        if (state === 'waiting') throw unchanged(LOOK_AGAIN_MS);
+        return state === 'paid';
+      }),
+    /** Has the clone's supervisor provision it, as any other agent's. */
+    handOverClone: (id: string): Promise<void> =>
+      asApplicationFailure(async () => {
+        const handed = await store.handOver(id);
+        if (handed) await supervisors.provision(handed.agent, handed.operationId);
+      }),
+  };
+
+  async function look(id: string) {
+    try {
+      return await payments.look(id);
+    } catch (error) {
+      if (error instanceof ChainAwayError) throw unchanged(CHAIN_AWAY_MS, error);
+      throw error;
+    }
+  }
+}
+
+export type CloneActivities = ReturnType<typeof createCloneActivities>;

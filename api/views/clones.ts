@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { agentName } from '../../src/agents/agent-config.js';
+import type { Cloned, Clones } from '../../src/clones/clones.js';
+import { CLONE_CURRENCY, CLONE_PRICE, SPECIALIZATIONS } from '../../src/clones/clone-terms.js';
+import { PATH_USD } from '../../src/chain/tempo.js';
+import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/money/money.js';
+import type { ChainSettings } from '../../src/chain/settings.js';
+import { agentStatus } from './backend-agents.js';
+
+/** More is no lineage of anybody's. */
+const MAX_GENERATION = 1_000_000;
+
+const address = z.string().regex(/^0x[\da-fA-F]{40}$/, 'must be 0x and 40 hex digits');
+
+export const cloneBody = z.object({
+  parentAgentId: z.string().min(1).max(64),
+  name: agentName,
+  specialization: z.enum(SPECIALIZATIONS).default('general'),
+  generation: z
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_GENERATION)
+    .default(1)
+    .describe("The parent's; the clone's is one more"),
+  paymentProof: z.object({
+    transactionHash: z.string().regex(/^0x[\da-fA-F]{64}$/, 'must be 0x and 64 hex digits'),
+    amount: amountText
+      .refine((units) => units >= CLONE_PRICE, `must be at least ${formatAmount(CLONE_PRICE)}`)
+      .meta({ description: 'What was paid, of pathUSD' }),
+    currency: z.literal(CLONE_CURRENCY),
+    chainId: z.number().int(),
+    from: address,
+    to: address,
+    timestamp: z.number().min(0).describe('Unix seconds, of about when it was paid'),
+    signature: z
+      .string()
+      .regex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, 'must be hex')
+      .optional()
+      .describe('By `from`, where that is no linked wallet'),
+  }),
+});
+
+export const cloneAnswer = z.strictObject({
+  success: z.literal(true),
+  clone: z.strictObject({
+    id: z.string(),
+    name: z.string(),
+    parentAgentId: z.string(),
+    generation: z.number(),
+    specialization: z.enum(SPECIALIZATIONS),
+    status: agentStatus,
+    createdAt: z.iso.datetime(),
+  }),
+});
+
+export const presentClone = ({ agent, clone }: Cloned) => ({
+  success: true as const,
+  clone: {
+    id: agent.id,
+    name: agent.name,
+    parentAgentId: clone.parentAgentId,
+    generation: agent.generation,
+    specialization: clone.specialization,
+    status: agent.status,
+    createdAt: agent.createdAt.toISOString(),
+  },
+});
+
+/** What a client has to know to pay for a clone. */
+export const cloneTerms = z.strictObject({
+  status: z.literal('ok'),
+  chainId: z.number(),
+  currency: z.literal(CLONE_CURRENCY),
+  token: z.string(),
+  decimals: z.number(),
+  treasury: z.string().nullable().describe('Who is to be paid; null where nobody can be'),
+  price: formattedAmount,
+  confirmations: z.number().describe('Blocks until a payment is final, its own included'),
+  chain: z.enum(['available', 'unavailable']),
+});
+
+export async function presentTerms(
+  clones: Clones,
+  { chainId, confirmations, treasury }: ChainSettings,
+): Promise<z.infer<typeof cloneTerms>> {
+  return {
+    status: 'ok',
+    chainId,
+    currency: CLONE_CURRENCY,
+    token: PATH_USD,
+    decimals: DECIMALS,
+    treasury: treasury ?? null,
+    price: formatAmount(CLONE_PRICE),
+    confirmations,
+    chain: (await clones.isPayable()) ? 'available' : 'unavailable',
+  };
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createCloneActivities } from '../../activities/clones.js';
+import type { Supervised } from '../../src/agents/supervisors.js';
+import { ChainAwayError } from '../../src/chain/chain-node.js';
+import type { PaymentState } from '../../src/clones/clone-payments.js';
+import { UnavailableError } from '../../src/errors.js';
+import { cloneAgentId } from '../../workflows/ids.js';
+import { cloneRun } from './support/clone-run.js';
+import { bundleWorkflows, WorkflowLab } from './support/workflow-lab.js';
+
+let lab: WorkflowLab;
+let bundle: Awaited<ReturnType<typeof bundleWorkflows>>;
+beforeAll(async () => {
+  lab = await WorkflowLab.open();
+  bundle = await bundleWorkflows();
+});
+afterAll(() => lab?.close());
+
+const agent: Supervised = {
+  ...{ agentId: 'a', userId: 'u', host: 'local', name: 'clone' },
+  ...{ desired: 'running', provisioned: false },
+};
+
+/** A clone whose payment is found so, one look after the other; the last is that of all that follow. */
+function scene(looks: readonly (PaymentState | Error)[]) {
+  const seen = { looks: 0, provisioned: [] as string[], unheard: 0 };
+  const activities = createCloneActivities({
+    payments: {
+      look() {
+        const found = looks[Math.min(seen.looks++, looks.length - 1)] ?? 'waiting';
+        return found instanceof Error ? Promise.reject(found) : Promise.resolve(found);
+      },
+    },
+    store: { handOver: () => Promise.resolve({ agent, operationId: 'the operation' }) },
+    supervisors: {
+      provision(_agent, operationId) {
+        if (seen.unheard-- > 0) return Promise.reject(new UnavailableError('away'));
+        seen.provisioned.push(operationId);
+        return Promise.resolve({ operationId, run: undefined });
+      },
+    },
+  });
+  return { activities, seen };
+}
+
+const historyOf = async (workflowId: string) =>
+  (await lab.environment.client.workflow.getHandle(workflowId).fetchHistory()).events ?? [];
+
+test('a clone is handed to its supervisor once its payment is final', async () => {
+  const { activities, seen } = scene(['waiting', 'waiting', 'paid']);
+  const { made } = await cloneRun(lab.environment, bundle, activities);
+  expect({ made, ...seen }).toMatchObject({ made: true, provisioned: ['the operation'], looks: 3 });
+});
+
+test('waiting takes as long as the chain does, and leaves no events', async () => {
+  const away = Array.from({ length: 40 }, () => new ChainAwayError());
+  const { activities, seen } = scene([...away, 'waiting', 'paid']);
+  const { made, workflowId } = await cloneRun(lab.environment, bundle, activities);
+  expect({ made, looks: seen.looks }).toEqual({ made: true, looks: 42 });
+  expect((await historyOf(workflowId)).length).toBeLessThan(25);
+});
+
+test('a payment that the chain has taken back makes no clone', async () => {
+  const { activities, seen } = scene(['waiting', 'over']);
+  const { made } = await cloneRun(lab.environment, bundle, activities);
+  expect({ made, provisioned: seen.provisioned }).toEqual({ made: false, provisioned: [] });
+});
+
+test('a supervisor that is not heard is told again', async () => {
+  const { activities, seen } = scene(['paid']);
+  seen.unheard = 5;
+  await cloneRun(lab.environment, bundle, activities);
+  expect(seen.provisioned).toEqual(['the operation']);
+});
+
+test('a clone that is tried again is another run under the same id', async () => {
+  const id = randomUUID();
+  const first = await cloneRun(lab.environment, bundle, scene(['over']).activities, id);
+  const second = await cloneRun(lab.environment, bundle, scene(['paid']).activities, id);
+  expect([first, second]).toEqual([
+    { made: false, workflowId: cloneAgentId(id) },
+    { made: true, workflowId: cloneAgentId(id) },
+  ]);
+});
