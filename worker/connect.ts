@@ -1,6 +1,7 @@
 import { NativeConnection, TransportError, type NativeConnectionOptions } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { UnavailableError } from '../src/errors.js';
+import { jittered } from '../src/jitter.js';
 import { pause } from '../src/pause.js';
 
 /** Between two attempts at a connection. */
@@ -36,7 +37,7 @@ export async function connectPatiently(
     } catch (error) {
       if (!(error instanceof UnavailableError)) throw error;
       log.warn(`${error.message}; it is tried again`);
-      await pause(PAUSE_MS, signal);
+      await pause(jittered(PAUSE_MS), signal);
     }
   }
   return undefined;

@@ -58,7 +58,7 @@ export async function prepareTemporal(
   const insist = async (wish: () => Promise<boolean>) => {
     let [pauseMs] = pausesMs;
     while (!signal.aborted && !(await wish())) {
-      await pause(pauseMs, signal);
+      await pause(jittered(pauseMs), signal);
       pauseMs = Math.min(pauseMs * 2, pausesMs[1]);
     }
   };
