@@ -186,6 +186,12 @@ describe('of another user', () => {
     expect(await rowsOf(bob)).toEqual([]);
   });
 
+  test('no wallet is answered to the operator who names the wrong user', attack, async () => {
+    await provide({ userId: ada.id, agentId });
+    const { status, body } = await provide({ userId: bob.id, agentId });
+    expect([status, body]).toEqual([404, { error: 'Agent not found' }]);
+  });
+
   test('no key opens in another row', attack, async () => {
     const { address } = (await provide({ userId: ada.id, agentId })).body;
     await owner(`UPDATE wallets SET user_id = '${bob.id}', agent_id = NULL
