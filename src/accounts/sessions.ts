@@ -253,7 +253,7 @@ export async function endOtherSessions(
 ): Promise<number> {
   return tenant.transaction(async (db) => {
     const ended = await db.Session.destroy({ where: { userId, id: { [Op.ne]: current } } });
-    await recordAudit(db, ofUser(userId, 'session.delete-others', origin));
+    if (ended > 0) await recordAudit(db, ofUser(userId, 'session.delete-others', origin));
     return ended;
   });
 }

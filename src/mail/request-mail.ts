@@ -1,5 +1,6 @@
 import type { TenantTransaction } from '../database/database.js';
 import type { MailKind } from './mail-kinds.js';
+import { tokenKindOf } from './messages.js';
 
 /** Mails of one kind that are sent to one address within an hour. */
 export const MAX_MAILS_AN_HOUR = 5;
@@ -13,8 +14,9 @@ export interface MailRequest {
 }
 
 /**
- * Has a mail sent when the platform's transaction holds: whoever asks need not wait for that. Beyond
- * those of an hour there is none, and nobody is told.
+ * Has a mail sent when the platform's transaction holds: whoever asks need not wait for that. Who asks for a
+ * link again while it waits, as when nothing sends mail for hours, gets one. Beyond those of an hour there
+ * is none, and nobody is told.
  */
 export async function requestMail(
   db: TenantTransaction,
@@ -27,7 +29,10 @@ export async function requestMail(
      SELECT gen_random_uuid()::text, $kind, $address, $userId
       WHERE (SELECT count(*) FROM mails
               WHERE address = $address AND kind = $kind
-                AND requested_at > now() - interval '1 hour') < ${MAX_MAILS_AN_HOUR}`,
-    { kind, address, userId: userId ?? null },
+                AND requested_at > now() - interval '1 hour') < ${MAX_MAILS_AN_HOUR}
+        AND NOT ($hasLink AND EXISTS (
+          SELECT FROM mails WHERE address = $address AND kind = $kind AND settled_at IS NULL
+             AND user_id IS NOT DISTINCT FROM $userId AND requested_at > now() - interval '1 day'))`,
+    { kind, address, userId: userId ?? null, hasLink: tokenKindOf(kind) !== undefined },
   );
 }

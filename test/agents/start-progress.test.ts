@@ -14,6 +14,8 @@ const SECOND = 1_000;
 class Starting {
   work: ContainerWork = { cpuMs: 0, bytes: 0 };
   asked = 0;
+  /** How often it was looked at. */
+  looks = 0;
   readonly #startedAt: string;
   status: ContainerState['status'] = 'running';
 
@@ -24,7 +26,10 @@ class Starting {
   // What is not asked for here is not there.
   get containers(): AgentContainers {
     return {
-      inspect: () => Promise.resolve(this.state),
+      inspect: () => {
+        this.looks++;
+        return Promise.resolve(this.state);
+      },
       work: () => {
         this.asked++;
         return Promise.resolve(this.work);
@@ -161,7 +166,8 @@ describe('a start', () => {
     let isOver = false;
     const starting = whileStarting(busy.containers, progress, agentId, gatewayAt(port));
     void starting.then(() => (isOver = true));
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    // So often that it has been seen at work.
+    await expect.poll(() => busy.looks).toBeGreaterThan(3);
     expect(isOver).toBe(false);
     await listen(port);
     await starting;

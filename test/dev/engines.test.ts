@@ -5,6 +5,7 @@ import {
   cp,
   mkdir,
   mkdtemp,
+  readdir,
   readFile,
   rm,
   stat,
@@ -267,7 +268,7 @@ test('packages are installed one after another, and again when another program h
   await mkdir(bin);
   // As apt-get does, it fails at once while another holds its lock.
   const aptGet = `#!/bin/sh
-    mkdir ${folder}/lock || exit 100
+    mkdir ${folder}/lock || { touch ${folder}/failed; exit 100; }
     sleep 0.2
     echo "$@" >> ${folder}/done
     rmdir ${folder}/lock
@@ -281,7 +282,8 @@ test('packages are installed one after another, and again when another program h
       installPackages(['one'], { pauseMs: 100 }),
       installPackages(['two', 'three'], { pauseMs: 100 }),
     ]);
-    setTimeout(() => void rm(path.join(folder, 'lock'), { recursive: true }), 250);
+    await expect.poll(() => readdir(folder)).toContain('failed');
+    await rm(path.join(folder, 'lock'), { recursive: true });
     await both;
   } finally {
     process.env.PATH = PATH;

@@ -168,9 +168,17 @@ test('what was stopped, is changed, loops, or is not as it was is left alone', a
   for (const { agentId } of [held, looping, other, forgetful, known]) {
     await own.docker.getContainer(containerName(agentId)).kill();
   }
-  await begin();
+  let looks = 0;
+  const inspect = (agentId: string) => {
+    if (agentId === known.agentId) looks += 1;
+    return own.containers.inspect(agentId);
+  };
+  const docker = replacing(own.host, { containers: replacing(own.containers, { inspect }) });
+  await begin({ docker });
   await until(() => isUp(known));
-  await new Promise((resolve) => setTimeout(resolve, 1_500)); // the others were looked at with it
+  // It is looked at again and again, and the others would be with it.
+  const seen = looks;
+  await until(() => Promise.resolve(looks > seen + 2));
   for (const { agentId } of [held, looping, other, forgetful]) {
     expect((await own.containers.inspect(agentId))?.status).toBe('exited');
   }
@@ -200,9 +208,13 @@ test('a killed container comes back while PostgreSQL alone is away', async () =>
 test('nothing is repaired as long as the database does not say that the host is this one', async () => {
   const agent = await knownAgent();
   await own.docker.getContainer(containerName(agent.agentId)).kill();
-  let isOurs = false;
-  await begin({ mayAct: () => isOurs });
-  await new Promise((resolve) => setTimeout(resolve, 3_000)); // others came up within this time
+  let [isOurs, asked] = [false, 0];
+  const mayAct = () => {
+    asked += 1;
+    return isOurs;
+  };
+  await begin({ mayAct });
+  await until(() => Promise.resolve(asked > 3));
   expect((await own.containers.inspect(agent.agentId))?.status).toBe('exited');
   isOurs = true;
   await until(() => isUp(agent));

@@ -1,9 +1,13 @@
+import { serializeErc6492Signature, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount, type LocalAccount } from 'viem/accounts';
 import type { SiweMessage } from 'viem/siwe';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createWeb } from '../../api/web/web.js';
+import { WalletProofs } from '../../src/accounts/wallet-proofs.js';
+import { ChainNode } from '../../src/chain/chain-node.js';
 import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../support/chain/chain.js';
 import { siweMessage } from '../support/chain/siwe.js';
-import type { CallOptions } from '../support/http.js';
+import { call, type CallOptions } from '../support/http.js';
 import { DOMAIN, startQuickAuth, type QuickAuthStub } from '../support/quick-auth.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
@@ -145,6 +149,44 @@ describe('sign-in by wallet', () => {
     });
     // Where the key is not that of the address, a contract might be meant.
     expect([elsewhere.status, another.status]).toEqual([401, 503]);
+  });
+
+  test('by a contract, there or still to be made, is asked of the chain', async () => {
+    const { web } = platform.dependencies;
+    const { settings, wallets } = web;
+    const parts = {
+      nonces: wallets.nonces,
+      chain: new ChainNode({ chainId: CHAIN_ID, url: chain.rpcUrl }),
+      chainIds: settings.chain.signInChainIds,
+      webUrl: settings.http.webUrl,
+    };
+    const there = await createWeb({ ...web, wallets: new WalletProofs(parts) }).listen(
+      '127.0.0.1',
+      0,
+    );
+    try {
+      const [owner, later, thief] = [newWallet(), newWallet(), newWallet()];
+      const ask = (body: unknown) => call(there.url, 'POST', '/api/wallet-auth', { body });
+      const deployed = await chain.deployWallet(owner);
+      const shown = async (address: Hex, by: LocalAccount) => {
+        const message = siweMessage({ address, nonce: wallets.nonces.issue().nonce });
+        return { address, message, signature: await by.signMessage({ message }) };
+      };
+      const signedIn = await ask(await shown(deployed, owner));
+      expect([signedIn.status, signedIn.body.user.name]).toEqual([
+        200,
+        `${deployed.toLowerCase()}@wallet.service`,
+      ]);
+      expect((await ask(await shown(deployed, thief))).status).toBe(401);
+      const { address, data } = chain.deployment(later);
+      const toBe = await shown(chain.walletOf(later), later);
+      const signature = serializeErc6492Signature({ address, data, signature: toBe.signature });
+      const first = await ask({ ...toBe, signature });
+      expect(first.status).toBe(200);
+      expect((await ask({ ...toBe, signature })).status).toBe(401);
+    } finally {
+      await there.close();
+    }
   });
 
   test('by a contract is a 503 while there is no chain', async () => {

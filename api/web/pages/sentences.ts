@@ -11,7 +11,7 @@ const REFUSALS: Readonly<Record<string, (provider: string) => string>> = {
     `Your account at ${provider} has no verified email address. Verify one there, or sign in another way.`,
   AuthError: (provider) => `Signing in by ${provider} failed on our side. Try again in a while.`,
   LinkRefused: (provider) =>
-    `There is an account with this address already. Sign in to it as you did before, and link ${provider} on your dashboard.`,
+    `Your account at ${provider} was not linked. It belongs to an account here already, or there is one with its address: sign in to that as you did before, and link ${provider} on its dashboard.`,
   SignInDisabled: (provider) =>
     `Signing in by ${provider} is switched off for this account, because its owner may have lost control of it. Sign in another way.`,
 };
@@ -40,7 +40,7 @@ const DONE = {
   'sessions-ended': 'All other sessions have ended.',
   deleting: 'Your account is being deleted, and you are signed out.',
   linked: 'It is linked to your account now, and signs you in.',
-  unlinked: 'It is linked no more. The sessions that were signed in by it have ended.',
+  unlinked: 'It is linked no more. Sessions that it has opened go on until you end them.',
   'key-deleted': 'The key is deleted.',
 } as const;
 
