@@ -31,7 +31,7 @@ export function summary(
     `  web API       ${webUrl}  (reference: ${webUrl}/docs)`,
     `  backend API   ${backendUrl}  (reference: ${backendUrl}/docs)`,
     ...(env.TEMPORAL_UI_URL ? [`  Temporal UI   ${env.TEMPORAL_UI_URL}`] : []),
-    `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, worker.log and those of the engines (LOG_LEVEL=debug says more)`,
+    `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, worker.log, payments.log and those of the engines (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin
       ? ['  first admin   who registers first: nobody has yet (ADMIN_EMAILS names others)']
       : []),

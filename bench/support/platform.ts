@@ -91,7 +91,7 @@ export class BenchPlatform {
     return `127.0.0.1:${this.port('temporal')}`;
   }
 
-  /** The process of a part: `api`, `agents-ai`, `worker`, `postgres` or `temporal`. */
+  /** The process of a part: `api`, `agents-ai`, `worker`, `payments`, `postgres` or `temporal`. */
   pidOf(name: string): number {
     const file = path.join(this.dataDir, 'run', `${name}.process.json`);
     return (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid; // the launcher wrote it
@@ -109,6 +109,7 @@ export class BenchPlatform {
       api: this.pidOf('api'),
       "agents' AI": this.pidOf('agents-ai'),
       worker: this.pidOf('worker'),
+      payments: this.pidOf('payments'),
       PostgreSQL: this.pidOf('postgres'),
       Temporal: this.pidOf('temporal'),
     });

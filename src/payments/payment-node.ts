@@ -2,6 +2,8 @@ import { z } from 'zod';
 import type { Hex } from 'viem';
 import { hexData } from '../chain/answers.js';
 import { ChainAwayError, NodeRefusalError, type ChainNode } from '../chain/chain-node.js';
+import { PATH_USD } from '../chain/tempo.js';
+import { isTempo } from './chains.js';
 import type { PaymentCall } from './payment.js';
 
 /** Of any size, such as what gas costs. */
@@ -25,6 +27,9 @@ export interface Fees {
   readonly base: bigint;
   readonly priority: bigint;
 }
+
+/** Fees are reckoned in parts of a dollar with 18 decimals, and paid in one with 6. */
+const FEE_PER_UNIT = 1_000_000_000_000n;
 
 /** Used where the node has no opinion. */
 const PRIORITY_FEE = 1_000_000_000n;
@@ -52,6 +57,15 @@ export class PaymentNode {
   async nonceOf(address: Hex, block?: number): Promise<bigint> {
     const at = block === undefined ? 'latest' : inHex(BigInt(block));
     return this.#asked(this.#node.ask('eth_getTransactionCount', [address, at], amount));
+  }
+
+  /** Whether an address could pay for so much gas at this price, in what fees are paid in. */
+  async canPay(address: Hex, gas: bigint, maxFee: bigint): Promise<boolean> {
+    if (isTempo(this.#node.chainId)) {
+      return (await this.#node.tokenBalance(PATH_USD, address)) >= (gas * maxFee) / FEE_PER_UNIT;
+    }
+    const balance = this.#node.ask('eth_getBalance', [address, 'latest'], amount);
+    return (await this.#asked(balance)) >= gas * maxFee;
   }
 
   /** Whether the node has it, mined or not. */

@@ -191,7 +191,7 @@ export class PaymentStore {
   }
 
   /** The node was offered it. */
-  async offered({ hash }: StoredTransaction, taken: boolean): Promise<void> {
+  async offered({ hash }: Pick<StoredTransaction, 'hash'>, taken: boolean): Promise<void> {
     await this.#query(
       `UPDATE transactions SET refused = NOT $taken,
               broadcast_at = CASE WHEN $taken THEN now() ELSE broadcast_at END
@@ -216,12 +216,17 @@ export class PaymentStore {
   ): Promise<void> {
     const { hash, nonce, paymentId } = mined;
     await this.#locked(async (db) => {
+      const values = this.#values({ nonce: String(nonce), hash, block: String(block) });
+      // First of all: two of them are never active.
       await db.query(
-        `UPDATE transactions SET active = (hash = $hash),
-                final_at = CASE WHEN hash = $hash THEN now() END,
-                block_number = CASE WHEN hash = $hash THEN $block::bigint END
-          WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND final_at IS NULL`,
-        this.#values({ nonce: String(nonce), hash, block: String(block) }),
+        `UPDATE transactions SET active = false, block_number = NULL
+          WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND hash <> $hash`,
+        values,
+      );
+      await db.query(
+        `UPDATE transactions SET active = true, final_at = now(), block_number = $block
+          WHERE hash = $hash AND final_at IS NULL`,
+        values,
       );
       if (paymentId === null) return;
       await db.query(
@@ -246,6 +251,26 @@ export class PaymentStore {
         WHERE id = $paymentId AND state = 'queued'`,
       { paymentId, failure },
     );
+  }
+
+  /** Nothing could be signed for a payment this time. @returns how often that is. */
+  async attempted(paymentId: string): Promise<number> {
+    const [row] = await this.#query<{ attempts: number }>(
+      'UPDATE payments SET attempts = attempts + 1 WHERE id = $paymentId RETURNING attempts',
+      { paymentId },
+    );
+    return row?.attempts ?? 0;
+  }
+
+  /** Stores what does nothing but take a nonce that nothing of ours is known to have. */
+  async storeFill(unsigned: UnsignedTransaction, signed: SignedTransaction): Promise<void> {
+    await this.#locked(async (db) => {
+      const [taken] = await db.query(
+        `SELECT FROM transactions WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND active`,
+        this.#values({ nonce: String(unsigned.nonce) }),
+      );
+      if (!taken) await this.#insert(db, { paymentId: null, purpose: 'fill', unsigned, signed });
+    });
   }
 
   /** Somebody else's transaction has the nonce for good: the payment is to have another one. */

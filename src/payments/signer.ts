@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import type { Hex } from 'viem';
+import { ChainAwayError } from '../chain/chain-node.js';
 import type { Database } from '../database/database.js';
 import type { PaymentChain } from './chains.js';
-import type { PaymentCall, PaymentFailure } from './payment.js';
+import type { PaymentCall, PaymentFailure, TransactionPurpose } from './payment.js';
 import { PaymentNode, type Fees } from './payment-node.js';
 import {
   PaymentStore,
@@ -16,6 +17,22 @@ import { KeyMissingError, type SigningKeys } from './signing-keys.js';
 /** Transactions of one signer that are on their way at a time. */
 export const MAX_ON_THE_WAY = 16;
 
+/** Queued ones that are looked at for them: some cannot be signed now. */
+const MAX_LOOKED_AT = 64;
+
+/** Nonces of a gap that are closed at a time. */
+const MAX_CLOSED = 50;
+
+/** As often a fee is raised; then the transaction waits with the one that it has. */
+const MAX_SIGNED = 9;
+
+/** So often, and so many milliseconds apart, it is tried to sign for a payment. */
+const MAX_ATTEMPTS = 24;
+const RETRY_MS = 5_000;
+
+/** For what does nothing, which some chains let cost as much as a new account does. */
+const GAS_OF_NOTHING = 1_000_000n;
+
 /** A transaction that takes the place of another one costs so much more, at least: nodes ask for it. */
 const RAISE_PERCENT = 125n;
 
@@ -24,6 +41,8 @@ export interface SignerParts {
   readonly chain: PaymentChain;
   readonly keys: Pick<SigningKeys, 'open'>;
   readonly log: Logger;
+  /** Milliseconds between two attempts at what could not be signed; 5,000 when left out. */
+  readonly retryMs?: number;
 }
 
 /** Makes the payments of one signer on one chain. Every step may be done again, by any process. */
@@ -32,6 +51,8 @@ export class Signer {
   readonly #signer: SignerRef;
   readonly #store: PaymentStore;
   readonly #node: PaymentNode;
+  /** When nothing could be signed for payments that are still queued. */
+  readonly #tried = new Map<string, number>();
 
   constructor(parts: SignerParts, address: Hex) {
     this.#parts = parts;
@@ -51,9 +72,43 @@ export class Signer {
     const head = await this.#node.head();
     const onTheWay = await this.#store.unsettled();
     for (const transactions of onTheWay.values()) await this.#follow(transactions, head);
+    await this.#closeGap([...onTheWay.keys()][0], true);
     const free = MAX_ON_THE_WAY - onTheWay.size;
     if (free > 0) await this.#sendWaiting(free, onTheWay.size);
     return true;
+  }
+
+  /**
+   * Sends again what was final and is not there any more, such as on a node of an older state.
+   *
+   * @throws ChainAwayError
+   */
+  async restore(): Promise<void> {
+    const [lowest] = (await this.#store.unsettled()).keys();
+    await this.#closeGap(lowest, false);
+  }
+
+  /** Nonces that the chain waits for, before the lowest one that something is on its way with. */
+  async #closeGap(lowest: bigint | undefined, fills: boolean): Promise<void> {
+    const { log } = this.#parts;
+    const end = lowest ?? (await this.#store.nextNonce()) ?? 0n;
+    const used = await this.#node.nonceOf(this.#signer.address);
+    if (used >= end) return;
+    log.warn({ ...this.#signer, from: String(used), until: String(end) }, 'nonces are missing');
+    for (let nonce = used; nonce < end && nonce < used + BigInt(MAX_CLOSED); nonce++) {
+      const final = await this.#store.finalOf(nonce);
+      if (!final) {
+        if (fills) await this.#fill(nonce);
+      } else if (!(await this.#node.knows(final.hash))) {
+        await this.#node.broadcast(final.raw);
+      }
+    }
+  }
+
+  async #fill(nonce: bigint): Promise<void> {
+    const fees = firstFees(await this.#node.fees());
+    const unsigned = { ...this.#unsigned(nonce, this.#nothing, GAS_OF_NOTHING), ...fees };
+    await this.#store.storeFill(unsigned, await signTransaction(await this.#key(), unsigned));
   }
 
   /** One nonce that something was signed for: the newest of it counts, unless another one was mined. */
@@ -74,19 +129,35 @@ export class Signer {
       return;
     }
     const newest = transactions.find(({ active }) => active);
-    if (newest) await this.#push(newest, head);
+    if (newest) await this.#push(newest, transactions.length, head);
   }
 
-  /** A transaction that is in no block. */
-  async #push(transaction: StoredTransaction, head: number): Promise<void> {
+  /** A transaction that is in no block: the newest of so many of its nonce. */
+  async #push(transaction: StoredTransaction, signed: number, head: number): Promise<void> {
     const { address } = this.#signer;
-    if ((await this.#node.nonceOf(address)) > transaction.nonce) {
+    const { gas, hash, maxFee, nonce, raw } = transaction;
+    if ((await this.#node.nonceOf(address)) > nonce) {
       return this.#considerForeign(transaction, head);
     }
-    if (!(await this.#node.knows(transaction.hash))) {
-      await this.#store.offered(transaction, await this.#node.broadcast(transaction.raw));
+    let isRefused = false;
+    if (!(await this.#node.knows(hash))) {
+      isRefused = !(await this.#node.broadcast(raw));
+      await this.#store.offered(transaction, !isRefused);
+      // What nobody had until now has not waited.
+      if (!isRefused) return;
     }
-    if (transaction.waitingMs >= this.#parts.chain.feeBumpAfterMs) await this.#raise(transaction);
+    if (transaction.waitingMs < this.#parts.chain.feeBumpAfterMs) return;
+    if (isRefused && !(await this.#node.canPay(address, gas, maxFee))) {
+      const { log } = this.#parts;
+      log.error(
+        { ...this.#signer, hash },
+        'a signer has not enough for fees, and its payments wait',
+      );
+    } else if (signed < MAX_SIGNED) {
+      await this.#raise(transaction, transaction.purpose);
+    } else if (isRefused && transaction.purpose === 'pay') {
+      await this.#raise(transaction, 'cancel');
+    }
   }
 
   /** The nonce is gone, and none of ours is known to have it. */
@@ -111,24 +182,43 @@ export class Signer {
     return this.#node.hashesOf(used);
   }
 
-  /** The same calls under the same nonce, for more. */
-  async #raise(transaction: StoredTransaction): Promise<void> {
-    const { paymentId } = transaction;
-    if (paymentId === null) return;
-    const fees = await this.#node.fees();
-    const raised = raisedFees(transaction, fees);
-    const calls = await this.#store.callsOf(paymentId);
-    const unsigned = { ...this.#unsigned(transaction.nonce, calls, transaction.gas), ...raised };
-    const signed = await signTransaction(await this.#key(), unsigned);
-    await this.#store.replace(transaction, transaction.purpose, unsigned, signed);
+  /** The same calls under the same nonce, for more; or none, so that the nonce is gone. */
+  async #raise(transaction: StoredTransaction, purpose: TransactionPurpose): Promise<void> {
+    const { gas, nonce, paymentId } = transaction;
+    const fees = raisedFees(transaction, await this.#node.fees());
+    const pays = purpose === 'pay' && paymentId !== null;
+    const unsigned = pays
+      ? this.#unsigned(nonce, await this.#store.callsOf(paymentId), gas)
+      : this.#unsigned(nonce, this.#nothing, GAS_OF_NOTHING);
+    const priced = { ...unsigned, ...fees };
+    const signed = await signTransaction(await this.#key(), priced);
+    await this.#store.replace(transaction, purpose, priced, signed);
   }
 
   async #sendWaiting(most: number, onTheWay: number): Promise<void> {
-    const waiting = await this.#store.queued(most);
-    for (const payment of waiting) {
-      if (!(await this.#sign(payment, onTheWay))) return;
-      onTheWay++;
+    const { retryMs = RETRY_MS } = this.#parts;
+    let sent = 0;
+    for (const payment of await this.#store.queued(MAX_LOOKED_AT)) {
+      if (sent === most) return;
+      const tried = this.#tried.get(payment.id);
+      if (tried !== undefined && performance.now() - tried < retryMs) continue;
+      this.#tried.delete(payment.id);
+      try {
+        if (!(await this.#sign(payment, onTheWay + sent))) return;
+        sent++;
+      } catch (error) {
+        if (error instanceof ChainAwayError) throw error;
+        await this.#setAside(payment, error);
+      }
     }
+  }
+
+  /** Those behind it do not wait for a payment that nothing can be signed for. */
+  async #setAside({ id }: QueuedPayment, error: unknown): Promise<void> {
+    const attempts = await this.#store.attempted(id);
+    this.#parts.log.error({ err: error, payment: id, attempts }, 'a payment could not be signed');
+    if (attempts < MAX_ATTEMPTS) this.#tried.set(id, performance.now());
+    else await this.#store.giveUp(id, 'unsignable');
   }
 
   /** @returns false when those behind it have to wait, too. */
@@ -152,18 +242,22 @@ export class Signer {
       await this.#store.giveUp(payment.id, 'unsignable');
       return true;
     }
-    const { base, priority } = await this.#node.fees();
+    const fees = firstFees(await this.#node.fees());
     const [next, used] = await Promise.all([
       this.#store.nextNonce(),
       this.#node.nonceOf(this.#signer.address),
     ]);
     const nonce = next !== undefined && next > used ? next : used;
-    const fees = { maxFee: base * 2n + priority, priorityFee: priority };
     const unsigned = { ...this.#unsigned(nonce, calls, BigInt(payment.gas ?? needed)), ...fees };
     const signed = await signTransaction(key, unsigned);
     if (!(await this.#store.storeFirst(payment.id, unsigned, signed))) return false;
-    await this.#node.broadcast(signed.raw);
+    await this.#store.offered(signed, await this.#node.broadcast(signed.raw));
     return true;
+  }
+
+  /** A call that nothing comes of. */
+  get #nothing(): readonly PaymentCall[] {
+    return [{ to: this.#signer.address, data: '0x', value: 0n }];
   }
 
   #unsigned(nonce: bigint, calls: readonly PaymentCall[], gas: bigint) {
@@ -185,6 +279,12 @@ function failureOf(
   if (purpose === 'cancel') return 'cancelled';
   return succeeded ? undefined : 'reverted';
 }
+
+/** Enough even if the part of the block doubles. */
+const firstFees = ({ base, priority }: Fees) => ({
+  maxFee: base * 2n + priority,
+  priorityFee: priority,
+});
 
 /** Enough for now, and so much more than before that nodes take it in the other one's place. */
 function raisedFees(

@@ -26,6 +26,7 @@ describe('npm start', () => {
     expect(running.map(({ name }) => name).sort()).toEqual([
       'agents-ai',
       'api',
+      'payments',
       'postgres',
       'temporal',
       'worker',
@@ -82,6 +83,7 @@ describe('npm start', () => {
       postgres: 'PostgreSQL',
       temporal: 'Temporal',
       worker: 'worker',
+      payments: 'payments',
       api: 'api',
       'agents-ai': 'agents-ai',
     };

@@ -1,0 +1,288 @@
+import type { Hex } from 'viem';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
+import { Signer } from '../../src/payments/signer.js';
+import { signTransaction } from '../../src/payments/sign.js';
+import { CHAIN_ID } from '../support/chain/chain.js';
+import { rpcProxy, type RpcProxy } from '../support/chain/rpc-proxy.js';
+import { ONE, paymentLab, transfer, type Payer, type PaymentLab } from './support.js';
+
+let lab: PaymentLab;
+let proxy: RpcProxy;
+beforeAll(async () => {
+  lab = await paymentLab();
+  proxy = await rpcProxy(lab.chain.rpcUrl);
+});
+afterEach(async () => {
+  proxy.fate = () => undefined;
+  await lab.rpc('evm_setAutomine', true);
+});
+afterAll(async () => {
+  await proxy?.close();
+  await lab?.close();
+});
+
+const hold = () => lab.rpc('evm_setAutomine', false);
+const mine = () => lab.rpc('anvil_mine', '0x1');
+const stateOf = (cause: string) => lab.payments.stateOf(cause);
+const isKnown = async (hash: Hex | undefined) =>
+  (await lab.rpc('eth_getTransactionByHash', hash)) !== null;
+
+/** What was signed for a payment, oldest first. */
+const signedFor = (cause: string) =>
+  lab.database.db.asPlatform().query<{ hash: Hex; raw: Hex; nonce: string; purpose: string }>(
+    `SELECT t.hash, t.raw, t.nonce, t.purpose FROM transactions t JOIN payments p ON p.id = t.payment_id
+      WHERE p.cause = $cause ORDER BY t.signed_at`,
+    { cause },
+  );
+
+async function payAll({ signer }: Pick<Payer, 'signer'>): Promise<void> {
+  for (let n = 0; n < 50; n++) if (!(await signer.step())) return;
+  throw new Error('it is never done');
+}
+
+/** Pays what is asked for, and sees that all of it was paid once. */
+async function paysOnce(
+  payer: Payer,
+  asked: readonly { readonly cause: string; readonly to: Hex }[],
+): Promise<void> {
+  await payAll(payer);
+  for (const { cause, to } of asked) {
+    expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
+    expect(await lab.balanceOf(to)).toBe(ONE);
+  }
+}
+
+test('nothing is final before its confirmations', async () => {
+  const payer = await lab.payer({ confirmations: 3 });
+  await hold();
+  const { cause } = await payer.ask();
+  await payer.signer.step();
+  for (let blocks = 1; blocks < 3; blocks++) {
+    await mine();
+    await payer.signer.step();
+    expect(await stateOf(cause)).toMatchObject({ state: 'broadcast', block: undefined });
+  }
+  await mine();
+  await payer.signer.step();
+  expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
+});
+
+test('what the node has dropped is sent again, the same bytes', async () => {
+  const payer = await lab.payer();
+  await hold();
+  const asked = await payer.ask();
+  await payer.signer.step();
+  const [signed] = await signedFor(asked.cause);
+  await lab.rpc('anvil_dropTransaction', signed?.hash);
+  expect(await isKnown(signed?.hash)).toBe(false);
+  await payer.signer.step();
+  expect(await isKnown(signed?.hash)).toBe(true);
+  await mine();
+  await paysOnce(payer, [asked]);
+  expect(await signedFor(asked.cause)).toEqual([signed]);
+});
+
+test.each([
+  ['arrives, though nobody hears of it', 'deaf'],
+  ['does not arrive', 'lost'],
+  ['is answered with an error', -32_000],
+] as const)('a transaction that %s is paid once', async (_, fate) => {
+  const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
+  const asked = await payer.ask();
+  let sent = 0;
+  proxy.fate = (method) => (method === 'eth_sendRawTransaction' && ++sent === 1 ? fate : undefined);
+  await payer.signer.step().catch((error: unknown) => expect(error).toBeInstanceOf(ChainAwayError));
+  expect(sent).toBe(1);
+  expect(await stateOf(asked.cause)).toMatchObject({ state: 'broadcast' });
+  await paysOnce(payer, [asked]);
+  expect(await signedFor(asked.cause)).toHaveLength(1);
+});
+
+test('while the node is away everything waits', async () => {
+  const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
+  const payer = await lab.payer({ node, feeBumpAfterMs: 0 });
+  await hold();
+  const asked = await payer.ask();
+  await payer.signer.step();
+  const before = await signedFor(asked.cause);
+  await payer.ask();
+  proxy.fate = () => 'lost';
+  for (let n = 0; n < 3; n++) {
+    await expect(payer.signer.step()).rejects.toBeInstanceOf(ChainAwayError);
+  }
+  expect(await signedFor(asked.cause)).toEqual(before);
+  proxy.fate = () => undefined;
+  await lab.rpc('evm_setAutomine', true);
+  await mine();
+  await paysOnce(payer, [asked]);
+});
+
+test('what is stuck offers more, under the same nonce, and whichever is mined counts', async () => {
+  const payer = await lab.payer({ feeBumpAfterMs: 0 });
+  await hold();
+  const asked = await payer.ask();
+  for (let n = 0; n < 4; n++) await payer.signer.step();
+  const signed = await signedFor(asked.cause);
+  expect(signed.length).toBeGreaterThan(2);
+  expect(new Set(signed.map(({ nonce }) => nonce)).size).toBe(1);
+  // An earlier one reaches a miner first.
+  for (const { hash } of signed) await lab.rpc('anvil_dropTransaction', hash);
+  const [first] = signed;
+  await lab.rpc('eth_sendRawTransaction', first?.raw);
+  await mine();
+  await paysOnce(payer, [asked]);
+  expect(await stateOf(asked.cause)).toMatchObject({ hash: first?.hash });
+});
+
+test('what is reorganised away is sent again', async () => {
+  const payer = await lab.payer({ confirmations: 2 });
+  await hold();
+  const asked = await payer.ask();
+  await payer.signer.step();
+  await mine();
+  await payer.signer.step();
+  const [signed] = await signedFor(asked.cause);
+  await lab.rpc('anvil_reorg', 1, []);
+  await lab.rpc('anvil_dropTransaction', signed?.hash);
+  expect(await lab.balanceOf(asked.to)).toBe(0n);
+  await payer.signer.step();
+  expect(await stateOf(asked.cause)).toMatchObject({ state: 'broadcast' });
+  expect(await isKnown(signed?.hash)).toBe(true);
+  await mine();
+  await mine();
+  await paysOnce(payer, [asked]);
+  expect(await signedFor(asked.cause)).toEqual([signed]);
+});
+
+test('a node that is back from an older state gets what was final again', async () => {
+  const payer = await lab.payer();
+  const older = await lab.rpc('evm_snapshot');
+  const asked = [await payer.ask(), await payer.ask()];
+  await paysOnce(payer, asked);
+  await lab.rpc('evm_revert', older);
+  expect(await lab.balanceOf(asked[0]?.to ?? '0x')).toBe(0n);
+  await payer.signer.restore();
+  await paysOnce(payer, asked);
+});
+
+test('so it does when the next payment finds that nonces are missing', async () => {
+  const payer = await lab.payer();
+  const older = await lab.rpc('evm_snapshot');
+  const asked = [await payer.ask()];
+  await paysOnce(payer, asked);
+  await lab.rpc('evm_revert', older);
+  await paysOnce(payer, [...asked, await payer.ask()]);
+  expect(lab.logged.join('\n')).toContain('nonces are missing');
+});
+
+/** Somebody else uses the key. */
+async function foreign({ address, privateKey }: Payer, nonce: bigint): Promise<void> {
+  const price = { maxFee: 900_000_000_000n, priorityFee: 90_000_000_000n };
+  const call = { ...transfer(address, 1n) };
+  const { raw } = await signTransaction(privateKey, {
+    ...{ chainId: CHAIN_ID, nonce, calls: [call], gas: 1_000_000n },
+    ...price,
+  });
+  await lab.rpc('eth_sendRawTransaction', raw);
+}
+
+test('a gap that nothing of ours was in is closed with nothing', async () => {
+  const payer = await lab.payer();
+  const older = await lab.rpc('evm_snapshot');
+  await foreign(payer, 0n);
+  const asked = [await payer.ask()];
+  await paysOnce(payer, asked);
+  await lab.rpc('evm_revert', older);
+  await paysOnce(payer, [...asked, await payer.ask()]);
+});
+
+test("a nonce that is somebody else's for good is followed by another one", async () => {
+  const payer = await lab.payer({ confirmations: 3 });
+  await hold();
+  const asked = await payer.ask();
+  await payer.signer.step();
+  await foreign(payer, 0n);
+  await mine();
+  for (let n = 0; n < 3; n++) await payer.signer.step();
+  // It may still be reorganised away.
+  expect(await signedFor(asked.cause)).toHaveLength(1);
+  await mine();
+  await mine();
+  for (let n = 0; n < 3; n++) await payer.signer.step();
+  const signed = await signedFor(asked.cause);
+  expect(signed.map(({ nonce }) => nonce)).toEqual(['0', '1']);
+  for (let n = 0; n < 3; n++) await mine();
+  await paysOnce(payer, [asked]);
+});
+
+test('a nonce whose receipt the node does not show yet is no reason for another one', async () => {
+  const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
+  const payer = await lab.payer({ node });
+  const asked = await payer.ask();
+  await payer.signer.step();
+  // Its transactions are not indexed.
+  let hides = true;
+  const receiptOf = node.receipt.bind(node);
+  node.receipt = (hash) => (hides ? Promise.resolve(undefined) : receiptOf(hash));
+  for (let n = 0; n < 3; n++) await payer.signer.step();
+  expect(await signedFor(asked.cause)).toHaveLength(1);
+  hides = false;
+  await paysOnce(payer, [asked]);
+});
+
+test('what is reverted on chain has failed, and is not tried again', async () => {
+  const payer = await lab.payer();
+  const { cause, to } = await payer.ask({ gas: 300_000n });
+  await payAll(payer);
+  expect(await stateOf(cause)).toMatchObject({ state: 'failed', failure: 'reverted' });
+  await payAll(payer);
+  expect(await signedFor(cause)).toHaveLength(1);
+  expect(await lab.balanceOf(to)).toBe(0n);
+});
+
+test('what no node will have gives its nonce up, and holds up no other', async () => {
+  const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
+  const payer = await lab.payer({ node, feeBumpAfterMs: 0 });
+  const bad = await payer.ask();
+  const isBad = (body: string) => body.includes(bad.to.slice(2));
+  proxy.fate = (method, body) =>
+    method === 'eth_sendRawTransaction' && isBad(body) ? -32_003 : undefined;
+  await payer.signer.step();
+  const good = await payer.ask();
+  await payAll(payer);
+  expect(await stateOf(bad.cause)).toMatchObject({ state: 'failed', failure: 'cancelled' });
+  expect(await lab.balanceOf(bad.to)).toBe(0n);
+  await paysOnce(payer, [good]);
+});
+
+test('a signer without enough for fees waits, and offers no more', async () => {
+  const payer = await lab.payer({ feeBumpAfterMs: 0 });
+  const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
+  const chain = { ...payer.parts.chain, node };
+  const signer = new Signer({ ...payer.parts, chain }, payer.address);
+  const asked = await payer.ask();
+  proxy.fate = (method) => (method === 'eth_sendRawTransaction' ? -32_003 : undefined);
+  node.tokenBalance = () => Promise.resolve(0n);
+  for (let n = 0; n < 12; n++) await signer.step();
+  expect(await signedFor(asked.cause)).toHaveLength(1);
+  expect(lab.logged.join('\n')).toContain('not enough for fees');
+  await paysOnce(payer, [asked]);
+});
+
+test('a payment that cannot be signed is set aside after a while', async () => {
+  const payer = await lab.payer();
+  const { cause } = await payer.ask();
+  const keys = { open: () => Promise.reject(new Error('the seal is broken')) };
+  const signer = new Signer({ ...payer.parts, keys, retryMs: 0 }, payer.address);
+  for (let n = 0; n < 24; n++) await signer.step();
+  expect(await stateOf(cause)).toMatchObject({ state: 'failed', failure: 'unsignable' });
+});
+
+test('two processes that pay at the same time pay once', async () => {
+  const payer = await lab.payer();
+  const other = new Signer(payer.parts, payer.address);
+  const asked = await Promise.all(Array.from({ length: 8 }, () => payer.ask()));
+  for (let n = 0; n < 4; n++) await Promise.all([payer.signer.step(), other.step()]);
+  await paysOnce(payer, asked);
+});
