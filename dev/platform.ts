@@ -20,7 +20,7 @@ import { lastWords, run } from './processes/run.js';
 import { withMadeSecrets, type Secrets } from './secrets.js';
 import { OWN_DATABASE } from './own-database.js';
 import { startService, type ServiceName } from './services.js';
-import { isSet, type LauncherSettings } from './settings.js';
+import { isSet, readSettings, type LauncherSettings } from './settings.js';
 
 /** What is running, in the order it was started. */
 export interface Started {
@@ -89,7 +89,7 @@ export class Platform {
   /** Starts both workers, API and what answers agents' AI calls; each is started again when it dies. */
   async startServices(): Promise<void> {
     const start = (name: ServiceName) => () =>
-      startService({ name, env: this.env, runDir: this.settings.runDir });
+      startService({ name, env: this.#envOf(name), runDir: this.settings.runDir });
     // Only workers cannot do without Temporal, which may be somewhere else and come up later.
     const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
     for (const name of ['worker', 'payments'] as const) {
@@ -100,6 +100,16 @@ export class Platform {
       const service = await keepRunning(name, start(name));
       this.#started.push({ name, stop: () => service.stop() });
     }
+  }
+
+  /** Who breaks into any other process must not find the key that pays. */
+  #envOf(name: ServiceName): NodeJS.ProcessEnv {
+    if (name === 'payments') return this.env;
+    const { OPERATOR_PRIVATE_KEY: key, OPERATOR_PRIVATE_KEY_FILE: file, ...others } = this.env;
+    const address = readSettings(this.env).chain.operator?.address;
+    return key === undefined && file === undefined
+      ? others
+      : { ...others, OPERATOR_ADDRESS: address };
   }
 
   /** Whether who registers next becomes the admin. */

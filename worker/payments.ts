@@ -11,6 +11,7 @@ import { connect } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
 import { payments } from './handed-rows.js';
 import { createPaymentWorker } from './payment-worker.js';
+import { periodically } from './periodically.js';
 import { runTogether, runWorkers } from './run-together.js';
 import { temporalLogger } from './temporal-logger.js';
 
@@ -18,6 +19,9 @@ import { temporalLogger } from './temporal-logger.js';
  * The process that makes payments. It is one of its own because of what it has, which no other one does:
  * the operator's key.
  */
+
+/** Between two looks at whether what was final still is, in milliseconds. */
+const RESTORE_MS = 5_000;
 
 /** For the last lines of the log. */
 const EXIT_AFTER_MS = 5_000;
@@ -53,6 +57,19 @@ async function main(): Promise<void> {
           name: 'hand-over of payments',
           run: (signal) =>
             handOverPeriodically({ database, log }, payments(database, signers), signal),
+        },
+        {
+          name: 'restoring of payments',
+          run: (signal) =>
+            periodically(
+              {
+                everyMs: RESTORE_MS,
+                failure: 'nobody knows whether payments are still on chain',
+                log,
+                work: () => services.signers.restore(),
+              },
+              signal,
+            ),
         },
       ],
       stop.signal,

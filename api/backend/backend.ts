@@ -23,6 +23,7 @@ import { AI_LIMIT, GENERAL_LIMIT } from './limits.js';
 import { logEndpoints } from './logs.js';
 import { openAiEndpoints } from './openai.js';
 import { operationEndpoints } from './operations.js';
+import { paymentEndpoints } from './payments.js';
 import { runtimeEndpoints } from './runtime.js';
 import { undergroundWalletEndpoints } from './underground-wallets.js';
 import { usageEndpoints } from './usage.js';
@@ -42,6 +43,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...aiEndpoints(dependencies),
     ...aiChatEndpoints(dependencies),
     ...openAiEndpoints(dependencies),
+    ...paymentEndpoints(),
     ...usageEndpoints(),
     ...keyEndpoints(),
     ...undergroundWalletEndpoints(dependencies),

@@ -55,11 +55,17 @@ export const chainSettings = area(
       'for how long a transaction waits for its block until it offers a higher fee',
     ),
     treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid'),
-    operator: variable(
+    operatorKey: variable(
       'OPERATOR_PRIVATE_KEY',
       signer.optional(),
-      'the key that signs what the platform pays',
+      'the key that signs what the platform pays; for the process of payments alone',
       { secret: true },
+    ),
+    operatorAddress: variable(
+      'OPERATOR_ADDRESS',
+      address.optional(),
+      'whose key it is, for the processes that do not have it',
+      { otherwise: 'that of `OPERATOR_PRIVATE_KEY`' },
     ),
     escrow: variable(
       'ESCROW_ADDRESS',
@@ -110,12 +116,14 @@ export const chainSettings = area(
       ),
     },
   }),
-  ({ platformToken: token, testnet, usdc, ...values }) => {
+  ({ operatorAddress, operatorKey, platformToken: token, testnet, usdc, ...values }) => {
     const chainId = testnet ? TESTNET_ID : MAINNET_ID;
     const usdcChainId = usdc.chainId ?? chainId;
     const sameChainUrl = usdcChainId === chainId ? values.rpcUrl : undefined;
     return {
       ...values,
+      /** Who signs what the platform pays; the key is where payments are made. */
+      operator: operatorKey ?? (operatorAddress && { address: operatorAddress }),
       chainId,
       testnet,
       usdc: { ...usdc, chainId: usdcChainId, rpcUrl: usdc.rpcUrl ?? sameChainUrl },

@@ -28,6 +28,19 @@ export async function signerOf(database: Database, paymentId: string): Promise<s
   return signerId(row);
 }
 
+/** What is final is looked after for so long: a node may be back from an older state. */
+const LOOKED_AFTER = '1 hour';
+const MAX_LOOKED_AFTER = 200;
+
+/** Those whose payments have become final lately. */
+async function paidLately(database: Database): Promise<string[]> {
+  const found = await database.asPlatform().query<SignerRef>(
+    `SELECT DISTINCT chain_id AS "chainId", signer AS address FROM transactions
+      WHERE final_at > now() - interval '${LOOKED_AFTER}' LIMIT ${MAX_LOOKED_AFTER}`,
+  );
+  return found.map(signerId);
+}
+
 /** Those who sign, on all chains that are configured. */
 export class Signers {
   readonly #parts: Omit<SignerParts, 'chain'>;
@@ -47,5 +60,17 @@ export class Signers {
     const chain = this.#chains.find((each) => String(each.chainId) === chainId);
     if (!chain || address === undefined) throw new ChainUnknownError(id);
     return new Signer({ ...this.#parts, chain }, address as Hex); // as its row has it
+  }
+
+  /**
+   * Sends again what became final lately and is not on its chain any more.
+   *
+   * @throws of the first that could not be looked at, when all have been.
+   */
+  async restore(): Promise<void> {
+    const ids = await paidLately(this.#parts.database);
+    const looks = ids.map(async (id) => this.of(id).restore());
+    const failed = (await Promise.allSettled(looks)).find((each) => each.status === 'rejected');
+    if (failed) throw failed.reason;
   }
 }

@@ -13,7 +13,8 @@ export class KeyMissingError extends Error {
 export interface Operator {
   /** In lower case. */
   readonly address: Hex;
-  readonly privateKey: Hex;
+  /** Undefined in every process but the one that signs. */
+  readonly privateKey?: Hex;
 }
 
 /** Finds the key of a wallet that is kept here; undefined where there is none. */
@@ -31,8 +32,8 @@ export class SigningKeys {
 
   /** @throws KeyMissingError */
   async open(address: Hex): Promise<Hex> {
-    if (address === this.#operator?.address) return this.#operator.privateKey;
-    const key = await this.#kept(address);
+    const { address: operator, privateKey } = this.#operator ?? {};
+    const key = address === operator ? privateKey : await this.#kept(address);
     if (key === undefined) throw new KeyMissingError(address);
     return key;
   }

@@ -286,6 +286,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   },
   // Counts of everybody's agents, for nobody who speaks for a user.
   'GET /api/hosts': { nobody: 401, bob: 403 },
+  'GET /api/underground/payments': { nobody: 401, bob: 403 },
   'POST /api/hosts/:id/cordon': { nobody: 401, bob: 403 },
   'POST /api/hosts/:id/uncordon': { nobody: 401, bob: 403 },
   'POST /api/hosts/:id/drain': { nobody: 401, bob: 403 },

@@ -2,6 +2,7 @@ import type { Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
 import { Signer } from '../../src/payments/signer.js';
+import { Signers } from '../../src/payments/signers.js';
 import { signTransaction } from '../../src/payments/sign.js';
 import { CHAIN_ID } from '../support/chain/chain.js';
 import { rpcProxy, type RpcProxy } from '../support/chain/rpc-proxy.js';
@@ -162,7 +163,8 @@ test('a node that is back from an older state gets what was final again', async 
   await paysOnce(payer, asked);
   await lab.rpc('evm_revert', older);
   expect(await lab.balanceOf(asked[0]?.to ?? '0x')).toBe(0n);
-  await payer.signer.restore();
+  const { chain, ...parts } = payer.parts;
+  await new Signers({ ...parts, chains: [chain] }).restore();
   await paysOnce(payer, asked);
 });
 

@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { ForbiddenError } from '../../src/errors.js';
+import { PAYMENT_STATES } from '../../src/payments/payment.js';
+import {
+  listPayments,
+  type ListedPayment,
+  type ListedTransaction,
+} from '../../src/payments/payment-list.js';
+import { internalKey } from '../auth/internal-key.js';
+import { area } from '../http/area.js';
+import { nextPageLink, page } from '../http/pagination.js';
+import { reply } from '../http/reply.js';
+
+const PATH = '/api/underground/payments';
+
+const payments = area({ tag: 'Payments', auth: internalKey, errors: [403] });
+
+const time = z.iso.datetime();
+
+const transaction = z.strictObject({
+  hash: z.string(),
+  nonce: z.string(),
+  purpose: z.enum(['pay', 'cancel', 'fill']).describe('cancel: takes the nonce, and pays nothing'),
+  active: z.boolean().describe('false: replaced, though it may still be mined'),
+  refused: z.boolean().describe('Whether the node would not have it when it was last offered'),
+  maxFee: z.string().describe('Most that a unit of gas may cost'),
+  signedAt: time,
+  broadcastAt: time.nullable(),
+  finalAt: time.nullable(),
+});
+
+const payment = z.strictObject({
+  id: z.string(),
+  cause: z.string(),
+  chainId: z.number(),
+  signer: z.string(),
+  state: z.enum(PAYMENT_STATES),
+  failure: z.enum(['reverted', 'refused', 'unsignable', 'cancelled']).nullable(),
+  nonce: z.string().nullable(),
+  hash: z.string().nullable().describe('Of what was mined, else of the newest transaction'),
+  block: z.number().nullable(),
+  attempts: z.number().describe('How often nothing could be signed for it'),
+  requestedAt: time,
+  settledAt: time.nullable(),
+  ageSeconds: z.number().describe('From when it was asked for until it was settled, or now'),
+  transactions: z.array(transaction).describe('All that was signed for it, oldest first'),
+});
+
+/** `GET /api/underground/payments`: what is paid on chains, and how it stands. */
+export function paymentEndpoints() {
+  return [
+    payments({
+      method: 'GET',
+      path: PATH,
+      summary: 'Payments on chains, with their nonces and transactions; the newest first',
+      query: z.object({ state: z.enum(PAYMENT_STATES).optional(), ...page }),
+      responses: { 200: z.strictObject({ payments: z.array(payment) }) },
+      async handler({ caller, query, tenant }) {
+        if (caller.user) throw new ForbiddenError('Payments are for the operator alone');
+        const { cursor: after, limit, state } = query;
+        // One more than asked for tells whether there is a next page.
+        const found = await listPayments(tenant, { state, after, limit: limit + 1 });
+        const shown = found.slice(0, limit);
+        const last = found.length > limit ? shown.at(-1) : undefined;
+        return reply(
+          200,
+          { payments: shown.map(present) },
+          nextPageLink(PATH, query, last && [last.requestedAt.toISOString(), last.id]),
+        );
+      },
+    }),
+  ];
+}
+
+const present = (row: ListedPayment): z.infer<typeof payment> => ({
+  id: row.id,
+  cause: row.cause,
+  chainId: Number(row.chainId),
+  signer: row.signer,
+  state: row.state,
+  failure: row.failure,
+  nonce: row.nonce,
+  hash: row.hash,
+  block: row.block === null ? null : Number(row.block),
+  attempts: row.attempts,
+  requestedAt: row.requestedAt.toISOString(),
+  settledAt: row.settledAt?.toISOString() ?? null,
+  ageSeconds: Number(row.age),
+  transactions: row.transactions.map(presentTransaction),
+});
+
+const presentTransaction = (row: ListedTransaction): z.infer<typeof transaction> => ({
+  ...row,
+  signedAt: inUtc(row.signedAt),
+  broadcastAt: row.broadcastAt && inUtc(row.broadcastAt),
+  finalAt: row.finalAt && inUtc(row.finalAt),
+});
+
+const inUtc = (time: string) => new Date(time).toISOString();
