@@ -24,8 +24,12 @@ const PURE = [
   'test/egress/{egress-rules,host-egress}.test.ts',
 ];
 
-/** They put something else in the place of a library, for a process of their own. */
-const MOCKING = ['test/accounts/password-work.test.ts', 'test/usage/journal-segment.test.ts'];
+/** They put something else in the place of a library, or load a compiler, in a process of their own. */
+const MOCKING = [
+  'test/contracts/compiled.test.ts',
+  'test/accounts/password-work.test.ts',
+  'test/usage/journal-segment.test.ts',
+];
 
 /** What takes longest, so that nothing is waited for alone at the end. */
 const FIRST = [

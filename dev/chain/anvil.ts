@@ -1,0 +1,85 @@
+import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
+import { describeFailure, StartFailure } from '../failure.js';
+import { poll } from '../poll.js';
+import { lastLines, startProcess, type EngineProcess } from '../processes/process.js';
+import { say } from '../report.js';
+import { anvilProgram } from './anvil-program.js';
+import { ChainState } from './chain-state.js';
+
+const READY_TIMEOUT_MS = 60_000;
+
+/**
+ * A block for each transaction at once, and one a minute so that time goes on. A block a second would
+ * add 140 MB a day to what anvil writes out every second. Nobody asks for what was before the latest
+ * block, which anvil would keep in files that nobody removes.
+ */
+const BLOCKS = ['--mixed-mining', '--block-time=60', '--prune-history'];
+
+export interface AnvilOptions {
+  /** Folder of the state; made when missing, kept afterwards. */
+  readonly stateDir: string;
+  /** Folder of the log and the process record. */
+  readonly runDir: string;
+  readonly port: number;
+  readonly chainId: number;
+}
+
+/** A chain of one's own on loopback. */
+export interface Anvil {
+  readonly rpcUrl: string;
+  readonly process: EngineProcess;
+  stop(): Promise<void>;
+}
+
+/** Starts a chain, as it was when it was last written out: a second before it was killed at most. */
+export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
+  const program = anvilProgram();
+  const state = new ChainState(options.stateDir);
+  await state.restore();
+  const server = await startProcess({
+    name: 'chain',
+    command: program,
+    args: [
+      '--network=tempo',
+      '--hardfork=t4',
+      `--chain-id=${options.chainId}`,
+      '--host=127.0.0.1',
+      `--port=${options.port}`,
+      `--state=${state.file}`,
+      '--state-interval=1',
+      ...BLOCKS,
+    ],
+    runDir: options.runDir,
+  });
+  let told = '';
+  const endKeeping = state.keepOn((error) => {
+    const reason = describeFailure(error);
+    if (reason !== told) say(`The state of the chain could not be kept: ${reason}`);
+    told = reason;
+  });
+  void server.ended.then(endKeeping);
+  const stop = () => server.stop(15_000);
+
+  const rpcUrl = `http://127.0.0.1:${options.port}`;
+  const node = new ChainNode({ chainId: options.chainId, url: rpcUrl });
+  const ready = await poll(async () => (server.hasEnded() ? 'ended' : isReady(node)), {
+    timeoutMs: READY_TIMEOUT_MS,
+  });
+  if (ready !== 'ready') {
+    await stop();
+    throw new StartFailure(
+      `The chain does not start; the end of ${server.logFile}:\n${lastLines(server.logFile)}`,
+    );
+  }
+  return { rpcUrl, process: server, stop };
+}
+
+async function isReady(node: ChainNode): Promise<'ready' | undefined> {
+  try {
+    await node.blockNumber();
+    return 'ready';
+  } catch (error) {
+    if (error instanceof ChainAwayError) return undefined; // not listening yet
+    throw error;
+  }
+}

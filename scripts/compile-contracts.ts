@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { format, resolveConfig } from 'prettier';
+import solc from 'solc';
+import { z } from 'zod';
+import { projectRoot } from '../dev/root.js';
+
+const SOURCE = 'contracts/PaymentEscrow.sol';
+
+/** Where the product has what the source compiles to. */
+export const COMPILED = path.join(projectRoot, 'src', 'chain', 'payment-escrow.ts');
+
+const compiled = z.object({
+  errors: z.array(z.object({ severity: z.string(), formattedMessage: z.string() })).default([]),
+  contracts: z
+    .record(
+      z.string(),
+      z.record(
+        z.string(),
+        z.object({
+          abi: z.unknown(),
+          evm: z.object({ bytecode: z.object({ object: z.string() }) }),
+        }),
+      ),
+    )
+    .default({}),
+});
+
+/** The module that has the contract's interface and code; takes seconds. */
+export async function compileEscrow(): Promise<string> {
+  const input = {
+    language: 'Solidity',
+    sources: { [SOURCE]: { content: read(SOURCE) } },
+    settings: {
+      evmVersion: 'paris',
+      optimizer: { enabled: true, runs: 200 },
+      // The same source gives the same code wherever it is compiled.
+      metadata: { bytecodeHash: 'none', appendCBOR: false },
+      outputSelection: { [SOURCE]: { PaymentEscrow: ['abi', 'evm.bytecode.object'] } },
+    },
+  };
+  const output = solc.compile(JSON.stringify(input), { import: importOf });
+  const { contracts, errors } = compiled.parse(JSON.parse(output));
+  const contract = contracts[SOURCE]?.PaymentEscrow;
+  if (!contract) throw new Error(errors.map((error) => error.formattedMessage).join('\n'));
+  const text = `// What npm run build:contracts makes of ${SOURCE}.
+import type { Hex } from 'viem';
+
+/** What \`PaymentEscrow\` can be asked, and what it says. */
+export const escrowAbi = ${JSON.stringify(contract.abi)} as const;
+
+/** What makes it, to be followed by its constructor's arguments. */
+export const escrowCode: Hex = '0x${contract.evm.bytecode.object}';
+`;
+  const options = await resolveConfig(COMPILED);
+  return format(text, { ...options, filepath: COMPILED });
+}
+
+const read = (file: string) => readFileSync(path.join(projectRoot, file), 'utf8');
+
+/** Sources of npm packages, which are what is imported. */
+function importOf(file: string): { contents: string } | { error: string } {
+  try {
+    return { contents: read(path.join('node_modules', file)) };
+  } catch (error) {
+    return { error: String(error) };
+  }
+}
