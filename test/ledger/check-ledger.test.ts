@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import path from 'node:path';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createMoneyActivities } from '../../activities/money.js';
@@ -12,6 +13,7 @@ import { Retention } from '../../src/retention/retention.js';
 import { queryRows } from '../database/catalog.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { runProgram } from '../support/run-program.js';
 
 let database: TestDatabase;
 let db: Database;
@@ -110,6 +112,26 @@ describe('a ledger', () => {
     for (let n = 0; n < 20; n += 1) expect((await check()).differences).toEqual([]);
     isOver = true;
     await moving;
+  });
+});
+
+describe('the program', () => {
+  const program = path.join('dist-dev', 'scripts', 'check-ledger.js');
+  const run = () => runProgram([program], { DATABASE_URL: database.url });
+
+  test('ends with that the ledger is balanced, or fails with what differs', async () => {
+    const account = await funded(10n);
+    await held(account, inAnHour());
+    expect(await run()).toBe('ledger: balanced (3 accounts, 1 transfers, 1 open holds)\n');
+    await owner(`UPDATE ledger_accounts SET balance = 11 WHERE name = '${account}'`);
+    await expect(run()).rejects.toThrow(
+      [
+        'ended with 1:',
+        `${account}: balance is 0.000011 pathusd, its transfers are 0.000010`,
+        'pathusd: all accounts are 0.000001',
+        'ledger: NOT balanced, 2 differences (3 accounts, 1 transfers, 1 open holds)',
+      ].join('\n'),
+    );
   });
 });
 
