@@ -109,6 +109,33 @@ describe('a transfer', () => {
     expect(await stateOf(account)).toEqual({ balance: 9n, held: 0n });
   });
 
+  test.each(['transfer', 'hold'])(
+    'from many accounts for one cause at once is one of them: %s',
+    async (kind) => {
+      const accounts = await Promise.all(Array.from({ length: 10 }, () => funded(10n)));
+      const { cause } = movement({});
+      const { done, refused } = await together(10, (n) => {
+        const given = { debit: accounts[n] ?? 'fees', cause } as const;
+        return kind === 'hold' ? hold(platform, held(given)) : transfer(platform, movement(given));
+      });
+      expect([done, refused]).toEqual([1, Array(9).fill(expect.any(CauseUsedError))]);
+    },
+  );
+
+  test('of what is posted at the same time is one of both', async () => {
+    for (let n = 0; n < 20; n += 1) {
+      const account = await funded(10n);
+      const voucher = held({ debit: account, amount: 4n });
+      await hold(platform, voucher);
+      const { refused } = await together(2, (which) =>
+        which === 0
+          ? post(platform, voucher.cause)
+          : transfer(platform, { ...voucher, amount: 5n }),
+      );
+      expect(refused).toEqual([expect.any(CauseUsedError)]);
+    }
+  });
+
   test('is known again also when the account has nothing left', async () => {
     const account = await funded(5n);
     const all = movement({ debit: account, amount: 5n });

@@ -118,20 +118,25 @@ export const migration: Migration = {
                 AND (a.balance - a.held >= wanted OR a.name !~ '^(user|session):'));
          END$$;
 
-       -- Moves an amount between two accounts that are locked, with what was held for it.
+       -- Moves an amount between two accounts that are locked, with what was held for it: false where
+       -- the cause has just moved something else.
        CREATE FUNCTION book_transfer(of_cause text, from_account text, to_account text,
-                                     of_currency text, moved numeric, was_held numeric) RETURNS void
+                                     of_currency text, moved numeric, was_held numeric)
+         RETURNS boolean
          LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS
          $$BEGIN
            INSERT INTO public.ledger_transfers (cause, debit, credit, currency, amount, user_id)
              SELECT of_cause, from_account, to_account, of_currency, moved, coalesce(d.user_id, c.user_id)
                FROM public.ledger_accounts d, public.ledger_accounts c
               WHERE d.name = from_account AND d.currency = of_currency
-                AND c.name = to_account AND c.currency = of_currency;
+                AND c.name = to_account AND c.currency = of_currency
+             ON CONFLICT (cause) DO NOTHING;
+           IF NOT FOUND THEN RETURN false; END IF;
            UPDATE public.ledger_accounts a SET balance = a.balance - moved, held = a.held - was_held
             WHERE a.name = from_account AND a.currency = of_currency;
            UPDATE public.ledger_accounts a SET balance = a.balance + moved
             WHERE a.name = to_account AND a.currency = of_currency;
+           RETURN true;
          END$$;
 
        -- Each tells how it went in a word.
@@ -154,8 +159,10 @@ export const migration: Migration = {
                ELSE 'other' END;
            END IF;
            IF NOT is_covered THEN RETURN 'insufficient'; END IF;
-           PERFORM public.book_transfer(of_cause, from_account, to_account, of_currency, moved, 0);
-           RETURN 'made';
+           IF public.book_transfer(of_cause, from_account, to_account, of_currency, moved, 0) THEN
+             RETURN 'made';
+           END IF;
+           RETURN 'other';
          END$$;
 
        CREATE FUNCTION ledger_hold(of_cause text, from_account text, to_account text,
@@ -180,7 +187,9 @@ export const migration: Migration = {
                (cause, debit, credit, currency, amount, user_id, expires_at)
              SELECT of_cause, from_account, to_account, of_currency, wanted, a.user_id, until
                FROM public.ledger_accounts a
-              WHERE a.name = from_account AND a.currency = of_currency;
+              WHERE a.name = from_account AND a.currency = of_currency
+             ON CONFLICT (cause) DO NOTHING;
+           IF NOT FOUND THEN RETURN 'other'; END IF;
            UPDATE public.ledger_accounts a SET held = a.held + wanted
             WHERE a.name = from_account AND a.currency = of_currency;
            RETURN 'open';
@@ -199,13 +208,12 @@ export const migration: Migration = {
            moved := coalesce(part, known.amount);
            IF known.state = 'posted' AND known.posted <> moved THEN RETURN 'other'; END IF;
            IF known.state <> 'open' THEN RETURN known.state; END IF;
-           IF EXISTS (SELECT FROM public.ledger_transfers t WHERE t.cause = of_cause) THEN
-             RETURN 'other';
-           END IF;
            PERFORM public.lock_ledger_accounts(
              ARRAY[known.debit, known.credit], known.currency, 0);
-           PERFORM public.book_transfer(
-             of_cause, known.debit, known.credit, known.currency, moved, known.amount);
+           IF NOT public.book_transfer(of_cause, known.debit, known.credit, known.currency, moved,
+                                       known.amount) THEN
+             RETURN 'other';
+           END IF;
            UPDATE public.ledger_holds h SET state = 'posted', posted = moved, settled_at = now()
             WHERE h.cause = of_cause;
            RETURN 'posted';
