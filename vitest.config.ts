@@ -19,7 +19,7 @@ const PURE = [
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit,demo-shares,cost,supported-request}.test.ts',
   'test/chat/gateway.test.ts',
-  'test/containers/{death-cause,environment-file,image-name,openclaw-config}.test.ts',
+  'test/containers/{death-cause,environment-file,image-name,openclaw-config,tar-filter}.test.ts',
   'test/dev/log-file.test.ts',
   'test/egress/{egress-rules,host-egress}.test.ts',
 ];

@@ -14,16 +14,21 @@ export function filteredTar(
   const isLeftOut = ({ name, type, linkname }: Header) =>
     leavesOut(name) || (type === 'link' && leavesOut(linkname));
   entries.on('entry', (header, content, next) => {
+    content.on('error', toldElsewhere);
     if (isLeftOut(header)) {
       content.once('end', () => next());
       content.resume();
     } else {
-      content.pipe(kept.entry(header, next));
+      content.pipe(kept.entry(header, next).on('error', toldElsewhere));
     }
   });
   entries.once('finish', () => kept.finalize());
-  entries.once('error', (error) => kept.destroy(error));
-  archive.once('error', (error: Error) => entries.destroy(error));
+  kept.on('error', toldElsewhere);
+  entries.on('error', (error) => kept.destroy(error));
+  archive.on('error', (error: Error) => entries.destroy(error));
   archive.pipe(entries);
   return Readable.from(kept);
 }
+
+/** Whoever reads what is kept hears of it; but a stream without a listener would end the process. */
+const toldElsewhere = (): undefined => undefined;

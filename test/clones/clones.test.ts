@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ParentGoneError } from '../../src/clones/clone-memories.js';
 import { clonePaymentText } from '../../src/clones/clones.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
 import { queryRows } from '../database/catalog.js';
@@ -251,6 +252,18 @@ describe('what is refused is told in one order:', () => {
 });
 
 describe('a clone that waits for its payment', () => {
+  test('is not started by anybody, and can be removed', { tags: 'attack' }, async () => {
+    const { id } = (await desk.clone(user, await request())).body.clone;
+    for (const kind of ['start', 'restart', 'repair', 'begin-anew']) {
+      const answer = await desk.ask(user, 'POST', `/api/agents/${id}/${kind}`);
+      expect(answer).toMatchObject({ status: 409, body: { error: expect.any(String) } });
+    }
+    expect(await operationsOf(id)).toEqual([]);
+    expect(await desk.ask(user, 'DELETE', `/api/agents/${id}`)).toMatchObject({ status: 200 });
+    await desk.mine(CONFIRMATIONS);
+    expect((await goOn(id)).state).toBe('over');
+  });
+
   test('is handed over once that is final, and what was paid is booked once', async () => {
     const paymentProof = await desk.pay(WHOLE * 2n);
     const before = await balanceOf(desk.database.db.asPlatform(), 'treasury', 'pathusd');
@@ -339,5 +352,28 @@ describe('the same request again', () => {
     expect((await goOn(id)).handed).toBeDefined();
     expect(await operationsOf(id)).toHaveLength(2);
     expect(await owner(`SELECT FROM ledger_transfers WHERE cause = 'clone:${id}'`)).toHaveLength(1);
+  });
+});
+
+describe('the memory of a clone', () => {
+  test('is there when it was put down as complete, by what has made it', async () => {
+    const { parentAgentId, ...others } = await request();
+    const { id: agentId } = (await desk.clone(user, { parentAgentId, ...others })).body.clone;
+    const agent = { agentId, userId: user.id, host: 'local' };
+    const { memories } = desk;
+    const isToBeCopied = (madeBy?: string) =>
+      memories.isToBeCopied(agent, madeBy === undefined ? undefined : { name: 'volume', madeBy });
+    expect([await isToBeCopied(), await isToBeCopied('one')]).toEqual([true, true]);
+    await memories.recordCopied(agent, 'one');
+    expect([await isToBeCopied(), await isToBeCopied('one')]).toEqual([true, false]);
+    // What an attempt that came later has left is not it.
+    expect(await isToBeCopied('another')).toBe(true);
+    // Whoever is no clone has a memory of its own.
+    const parent = { ...agent, agentId: parentAgentId };
+    expect(await memories.isToBeCopied(parent, undefined)).toBe(false);
+
+    expect(await memories.originalOf(agent)).toMatchObject({ agentId: parentAgentId });
+    await owner(`UPDATE agents SET desired = 'deleted' WHERE id = '${parentAgentId}'`);
+    await expect(memories.originalOf(agent)).rejects.toBeInstanceOf(ParentGoneError);
   });
 });

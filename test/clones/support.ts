@@ -10,6 +10,7 @@ import { grantPlan } from '../../src/accounts/subscriptions.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { ChainNode } from '../../src/chain/chain-node.js';
 import { PATH_USD } from '../../src/chain/tempo.js';
+import { CloneMemories } from '../../src/clones/clone-memories.js';
 import { ClonePayments } from '../../src/clones/clone-payments.js';
 import { CloneStore } from '../../src/clones/clone-store.js';
 import { Clones } from '../../src/clones/clones.js';
@@ -105,7 +106,13 @@ export async function cloneDesk() {
       chain: settings.chain,
     }),
     store: new CloneStore(db),
+    memories: new CloneMemories(db),
     urls: { backend: usual.backend.url, web: usual.web.url, blind: blind.backend.url },
+    /** Asks the backend for something else, for a user. */
+    ask: ({ id }: Pick<TestAccount, 'id'>, method: string, path: string) =>
+      call(usual.backend.url, method, path, {
+        headers: { authorization: `Bearer ${internalKey}`, 'x-user-id': id },
+      }),
     /** Asks the backend for a clone: for a user, or as the operator. */
     clone: backendOf(usual),
     /** The same where who has not linked the wallet must sign. */

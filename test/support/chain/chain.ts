@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import {
   createPublicClient,
   createWalletClient,
+  TransactionReceiptNotFoundError,
   getCreate2Address,
   http,
   keccak256,
@@ -13,6 +14,7 @@ import {
 import { mnemonicToAccount, type LocalAccount } from 'viem/accounts';
 import { tempo } from 'viem/chains';
 import { PATH_USD } from '../../../src/chain/tempo.js';
+import { until } from '../docker.js';
 import { walletCode } from './test-wallet.js';
 
 /** The mainnet's id, which wallets sign for. */
@@ -30,6 +32,10 @@ const MNEMONIC = 'test test test test test test test test test test test junk';
 
 /** More than any transaction of tests needs: the node does not guess well for new addresses. */
 const GAS = 5_000_000n;
+
+const notYet = (error: unknown): undefined => {
+  if (!(error instanceof TransactionReceiptNotFoundError)) throw error;
+};
 
 const STARTING_MS = 60_000;
 
@@ -77,7 +83,8 @@ export async function testChain(): Promise<TestChain> {
   const client = createPublicClient({ transport: http(rpcUrl), pollingInterval: 20 });
 
   const account = (addressIndex: number) => mnemonicToAccount(MNEMONIC, { addressIndex });
-  const mined = (hash: Hex) => client.waitForTransactionReceipt({ hash, timeout: STARTING_MS });
+  // Asked for until it is there: viem's own wait looks once a block, and there may be no other block.
+  const mined = (hash: Hex) => until(() => client.getTransactionReceipt({ hash }).catch(notYet));
   const send = async (from: LocalAccount, calls: readonly Call[]) => {
     const wallet = createWalletClient({ account: from, chain: CHAIN, transport: http(rpcUrl) });
     const [call, another] = calls;
