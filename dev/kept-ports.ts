@@ -7,10 +7,11 @@ export interface EnginePorts {
   readonly postgres: number;
   readonly temporal: number;
   readonly temporalUi: number;
+  readonly chain: number;
 }
 
 const PORTS_FILE = 'ports.json';
-const USUAL: EnginePorts = { postgres: 15432, temporal: 7233, temporalUi: 8233 };
+const USUAL: EnginePorts = { postgres: 15432, temporal: 7233, temporalUi: 8233, chain: 8545 };
 
 /** The ports of the last start, so that links stay good; others where something else took them. */
 export async function chooseEnginePorts(dataDir: string): Promise<EnginePorts> {
@@ -34,6 +35,7 @@ async function choosePorts(file: string, wanted: Partial<EnginePorts>): Promise<
     postgres: await freePort(wanted.postgres),
     temporal: await freePort(wanted.temporal),
     temporalUi: await freePort(wanted.temporalUi),
+    chain: await freePort(wanted.chain),
   };
   writeFileSync(file, JSON.stringify(ports));
   return ports;

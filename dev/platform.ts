@@ -4,6 +4,9 @@ import { LABEL } from '../src/containers/container-spec.js';
 import { Database } from '../src/database/database.js';
 import { ensureRolesAndDatabase } from '../src/database/roles.js';
 import { obtainAgentImage } from './agent-image/obtain-image.js';
+import { startAnvil } from './chain/anvil.js';
+import { anvilProgram } from './chain/anvil-program.js';
+import { forgetLocalChain, furnish, partiesOf, withLocalChain } from './chain/local-chain.js';
 import { findLabelled } from './docker/labelled.js';
 import { obtainDocker, type Docker } from './docker/obtain-docker.js';
 import { startDockerDaemon } from './docker/docker-daemon.js';
@@ -47,13 +50,14 @@ export class Platform {
     this.env = withMadeSecrets(serving, secrets);
   }
 
-  /** Brings up PostgreSQL, Temporal and Docker, beside each other. Returns the Docker engine. */
+  /** Brings up PostgreSQL, Temporal, the chain and Docker, beside each other. Returns the Docker engine. */
   async startEngines(): Promise<Docker> {
     const ports = await chooseEnginePorts(this.settings.dataDir);
-    const [, , docker] = await Promise.all([
+    const [docker] = await Promise.all([
+      this.#startDocker(),
       this.#startPostgres(ports),
       this.#startTemporal(ports),
-      this.#startDocker(),
+      this.#startChain(ports),
     ]);
     return docker;
   }
@@ -187,6 +191,49 @@ export class Platform {
       if (!(error instanceof StartFailure) || error instanceof DiskFailure) throw error;
       say(`${error.message} Until then no agent is created or changed.`);
       return undefined;
+    }
+  }
+
+  async #startChain(ports: EnginePorts): Promise<void> {
+    const { chain: given, dataDir, runDir } = this.settings;
+    if (isSet(this.env, 'CHAIN_RPC_URL')) return forgetLocalChain(dataDir);
+    if (!this.#hasAnvil()) return;
+    const { chainId } = given;
+    const parties = partiesOf(given);
+    const start = async () => {
+      const anvil = await startAnvil({
+        stateDir: path.join(dataDir, 'chain'),
+        runDir,
+        port: ports.chain,
+        chainId,
+      });
+      try {
+        const local = await furnish({ rpcUrl: anvil.rpcUrl, chainId, dataDir }, parties);
+        return { ...anvil, local };
+      } catch (error) {
+        await anvil.stop();
+        throw error;
+      }
+    };
+    const chain = await step(`Starting a chain on port ${ports.chain}`, () =>
+      keepRunning('The chain', start),
+    );
+    this.#started.push({ name: 'The chain', stop: () => chain.stop() });
+    Object.assign(this.env, withLocalChain(this.env, chain.local));
+    if (!isSet(this.env, 'OPERATOR_PRIVATE_KEY')) {
+      this.env.OPERATOR_PRIVATE_KEY = parties.operator.privateKey;
+    }
+  }
+
+  /** All but payments works without it, so its absence is told and borne. */
+  #hasAnvil(): boolean {
+    try {
+      anvilProgram();
+      return true;
+    } catch (error) {
+      if (!(error instanceof StartFailure)) throw error;
+      say(`${error.message} Until then nothing is paid.`);
+      return false;
     }
   }
 

@@ -1,11 +1,18 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { databaseUrl } from '../src/database/roles.js';
+import { readLocalChain, withLocalChain } from './chain/local-chain.js';
 import { StartFailure } from './failure.js';
 import { keptPorts } from './kept-ports.js';
 import { OWN_DATABASE } from './own-database.js';
 import { loadSecrets, withMadeSecrets } from './secrets.js';
 import { isSet } from './settings.js';
+
+/** With that of the chain that runs beside, if one does. */
+function withChain(env: NodeJS.ProcessEnv, dataDir: string): NodeJS.ProcessEnv {
+  const chain = isSet(env, 'CHAIN_RPC_URL') ? undefined : readLocalChain(dataDir);
+  return chain ? withLocalChain(env, chain) : env;
+}
 
 /**
  * The environment of the product as `npm start` runs it with this data folder, for a program beside it.
@@ -18,7 +25,7 @@ export function runningEnvironment(dataDir: string, env: NodeJS.ProcessEnv): Nod
     throw new StartFailure(`There is no platform in ${dataDir} yet: npm start makes one.`);
   }
   const secrets = loadSecrets(dataDir);
-  const made = withMadeSecrets(env, secrets);
+  const made = withChain(withMadeSecrets(env, secrets), dataDir);
   if (isSet(env, 'DATABASE_URL')) return made;
   const server = `postgres://127.0.0.1:${keptPorts(dataDir).postgres}`;
   const { database, servingRole } = OWN_DATABASE;

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { chainFile } from './chain/local-chain.js';
 import { secretsFile } from './secrets.js';
 import { isSet, type LauncherSettings } from './settings.js';
 import { tour } from './tour.js';
@@ -31,6 +33,9 @@ export function summary(
     `  web API       ${webUrl}  (reference: ${webUrl}/docs)`,
     `  backend API   ${backendUrl}  (reference: ${backendUrl}/docs)`,
     ...(env.TEMPORAL_UI_URL ? [`  Temporal UI   ${env.TEMPORAL_UI_URL}`] : []),
+    ...(existsSync(chainFile(dataDir))
+      ? [`  chain         ${env.CHAIN_RPC_URL}  (accounts with money: ${chainFile(dataDir)})`]
+      : []),
     `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, worker.log, payments.log and those of the engines (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin
       ? ['  first admin   who registers first: nobody has yet (ADMIN_EMAILS names others)']

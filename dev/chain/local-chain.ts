@@ -13,12 +13,14 @@ import {
   type Hex,
 } from 'viem';
 import { z } from 'zod';
+import { ChainNode } from '../../src/chain/chain-node.js';
 import { escrowAbi, escrowCode } from '../../src/chain/payment-escrow.js';
 import { networkName } from '../../src/chain/networks.js';
 import type { ChainSettings } from '../../src/chain/settings.js';
 import { PATH_USD } from '../../src/chain/tempo.js';
 import { tryParseJson } from '../../src/json.js';
 import { StartFailure } from '../failure.js';
+import { poll } from '../poll.js';
 import { isSet } from '../settings.js';
 import { anvilAccount, anvilKey, FUNDED } from './accounts.js';
 
@@ -73,7 +75,7 @@ export const partiesOf = ({
   operator,
 }: Pick<ChainSettings, 'treasury' | 'operator'>): Parties => ({
   treasury: treasury ?? TREASURY.address,
-  operator: operator ?? OPERATOR,
+  operator: operator && 'privateKey' in operator ? operator : OPERATOR,
 });
 
 /** Where the chain of a data folder is told of. */
@@ -121,7 +123,8 @@ export async function furnish(
 ): Promise<LocalChain> {
   const { rpcUrl, chainId, dataDir } = chain;
   const transport = http(rpcUrl, { timeout: 10_000 });
-  const client = createPublicClient({ transport, pollingInterval: 20 });
+  const client = createPublicClient({ transport });
+  const node = new ChainNode({ chainId, url: rpcUrl });
 
   // The genesis block is of another time than the rest.
   if ((await client.getBlockNumber()) === 0n) {
@@ -130,9 +133,9 @@ export async function furnish(
   const first = createWalletClient({ account: anvilAccount(0), transport });
   const send = async (to: Hex, data: Hex) => {
     const hash = await first.sendTransaction({ to, data, gas: GAS, chain: null });
-    const timeout = MINED_TIMEOUT_MS;
-    const { status } = await client.waitForTransactionReceipt({ hash, timeout });
-    if (status !== 'success') throw new Error(`The transaction ${hash} was reverted`);
+    // Asked for until it is there: viem's own wait looks once a block, and there may be no other block.
+    const receipt = await poll(() => node.receipt(hash), { timeoutMs: MINED_TIMEOUT_MS });
+    if (!receipt?.succeeded) throw new Error(`The transaction ${hash} was not made, or reverted`);
   };
 
   const money = { address: PATH_USD, abi: erc20Abi } as const;

@@ -6,6 +6,9 @@ import { boolean, count, duration, textAs, textMatching, url } from '../environm
 const MAINNET_ID = 4217;
 const TESTNET_ID = 42_431;
 
+/** Where nobody says which. */
+const NONE = 'none; with `npm start` that of its own chain';
+
 const chainId = () => count({ most: Number.MAX_SAFE_INTEGER });
 
 /** In lower case. */
@@ -37,7 +40,7 @@ export const chainSettings = area(
       'CHAIN_RPC_URL',
       url('http', 'https').optional(),
       'JSON-RPC of a node of the chain that payments are made on, and that wallets are on which are contracts',
-      { secret: true },
+      { secret: true, otherwise: NONE },
     ),
     testnet: variable(
       'CHAIN_TESTNET',
@@ -47,19 +50,19 @@ export const chainSettings = area(
     confirmations: variable(
       'CHAIN_CONFIRMATIONS',
       confirmations(),
-      'blocks of that chain from the one of a transaction to the latest, both counted, until it is final',
+      'blocks of that chain from the one of a transaction to the latest, both counted, until it is final; `npm start` waits for 1 on its own chain',
     ),
     feeBumpAfterMs: variable(
       'CHAIN_FEE_BUMP_AFTER',
       duration.prefault('30s'),
       'for how long a transaction waits for its block until it offers a higher fee',
     ),
-    treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid'),
+    treasury: variable('TREASURY_ADDRESS', address.optional(), 'who is paid', { otherwise: NONE }),
     operatorKey: variable(
       'OPERATOR_PRIVATE_KEY',
       signer.optional(),
       'the key that signs what the platform pays; for the process of payments alone',
-      { secret: true },
+      { secret: true, otherwise: NONE },
     ),
     operatorAddress: variable(
       'OPERATOR_ADDRESS',
@@ -71,6 +74,7 @@ export const chainSettings = area(
       'ESCROW_ADDRESS',
       address.optional(),
       'the contract that holds the deposits of payment sessions',
+      { otherwise: NONE },
     ),
     usdc: {
       rpcUrl: variable(
@@ -79,7 +83,9 @@ export const chainSettings = area(
         'JSON-RPC of a node of the chain that royalties are split on',
         { secret: true, otherwise: '`CHAIN_RPC_URL` where the chain is the same' },
       ),
-      address: variable('USDC_ADDRESS', address.optional(), 'the contract of USDC there'),
+      address: variable('USDC_ADDRESS', address.optional(), 'the contract of USDC there', {
+        otherwise: NONE,
+      }),
       chainId: variable(
         'USDC_CHAIN_ID',
         chainId().optional(),

@@ -15,7 +15,8 @@ import { generatePrivateKey, privateKeyToAddress, type LocalAccount } from 'viem
 import { FUNDED } from '../../dev/chain/accounts.js';
 import { escrowAbi, escrowCode } from '../../src/chain/payment-escrow.js';
 import { FEE_MANAGER, PATH_USD } from '../../src/chain/tempo.js';
-import { CHAIN_ID, testChain } from '../support/chain/chain.js';
+import { CHAIN_ID, notYet, testChain } from '../support/chain/chain.js';
+import { until } from '../support/docker.js';
 
 /** Another token of the chain. */
 const ALPHA_USD = '0x20c0000000000000000000000000000000000001';
@@ -52,7 +53,7 @@ export const newNonce = (): Hex => keccak256(toHex(`nonce ${nonces++}`));
 export async function escrowChain() {
   const chain = await testChain();
   const transport = http(chain.rpcUrl);
-  const client = createPublicClient({ transport, pollingInterval: 10 });
+  const client = createPublicClient({ transport });
   const time = createTestClient({ mode: 'anvil', transport });
   const operator = chain.account(1);
   const treasury = privateKeyToAddress(generatePrivateKey());
@@ -63,7 +64,8 @@ export async function escrowChain() {
       method: 'eth_sendTransaction',
       params: [{ from, ...(to && { to }), data, gas: GAS }],
     } as never);
-    return client.waitForTransactionReceipt({ hash, timeout: 60_000 });
+    // viem's own wait looks once a block, and there may be no other block.
+    return until(() => client.getTransactionReceipt({ hash }).catch(notYet));
   };
   const deploy = async (token: Hex): Promise<Hex> => {
     const data = encodeDeployData({

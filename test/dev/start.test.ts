@@ -1,11 +1,16 @@
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { readLocalChain } from '../../dev/chain/local-chain.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { Place, survivors } from './launcher.js';
 
 const attack = { tags: 'attack' };
 const RUNNING = 'Ctrl-C stops everything.';
+
+const OPERATOR_KEY = `0x${randomBytes(31).toString('hex')}01`;
 
 const keyIn = (output: string) => /INTERNAL_API_KEY=(\S+)/.exec(output)?.[1];
 
@@ -26,11 +31,21 @@ describe('npm start', () => {
     expect(running.map(({ name }) => name).sort()).toEqual([
       'agents-ai',
       'api',
+      'chain',
       'payments',
       'postgres',
       'temporal',
       'worker',
     ]);
+
+    const chain = readLocalChain(place.dataDir);
+    expect(first.output).toContain(`chain         ${chain?.rpcUrl}`);
+    const balances = `/api/wallet?address=${chain?.operator}`;
+    const told = await fetch(`http://127.0.0.1:${place.webPort}${balances}`);
+    expect(await told.json()).toMatchObject({
+      chainId: 4217,
+      pathUsd: { balanceRaw: expect.stringMatching(/^\d{9,}$/) },
+    });
 
     const beside = place.start();
     expect(await beside.ended).toBe(1);
@@ -49,6 +64,7 @@ describe('npm start', () => {
     expect(second.output).not.toContain('Migrated the database');
     expect(second.output).not.toContain(keyIn(first.output));
     expect(second.output).toContain('INTERNAL_API_KEY=$(node -p');
+    expect(readLocalChain(place.dataDir)).toEqual(chain);
     second.kill('SIGTERM');
     expect(await second.ended).toBe(0);
   });
@@ -82,6 +98,7 @@ describe('npm start', () => {
     const victims = {
       postgres: 'PostgreSQL',
       temporal: 'Temporal',
+      chain: 'The chain',
       worker: 'worker',
       payments: 'payments',
       api: 'api',
@@ -95,6 +112,26 @@ describe('npm start', () => {
     launcher.kill('SIGINT');
     expect(await launcher.ended).toBe(0);
   });
+
+  test.runIf(process.platform === 'linux')(
+    'gives the key that payments are signed with to who makes them alone',
+    attack,
+    async () => {
+      const launcher = place.start({ OPERATOR_PRIVATE_KEY: OPERATOR_KEY });
+      await launcher.printed(RUNNING);
+      const processes = await place.processes();
+      const environments = await Promise.all(
+        processes.map(async ({ name, pid }) => ({
+          name,
+          environment: await readFile(`/proc/${pid}/environ`, 'utf8'),
+        })),
+      );
+      const holders = environments.filter(({ environment }) => environment.includes(OPERATOR_KEY));
+      expect(holders.map(({ name }) => name)).toEqual(['payments']);
+      launcher.kill('SIGINT');
+      expect(await launcher.ended).toBe(0);
+    },
+  );
 
   test('serves users while agents keep theirs busy, and the other way round', attack, async () => {
     const launcher = place.start({ AGENT_AI_HOST: '127.0.0.1' });
@@ -123,11 +160,14 @@ describe('npm start', () => {
     const launcher = place.start({
       DOCKER_HOST: `tcp://${nowhere}`,
       TEMPORAL_ADDRESS: nowhere,
+      CHAIN_RPC_URL: `http://${nowhere}`,
       INTERNAL_API_KEY: 'key',
     });
     await launcher.printed(RUNNING);
     expect(launcher.output).toContain(`No Docker engine answers at DOCKER_HOST=tcp://${nowhere}.`);
     expect(launcher.output).toContain(`Temporal does not answer at ${nowhere}\n`);
+    expect((await place.processes()).map(({ name }) => name)).not.toContain('chain');
+    expect(readLocalChain(place.dataDir)).toBeUndefined();
     const backend = `http://127.0.0.1:${place.backendPort}`;
     const health = await fetch(`${backend}/health`);
     expect(await health.json()).toMatchObject({

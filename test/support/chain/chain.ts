@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import {
   createPublicClient,
@@ -11,8 +10,10 @@ import {
   keccak256,
   type Hex,
 } from 'viem';
-import { mnemonicToAccount, type LocalAccount } from 'viem/accounts';
+import type { LocalAccount } from 'viem/accounts';
 import { tempo } from 'viem/chains';
+import { anvilAccount } from '../../../dev/chain/accounts.js';
+import { anvilProgram } from '../../../dev/chain/anvil-program.js';
 import { PATH_USD } from '../../../src/chain/tempo.js';
 import { until } from '../docker.js';
 import { walletCode } from './test-wallet.js';
@@ -28,12 +29,11 @@ const NO_SALT: Hex = `0x${'0'.repeat(64)}`;
 
 const CHAIN = { ...tempo, id: CHAIN_ID } as const;
 
-const MNEMONIC = 'test test test test test test test test test test test junk';
-
 /** More than any transaction of tests needs: the node does not guess well for new addresses. */
 const GAS = 5_000_000n;
 
-const notYet = (error: unknown): undefined => {
+/** For who asks until a transaction is in a block. */
+export const notYet = (error: unknown): undefined => {
   if (!(error instanceof TransactionReceiptNotFoundError)) throw error;
 };
 
@@ -63,26 +63,16 @@ export interface TestChain {
   close(): Promise<void>;
 }
 
-const NAMES: Readonly<Record<string, string>> = { x64: 'amd64' };
-
-/** The package's program itself, so that it is ended without one in between. */
-function program(): string {
-  const require = createRequire(import.meta.url);
-  const suffix = process.platform === 'win32' ? '.exe' : '';
-  const name = `@foundry-rs/anvil-${process.platform}-${NAMES[process.arch] ?? process.arch}`;
-  const wrapper = require.resolve('@foundry-rs/anvil/package.json');
-  return createRequire(wrapper).resolve(`${name}/bin/anvil${suffix}`);
-}
-
 /** Starts a chain that mines a block for each transaction, on a port that it finds. */
 export async function testChain(): Promise<TestChain> {
   const args = ['--network', 'tempo', '--hardfork', 't4', '--chain-id', String(CHAIN_ID)];
-  const child = spawn(program(), [...args, '--port', '0'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn(anvilProgram(), [...args, '--port', '0'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   const ended = once(child, 'exit');
   const rpcUrl = await addressOf(child.stdout);
   const client = createPublicClient({ transport: http(rpcUrl), pollingInterval: 20 });
 
-  const account = (addressIndex: number) => mnemonicToAccount(MNEMONIC, { addressIndex });
   // Asked for until it is there: viem's own wait looks once a block, and there may be no other block.
   const mined = (hash: Hex) => until(() => client.getTransactionReceipt({ hash }).catch(notYet));
   const send = async (from: LocalAccount, calls: readonly Call[]) => {
@@ -95,7 +85,7 @@ export async function testChain(): Promise<TestChain> {
     return hash;
   };
   const succeed = async (to: Hex, data: Hex) => {
-    const hash = await send(account(0), [{ to, data }]);
+    const hash = await send(anvilAccount(0), [{ to, data }]);
     const { status } = await mined(hash);
     if (status !== 'success') throw new Error(`the transaction ${hash} was reverted`);
     return hash;
@@ -116,7 +106,7 @@ export async function testChain(): Promise<TestChain> {
   await client.request({ method: 'evm_mine', params: undefined } as never);
   return {
     rpcUrl,
-    account,
+    account: anvilAccount,
     walletOf,
     deployment,
     send,
