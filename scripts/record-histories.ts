@@ -24,6 +24,7 @@ import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
 import { signerRun } from '../test/workflows/support/signer-run.js';
+import { splitRun } from '../test/workflows/support/split-run.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
 import {
   WorkflowLab,
@@ -56,6 +57,7 @@ try {
   await step('payments', recordPayments);
   await step('clones', recordClone);
   await step('deletion of an account', recordAccountDeletion);
+  await step('split', recordSplit);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -184,6 +186,23 @@ async function recordAccountDeletion(): Promise<void> {
     eraseAccount: () => Promise.resolve(),
   });
   await keep('delete-account', 'whole', await historyOf(deleteAccountId('recorded')));
+}
+
+/** Two payments, the second of which fails. */
+async function recordSplit(): Promise<void> {
+  const ended = { hash: undefined, block: undefined, failure: undefined } as const;
+  const { workflowId } = await splitRun(lab.environment, await bundleWorkflows(), {
+    requestSplitPayments: () => Promise.resolve(['split:1:1:0', 'split:1:1:1']),
+    awaitPayment: (cause) =>
+      Promise.resolve(
+        cause.endsWith('0')
+          ? { ...ended, state: 'confirmed' }
+          : { ...ended, state: 'failed', failure: 'reverted' },
+      ),
+    settleSplitPayment: () => Promise.resolve(),
+    finishSplit: () => Promise.resolve('partial'),
+  });
+  await keep('pay-royalty-split', 'partial', await historyOf(workflowId));
 }
 
 /** Both versions of the workflow in the recipe for a change. */

@@ -52,6 +52,8 @@ import { PaymentWatch } from './payments/payment-watch.js';
 import { Signers } from './payments/signers.js';
 import { SigningKeys, type KeptKeys } from './payments/signing-keys.js';
 import type { Settings } from './settings.js';
+import { RoyaltySplits } from './splits/royalty-splits.js';
+import { SplitPayments } from './splits/split-payments.js';
 import { TokenGate } from './token-gating/token-gate.js';
 import { WalletProvider } from './wallet-provider/wallet-provider.js';
 import { AgentWallets } from './wallets/agent-wallets.js';
@@ -101,6 +103,7 @@ export interface ApiServices {
   readonly walletProvider: WalletProvider;
   readonly wallets: WalletProofs;
   readonly securityEvents: SecurityEvents;
+  readonly splits: RoyaltySplits;
 }
 
 /** Those at whom people sign in, as far as they are configured. */
@@ -126,6 +129,7 @@ export interface WorkerServices {
   readonly retention: Retention;
   readonly runtimes: RuntimeStore;
   readonly securityEvents: EventEffects;
+  readonly splits: SplitPayments;
   readonly supervisorStore: SupervisorStore;
   readonly volumes: AgentVolumeStore;
 }
@@ -202,6 +206,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       webUrl: settings.http.webUrl,
     }),
     securityEvents: new SecurityEvents(database, eventTrust(settings)),
+    splits: new RoyaltySplits(settings.chain.usdc),
   };
 }
 
@@ -252,6 +257,7 @@ export function createWorkerServices({
 }: Foundation & Pick<ApiFoundation, 'log'>): WorkerServices {
   const secrets = secretBox(settings);
   const { webUrl } = settings.http;
+  const { usdc } = settings.chain;
   const { aiPort, portRange: ports, subnetPool } = settings.agents;
   const clones = new CloneStore(database);
   return {
@@ -283,6 +289,11 @@ export function createWorkerServices({
       aiBaseUrl: `http://${PLATFORM_NAME}:${aiPort}/v1`,
     }),
     securityEvents: new EventEffects(database, secrets),
+    splits: new SplitPayments({
+      database,
+      payments: new ChainPayments(database),
+      node: new ChainNode({ chainId: usdc.chainId, url: usdc.rpcUrl }),
+    }),
     supervisorStore: new SupervisorStore(database, secrets),
     volumes: new AgentVolumeStore(database),
   };

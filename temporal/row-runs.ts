@@ -7,6 +7,7 @@ import {
   applySecurityEventId,
   cloneAgentId,
   deleteAccountId,
+  payRoyaltySplitId,
   PLATFORM_TASK_QUEUE,
   sendMailId,
 } from '../workflows/ids.js';
@@ -91,4 +92,9 @@ export const cloneRuns = runsOf({
     staticSummary: `Clone ${id}`,
     typedSearchAttributes: [{ key: AGENT_ID, value: id }],
   }),
+});
+
+export const royaltySplitRuns = runsOf({
+  workflow: 'payRoyaltySplit',
+  workflowId: payRoyaltySplitId,
 });

@@ -14,12 +14,13 @@ const MAX_CALLS = 20;
 
 /** Rows each of which is to have a run; all have `due_at`, and are due when they are written. */
 export interface Handed {
-  readonly table: 'mails' | 'risc_events' | 'account_deletions' | 'payments' | 'clones';
+  readonly table:
+    'mails' | 'risc_events' | 'account_deletions' | 'payments' | 'clones' | 'royalty_splits';
   readonly key: 'id' | 'user_id';
   /** In SQL, which of them are still to be done. */
   readonly open: string;
   /** After which those that are still open are handed over again, in case that a run was lost or ended. */
-  readonly again: '30 seconds' | '1 minute' | '5 minutes';
+  readonly again: '20 seconds' | '30 seconds' | '1 minute' | '5 minutes';
   readonly start: (id: string) => Promise<unknown>;
   /** What the log says when they cannot be handed over. */
   readonly failure: string;

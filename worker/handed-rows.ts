@@ -57,3 +57,13 @@ export const clones = (runs: RowRuns): Handed => ({
   failure: 'clones are not handed over yet, which is tried again',
   start: (id) => runs.start(id),
 });
+
+/** Splits of which not all is paid that can be. One that is retried just when its run ends waits longer. */
+export const royaltySplits = (runs: RowRuns): Handed => ({
+  table: 'royalty_splits',
+  key: 'id',
+  open: `status IN ('queued', 'processing')`,
+  again: '20 seconds',
+  failure: 'splits are not handed over yet, which is tried again',
+  start: (id) => runs.start(id),
+});

@@ -4,6 +4,7 @@ import {
   accountDeletionRuns,
   cloneRuns,
   mailRuns,
+  royaltySplitRuns,
   securityEventRuns,
 } from '../temporal/row-runs.js';
 import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
@@ -23,7 +24,7 @@ import { finishRemovalsPeriodically } from './finish-removals.js';
 import { DatabaseGate } from './database-gate.js';
 import { openHostEgress } from './host-egress.js';
 import { followDocker } from './follow-docker.js';
-import { accountDeletions, clones, mails, securityEvents } from './handed-rows.js';
+import { accountDeletions, clones, mails, royaltySplits, securityEvents } from './handed-rows.js';
 import { handOverPeriodically } from './hand-over.js';
 import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
@@ -246,6 +247,15 @@ async function main(): Promise<void> {
           name: 'clones',
           run: (signal) =>
             handOverPeriodically({ database, log }, clones(cloneRuns(client)), signal),
+        },
+        {
+          name: 'splits',
+          run: (signal) =>
+            handOverPeriodically(
+              { database, log },
+              royaltySplits(royaltySplitRuns(client)),
+              signal,
+            ),
         },
         { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
         { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },

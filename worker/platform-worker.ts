@@ -14,6 +14,7 @@ import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
 import { createHousekeepingActivities } from '../activities/housekeeping.js';
 import { createSecurityEventActivities } from '../activities/security-events.js';
+import { createSplitActivities } from '../activities/splits.js';
 import { createStartActivities } from '../activities/starts.js';
 import { createSupervisionActivities } from '../activities/supervision.js';
 import { createMailActivities } from '../activities/mail.js';
@@ -107,7 +108,7 @@ export async function createWorkers(dependencies: WorkerDependencies): Promise<W
 export async function createPlatformWorkers(dependencies: PlatformDependencies): Promise<Worker[]> {
   const { accountDeletions, code, database, gate, services, settings, supervisors } = dependencies;
   const { heartbeats, mails, releases, retention, securityEvents, supervisorStore } = services;
-  const { clonePayments: payments, clones } = services;
+  const { clonePayments: payments, clones, splits } = services;
   const { watchdog } = settings.agents;
   return Promise.all([
     Worker.create({
@@ -131,6 +132,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createRetentionActivities(retention),
         ...createSecurityEventActivities(securityEvents),
         ...createCloneActivities({ payments, store: clones, supervisors }),
+        ...createSplitActivities(splits),
       },
     }),
     Worker.create({

@@ -40,6 +40,9 @@ export const repairAgentId = (agentId: string): string => `repair-agent-${agentI
 /** The run that applies what one token of the identity provider told: `id` is that of its row. */
 export const applySecurityEventId = (id: string): string => `risc-${id}`;
 
+/** The run that pays a split: `id` is that of its row. */
+export const payRoyaltySplitId = (id: string): string => `royalty-split-${id}`;
+
 /** The schedule that reconciles a Docker host, and its runs, which have the time added to it. */
 export const reconcileHostId = (host: string): string => `reconcile-${host}`;
 

@@ -26,6 +26,7 @@ import { operationEndpoints } from './operations.js';
 import { paymentEndpoints } from './payments.js';
 import { runtimeEndpoints } from './runtime.js';
 import { undergroundWalletEndpoints } from './underground-wallets.js';
+import { splitEndpoints } from './splits.js';
 import { usageEndpoints } from './usage.js';
 
 /** Every endpoint of the backend API. */
@@ -47,6 +48,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...usageEndpoints(),
     ...keyEndpoints(),
     ...undergroundWalletEndpoints(dependencies),
+    ...splitEndpoints(dependencies),
     ...healthEndpoints(dependencies),
   ];
 }

@@ -20,6 +20,14 @@ export const AI_LIMIT: WideLimit = {
   below: '/api/ai/',
 };
 
+/** Of one user's splits. */
+export const SPLITS_LIMIT: RateLimit = {
+  name: 'splits-of-user',
+  max: 60,
+  windowMs,
+  message: 'Too many requests, please slow down.',
+};
+
 /** Of deployments (spec 8). */
 export const DEPLOYMENT_LIMIT: RateLimit = {
   name: 'deployments',

@@ -16,6 +16,7 @@ export interface WebDependencies extends Pick<
   | 'refusals'
   | 'secrets'
   | 'securityEvents'
+  | 'splits'
   | 'tokenGate'
   | 'usdc'
   | 'userWallets'

@@ -57,6 +57,8 @@ export const LIMITS = {
   newKeys: perMinute('keys', UNSTATED),
   /** The same of one user, from wherever. */
   newKeysOfUser: perMinute('keys-of-user', 60),
+  /** What users have paid, from wherever: each has up to a hundred payouts. */
+  splitsOfUser: perMinute('splits-of-user', 60),
 };
 
 function perMinute(name: string, max: number): RateLimit {

@@ -30,6 +30,7 @@ import { providerEndpoints } from './providers.js';
 import { provisionEndpoints } from './provision.js';
 import { securityEventEndpoints } from './security-events.js';
 import { sessionEndpoints } from './sessions.js';
+import { splitEndpoints } from './splits.js';
 import { tokenGatingEndpoints } from './token-gating.js';
 import { userWalletEndpoints } from './user-wallets.js';
 import { walletEndpoints } from './wallet.js';
@@ -63,6 +64,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...instanceEndpoints(dependencies),
     ...costEndpoints(dependencies),
     ...healthEndpoints(),
+    ...splitEndpoints(dependencies),
     ...pageEndpoints(dependencies),
   ];
 }

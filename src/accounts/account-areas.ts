@@ -5,6 +5,7 @@ import type { Database } from '../database/database.js';
 import { UserHeartbeats } from '../heartbeat/user-heartbeats.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { StillThereError, type AccountArea } from './account-deletions.js';
+import { OPEN_STATUSES } from '../splits/states.js';
 import { revokeRefreshToken, type TokenRevoker } from './identities.js';
 
 /** Agents whose removal one attempt asks for: the next one goes on. */
@@ -28,6 +29,7 @@ export function accountAreas(parts: AreaParts): readonly AccountArea[] {
     agents(parts.database, parts.operations),
     heartbeats(parts.database),
     refreshTokens(parts),
+    splits(parts.database),
   ];
 }
 
@@ -92,5 +94,17 @@ const refreshTokens = (parts: Omit<AreaParts, 'operations'>): AccountArea => ({
         db.Identity.update({ refreshToken: null }, { where: { id } }),
       );
     }
+  },
+});
+
+/** Waits until none is under way: what was asked for is paid, and booked. */
+const splits = (database: Database): AccountArea => ({
+  name: 'splits',
+  async leave({ userId }) {
+    const where = { userId, status: OPEN_STATUSES };
+    const open = await database
+      .asUser(userId)
+      .transaction((db) => db.RoyaltySplit.count({ where }));
+    if (open > 0) throw new StillThereError(`${open} splits are being paid`);
   },
 });

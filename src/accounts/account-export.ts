@@ -3,12 +3,15 @@ import type { UserRow } from '../database/models.js';
 import { UnauthorizedError } from '../errors.js';
 import { creditsOf } from '../ledger/ledger.js';
 import { formatAmount } from '../money/money.js';
+import { listSplits } from '../splits/royalty-splits.js';
 import { usageSummary, type SummaryPosition } from '../usage/reports.js';
 
 /** Rows that are in memory at a time. */
 const PAGE = 200;
 /** The same of messages, each of which may be long. */
 const MESSAGES = 20;
+/** And of splits, with up to a hundred payouts each. */
+const SPLITS = 20;
 
 /** Any text of a date sorts between them. */
 const ALL_DAYS = { from: '2000-01-01', to: '9999-12-31' };
@@ -56,6 +59,7 @@ export async function exportAccount(
     messages: messages(tenant, userId),
     usage: usage(tenant),
     credits: credits(tenant, userId),
+    splits: splits(tenant, userId),
     subscription: (await list(subscription))[0] ?? null,
     activity: paged(
       tenant,
@@ -108,6 +112,19 @@ async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator
         after = last;
       }
     }
+  }
+}
+
+/** Newest first, with who got what of each. */
+async function* splits(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  for (let before: string | undefined; ;) {
+    const { items, next } = await listSplits(tenant, { userId, limit: SPLITS, before });
+    yield items.map(({ split: { userId, requestKey, dueAt, ...split }, payouts }) => ({
+      ...split,
+      payouts: payouts.map(({ userId, splitId, payment, ...payout }) => payout),
+    }));
+    if (!next) return;
+    [before] = next;
   }
 }
 

@@ -12,6 +12,7 @@ import * as payments from './tables/payments.js';
 import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
 import * as securityEvents from './tables/security-events.js';
+import * as splits from './tables/splits.js';
 import * as usage from './tables/usage.js';
 import * as wallets from './tables/wallets.js';
 
@@ -29,6 +30,7 @@ const MODELLED = {
   ...notifications,
   ...securityEvents,
   ...wallets,
+  ...splits,
 } as const;
 
 /** Every table; those that only functions and statements of our own use have no model. */
@@ -61,6 +63,9 @@ export type NotificationRow = RowOf<typeof notifications.Notification>;
 export type PendingNotificationRow = RowOf<typeof notifications.PendingNotification>;
 
 export type RiscEventRow = RowOf<typeof securityEvents.RiscEvent>;
+
+export type RoyaltySplitRow = RowOf<typeof splits.RoyaltySplit>;
+export type RoyaltyPayoutRow = RowOf<typeof splits.RoyaltyPayout>;
 
 export type Tables = typeof MODELLED;
 

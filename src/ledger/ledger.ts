@@ -18,6 +18,8 @@ export type Account =
   | 'referrals'
   /** What the platform has earned, in its wallet. */
   | 'treasury'
+  /** A wallet that is kept for an agent, by its address: what comes into it is not booked. */
+  | `wallet:${string}`
   /** What the platform has paid for transactions. */
   | 'fees'
   /** Everybody else's wallets. */

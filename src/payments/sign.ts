@@ -4,6 +4,7 @@ import { Transaction } from 'viem/tempo';
 import { PATH_USD } from '../chain/tempo.js';
 import { isTempo } from './chains.js';
 import type { PaymentCall } from './payment.js';
+import type { OpenedKeys } from './signing-keys.js';
 
 /** What is signed. */
 export interface UnsignedTransaction {
@@ -21,12 +22,15 @@ export interface SignedTransaction {
   readonly hash: Hex;
 }
 
-/** Signs a transaction: of the platform's own kind where the chain has it, else an ordinary one. */
+/**
+ * Signs a transaction: of the platform's own kind where the chain has it, else an ordinary one, whose fee
+ * nobody but the signer can pay.
+ */
 export async function signTransaction(
-  privateKey: Hex,
+  { feePayer, signer }: OpenedKeys,
   { calls, chainId, gas, maxFee, nonce, priorityFee }: UnsignedTransaction,
 ): Promise<SignedTransaction> {
-  const account = privateKeyToAccount(privateKey);
+  const account = privateKeyToAccount(signer);
   const common = {
     chainId,
     nonce: Number(nonce),
@@ -38,7 +42,11 @@ export async function signTransaction(
   if (!call) throw new RangeError('A transaction has a call');
   const raw = isTempo(chainId)
     ? await account.signTransaction(
-        { ...common, type: 'tempo', calls: [...calls], feeToken: PATH_USD, nonceKey: 0n },
+        {
+          ...common,
+          ...{ type: 'tempo', calls: [...calls], feeToken: PATH_USD, nonceKey: 0n },
+          ...(feePayer && { feePayer: privateKeyToAccount(feePayer) }),
+        },
         { serializer: Transaction.serialize },
       )
     : await account.signTransaction({ ...common, type: 'eip1559', ...call });

@@ -12,7 +12,7 @@ import {
   type StoredTransaction,
 } from './payment-store.js';
 import { signTransaction, type UnsignedTransaction } from './sign.js';
-import { KeyMissingError, type SigningKeys } from './signing-keys.js';
+import { KeyMissingError, type OpenedKeys, type SigningKeys } from './signing-keys.js';
 
 /** Transactions of one signer that are on their way at a time. */
 export const MAX_ON_THE_WAY = 16;
@@ -233,7 +233,7 @@ export class Signer {
       await this.#store.giveUp(payment.id, 'refused');
       return true;
     }
-    let key: Hex;
+    let key: OpenedKeys;
     try {
       key = await this.#key();
     } catch (error) {
@@ -269,7 +269,7 @@ export class Signer {
     } satisfies Partial<UnsignedTransaction>;
   }
 
-  #key = (): Promise<Hex> => this.#parts.keys.open(this.#signer.address);
+  #key = (): Promise<OpenedKeys> => this.#parts.keys.open(this.#signer.address);
 }
 
 function failureOf(

@@ -17,6 +17,13 @@ export interface Operator {
   readonly privateKey?: Hex;
 }
 
+/** Private keys by which a transaction is signed. */
+export interface OpenedKeys {
+  readonly signer: Hex;
+  /** Of who pays the fee where the chain lets somebody else do so; undefined: who signs. */
+  readonly feePayer: Hex | undefined;
+}
+
 /** Finds the key of a wallet that is kept here; undefined where there is none. */
 export type KeptKeys = (address: Hex) => Promise<Hex | undefined>;
 
@@ -30,11 +37,15 @@ export class SigningKeys {
     this.#kept = kept;
   }
 
-  /** @throws KeyMissingError */
-  async open(address: Hex): Promise<Hex> {
+  /**
+   * Opens the key of an address. What other wallets pay costs them no fee: that is the operator's.
+   *
+   * @throws KeyMissingError
+   */
+  async open(address: Hex): Promise<OpenedKeys> {
     const { address: operator, privateKey } = this.#operator ?? {};
-    const key = address === operator ? privateKey : await this.#kept(address);
-    if (key === undefined) throw new KeyMissingError(address);
-    return key;
+    const signer = address === operator ? privateKey : await this.#kept(address);
+    if (signer === undefined) throw new KeyMissingError(address);
+    return { signer, feePayer: address === operator ? undefined : privateKey };
   }
 }

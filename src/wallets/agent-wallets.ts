@@ -120,20 +120,15 @@ export async function hasWallet(db: Statements, userId: string, address: Hex): P
   return row?.has === true;
 }
 
-/**
- * Whether an address is that of an agent whose wallet's key is kept here: then it can be signed with.
- *
- * @param address in lower case.
- */
-export async function isKeptForAgent(
+/** The agent's wallet if its key is kept here, so that it can be signed with. */
+export async function keptWalletOf(
   db: Statements,
   { agentId, userId }: WalletOwner,
-  address: Hex,
-): Promise<boolean> {
-  const [row] = await db.query<{ kept: boolean }>(
-    `SELECT EXISTS (SELECT FROM wallets WHERE agent_id = $agentId AND user_id = $userId
-                      AND address = $address AND sealed_key IS NOT NULL) AS kept`,
-    { agentId, userId, address },
+): Promise<Hex | undefined> {
+  const [wallet] = await db.query<{ readonly address: Hex }>(
+    `SELECT address FROM wallets
+      WHERE agent_id = $agentId AND user_id = $userId AND sealed_key IS NOT NULL`,
+    { agentId, userId },
   );
-  return row?.kept === true;
+  return wallet?.address;
 }

@@ -410,7 +410,7 @@ describe('the export of an account', () => {
     const { body } = answer;
     expect(Object.keys(body)).toEqual([
       ...['user', 'identities', 'sessions', 'keys', 'wallets', 'agents', 'messages', 'usage'],
-      ...['credits', 'subscription', 'activity'],
+      ...['credits', 'splits', 'subscription', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
     expect(body.user).not.toHaveProperty('passwordHash');
@@ -422,6 +422,7 @@ describe('the export of an account', () => {
       'messages',
       'usage',
       'credits',
+      'splits',
     ]) {
       expect([list, body[list].length > 0]).toEqual([list, true]);
     }

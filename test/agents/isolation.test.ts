@@ -37,15 +37,18 @@ let keyId: string;
 let sessionId: string;
 let wallet: string;
 let identityId: string;
+let splitId: string;
 let bobsKey: string;
 let bobsTokens: string[];
 /** What no answer to another may hold. */
 let marks: string[];
 
+const ADDRESS = `0x${'1'.repeat(40)}`;
 const SECRET_NAME = 'the secret project';
 const SECRET_KEY_NAME = 'key to the secret project';
 const SECRET_IDENTITY = 'login of the secret project';
 const SECRET_MESSAGE = 'a secret question';
+const SECRET_SPLIT = 'who is paid for the secret project';
 const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the secret project' };
 
 beforeAll(async () => {
@@ -70,6 +73,7 @@ beforeAll(async () => {
     .transaction((db) =>
       db.Identity.create({ ...identity, userId: ada.id, subject: '1', label: SECRET_IDENTITY }),
     );
+  splitId = await splitOfAda();
   const ofBob = await platform.web(bob, 'POST', '/api/keys', { body: { name: 'of bob' } });
   bobsKey = ofBob.body.key;
   const bobsAgent = await platform.runningAgent(bob, { name: 'of bob' });
@@ -82,6 +86,7 @@ beforeAll(async () => {
     SECRET_MESSAGE,
     SECRET_KEY_NAME,
     SECRET_IDENTITY,
+    SECRET_SPLIT,
     identityId,
     SECRET_CREDENTIAL.name,
     SECRET_CREDENTIAL.value,
@@ -98,11 +103,31 @@ beforeAll(async () => {
 });
 afterAll(() => platform?.close());
 
+/** One that has been paid. */
+async function splitOfAda(): Promise<string> {
+  const userId = ada.id;
+  return platform.db.asUser(userId).transaction(async (db) => {
+    const { id } = await db.RoyaltySplit.create({
+      ...{ userId, agentId, requestKey: 'one', name: SECRET_SPLIT, status: 'partial' },
+      ...{ fromAddress: ADDRESS, chainId: '4217', tokenAddress: ADDRESS, totalAmount: '1' },
+    });
+    await db.RoyaltyPayout.create({
+      ...{ splitId: id, position: 0, userId, address: ADDRESS },
+      ...{ share: 1_000_000, amount: '1', status: 'failed' },
+    });
+    return id;
+  });
+}
+
 const missing = { nobody: 401, bob: 404 };
 /** The internal key speaks for a user with the plan that its headers name, and these name none. */
 const unpaid = { nobody: 401, bob: 402, anotherKey: 401 };
 const question = () => ({ user: ada.id, messages: [{ role: 'user', content: 'hello' }] });
 const config = () => ({ config: { taken: 'over' } });
+const payment = () => ({
+  ...{ userId: ada.id, agentId, fromAddress: ADDRESS, name: 'of bob', totalAmount: '1' },
+  ...{ recipients: [{ address: ADDRESS, share: 100 }], bookingId: 'of bob' },
+});
 const newAgent = () => ({ name: randomUUID(), model: 'gpt-4' });
 const clone = () => ({
   parentAgentId: agentId,
@@ -248,6 +273,10 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /dashboard': { nobody: 302, bob: 200 },
   'GET /pages.css': { nobody: 200, bob: 200 },
   'GET /pages.js': { nobody: 200, bob: 200 },
+  'GET /api/skills/instant-split': { nobody: 401, bob: 200 },
+  'POST /api/skills/instant-split': { ...missing, body: payment },
+  'GET /api/skills/booking-settlement': { nobody: 401, bob: 200 },
+  'POST /api/skills/booking-settlement': { ...missing, body: payment },
   // Opened by the identity provider's signature, and there is no such provider here.
   'POST /api/security/risc': { nobody: 503, bob: 503, body: () => ({ sub: ada.id }) },
   'GET /api/security/risc': { nobody: 200, bob: 200 },
@@ -310,6 +339,13 @@ const BACKEND: Readonly<Record<string, Visit>> = {
     anotherKey: 401,
     query: () => `?userId=${ada.id}`,
   },
+  'POST /api/underground/splits': { ...missing, anotherKey: 401, body: payment },
+  'GET /api/underground/splits': {
+    ...{ ...missing, anotherKey: 401 },
+    query: () => `?userId=${ada.id}`,
+  },
+  'GET /api/underground/splits/:id': { ...missing, anotherKey: 401 },
+  'POST /api/underground/splits/:id/retry': { ...missing, anotherKey: 401 },
   // Opened by users' keys alone: the internal key, whoever it speaks for, is none.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/ai/health': { nobody: 200, bob: 200 },
@@ -355,6 +391,7 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
     .replace('/keys/:id', `/keys/${keyId}`)
     .replace('/identities/:id', `/identities/${identityId}`)
     .replace('/sessions/:id', `/sessions/${sessionId}`)
+    .replace('/splits/:id', `/splits/${splitId}`)
     .replace(/:id|:agentId/, agentId)
     .replace(':skill', 'weather')
     .replace(':name', 'OF_BOB')
@@ -378,6 +415,8 @@ async function stateOfAda(): Promise<unknown> {
     messages: await db.Message.findAll(),
     heartbeats: await db.Heartbeat.findAll(),
     wallets: await db.Wallet.findAll(),
+    splits: await db.RoyaltySplit.findAll(),
+    payouts: await db.RoyaltyPayout.findAll(),
     apiKeys: await db.ApiKey.findAll(),
     secrets: await db.AgentSecret.findAll(),
     credentials: await db.AgentCredential.findAll(),

@@ -9,6 +9,9 @@ const now = '2026-01-01T00:00:00Z';
 const uuidOf = (user: string, n: number) =>
   createHash('sha256').update(`${user} ${n}`).digest('hex').slice(0, 32);
 
+/** Of a column that counts rows, also those of others. */
+const numberOf = (user: string, n: number) => Number.parseInt(uuidOf(user, n).slice(0, 12), 16);
+
 /** What rows hold where a column takes more than any value of its type. */
 const PARTICULARS: Readonly<Record<string, RowOf>> = {
   users: (user, n) => ({
@@ -61,6 +64,8 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     kind: 'agent',
     address: `0x${uuidOf(user, n)}${'0'.repeat(8)}`,
   }),
+  royalty_splits: (user, n) => ({ id: numberOf(user, n), status: 'completed' }),
+  royalty_payouts: (user, n) => ({ split_id: numberOf(user, n), status: 'pending' }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
   transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),
@@ -95,9 +100,12 @@ function rowOf({ name: table, columns, policy }: Table): RowOf {
   };
 }
 
+const FIRST = ['users', 'agents', 'royalty_splits'];
+const LAST = ['account_deletions'];
+
 /** What others refer to comes before them, and what keeps others away after them. */
 const rank = ({ name }: Table) =>
-  name === 'account_deletions' ? 3 : ['users', 'agents', name].indexOf(name);
+  [...FIRST, LAST.includes(name) ? undefined : name, ...LAST].indexOf(name);
 
 /** One for each table, in an order in which they can be filled. */
 export const ROWS: Readonly<Record<string, RowOf>> = Object.fromEntries(

@@ -74,6 +74,8 @@ const AWAY = {
   'POST /api/settings/identities/farcaster': [503],
   'POST /api/settings/identities/wallet': [503],
   'POST /api/wallet-auth': [503],
+  'POST /api/skills/instant-split': [503],
+  'POST /api/skills/booking-settlement': [503],
   'GET /api/wallet': [500],
   'POST /api/wallet/create': [500],
   'POST /api/agents/clone': [503],
@@ -228,6 +230,7 @@ async function furnish(
       // A signature that is no key's may be a contract's, and there is no chain here to ask.
       away: {
         'POST /api/underground/wallets': [503],
+        'POST /api/underground/splits': [503],
         'GET /api/underground/wallets/{address}/balance': [500],
       },
     },

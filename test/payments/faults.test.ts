@@ -182,10 +182,13 @@ test('so it does when the next payment finds that nonces are missing', async () 
 async function foreign({ address, privateKey }: Payer, nonce: bigint): Promise<void> {
   const price = { maxFee: 900_000_000_000n, priorityFee: 90_000_000_000n };
   const call = { ...transfer(address, 1n) };
-  const { raw } = await signTransaction(privateKey, {
-    ...{ chainId: CHAIN_ID, nonce, calls: [call], gas: 1_000_000n },
-    ...price,
-  });
+  const { raw } = await signTransaction(
+    { signer: privateKey, feePayer: undefined },
+    {
+      ...{ chainId: CHAIN_ID, nonce, calls: [call], gas: 1_000_000n },
+      ...price,
+    },
+  );
   await lab.rpc('eth_sendRawTransaction', raw);
 }
 

@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import type { Requester } from '../../src/audit/requester.js';
+import { NotFoundError } from '../../src/errors.js';
+import { getSplit, listSplits } from '../../src/splits/royalty-splits.js';
+import { bearer } from '../auth/bearer.js';
+import { area } from '../http/area.js';
+import { nextPageLink } from '../http/pagination.js';
+import { reply } from '../http/reply.js';
+import {
+  presentQueued,
+  presentSplit,
+  splitIdParams,
+  splitItem,
+  splitName,
+  splitPage,
+  splitParts,
+  splitQueued,
+} from '../views/splits.js';
+import { chainAddress } from '../views/chain-address.js';
+import type { BackendDependencies } from './dependencies.js';
+import { SPLITS_LIMIT } from './limits.js';
+import { requestedBy } from './requested-by.js';
+
+const PATH = '/api/underground/splits';
+
+const id = z.string().min(1).max(255);
+
+const splits = area({ tag: 'Underground', auth: bearer });
+const ofSplit = area({ tag: 'Underground', auth: bearer, params: splitIdParams, errors: [404] });
+
+type Asking = Parameters<typeof requestedBy>[0];
+
+/** Splits of an agent's money (spec 4.10). */
+export function splitEndpoints({ database, splits: royaltySplits }: BackendDependencies) {
+  return [
+    splits({
+      method: 'POST',
+      path: PATH,
+      summary: "Pay several from an agent's wallet, by shares",
+      idempotent: true,
+      limitOfCaller: SPLITS_LIMIT,
+      body: z.object({
+        userId: id,
+        agentId: id,
+        fromAddress: chainAddress.describe("The agent's wallet, whose key is kept here"),
+        name: splitName,
+        ...splitParts,
+      }),
+      responses: { 200: splitQueued },
+      errors: [404, 429, 503],
+      async handler(request) {
+        const by = requestedFor(request, request.body.userId);
+        const split = await royaltySplits.create(by, request.body);
+        return reply(200, presentQueued(split));
+      },
+    }),
+    splits({
+      method: 'GET',
+      path: PATH,
+      summary: "A user's splits, newest first",
+      query: z.object({ userId: id, ...splitPage }),
+      responses: { 200: z.strictObject({ splits: z.array(splitItem) }) },
+      errors: [404],
+      async handler(request) {
+        const { query } = request;
+        const { limit, userId } = query;
+        const { tenant } = requestedFor(request, userId);
+        const before = query.cursor?.[0];
+        const { items, next } = await listSplits(tenant, { userId, limit, before });
+        return reply(200, { splits: items.map(presentSplit) }, nextPageLink(PATH, query, next));
+      },
+    }),
+    ofSplit({
+      method: 'GET',
+      path: `${PATH}/:id`,
+      summary: 'A split, and how far each payout is',
+      responses: { 200: splitItem },
+      async handler({ params, tenant }) {
+        return reply(200, presentSplit(await getSplit(tenant, params.id)));
+      },
+    }),
+    ofSplit({
+      method: 'POST',
+      path: `${PATH}/:id/retry`,
+      summary: 'Go on with what of a split was not paid',
+      idempotent: true,
+      responses: { 202: splitQueued },
+      errors: [409, 429],
+      async handler(request) {
+        const split = await royaltySplits.retry(requestedBy(request), request.params.id);
+        return reply(202, presentQueued(split));
+      },
+    }),
+  ];
+
+  /** Whoever speaks for a user is asked for nobody else's. @throws NotFoundError */
+  function requestedFor(request: Asking, userId: string): Requester {
+    const { tenant } = request;
+    if (tenant.userId !== undefined && tenant.userId !== userId) {
+      throw new NotFoundError('User not found');
+    }
+    return { ...requestedBy(request), tenant: database.asUser(userId) };
+  }
+}

@@ -1,0 +1,124 @@
+import type { Hex } from 'viem';
+import { z } from 'zod';
+import {
+  ALL_SHARES,
+  formatAmount,
+  formattedAmount,
+  roundedAmountText,
+} from '../../src/money/money.js';
+import type { QueuedSplit, SplitWithPayouts } from '../../src/splits/royalty-splits.js';
+import { parseShare, percentOf } from '../../src/splits/shares.js';
+import { PAYOUT_STATUSES, SPLIT_STATUSES } from '../../src/splits/states.js';
+import { isVisible, NOT_VISIBLE } from '../../src/visible-text.js';
+import { pageQuery } from '../http/pagination.js';
+import { chainAddress } from './chain-address.js';
+
+export const MAX_RECIPIENTS = 100;
+
+const NOBODY = `0x${'0'.repeat(40)}`;
+
+const share = z
+  .number()
+  // The sum is not looked at where one of them is none.
+  .min(0, { abort: true })
+  .max(100, { abort: true })
+  .describe('A percentage with at most four decimals')
+  .transform((percent, context): bigint => {
+    const parsed = parseShare(percent);
+    if (parsed !== undefined) return parsed;
+    context.addIssue({ code: 'custom', message: 'share must have at most four decimals' });
+    return z.NEVER;
+  });
+
+const recipients = z
+  .array(
+    z.object({
+      address: chainAddress.refine((address: Hex) => address !== NOBODY, {
+        error: 'is the address of nobody',
+      }),
+      share,
+    }),
+  )
+  .min(1)
+  .max(MAX_RECIPIENTS)
+  .describe('Whose shares add up to exactly 100')
+  .refine((all) => new Set(all.map(({ address }) => address)).size === all.length, {
+    error: 'recipients must be different addresses',
+  })
+  .refine((all) => all.reduce((sum, { share }) => sum + share, 0n) === ALL_SHARES, {
+    error: 'shares must add up to exactly 100',
+  });
+
+/** What of a split its name, amount and recipients say, to be spread into a body. */
+export const splitName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(128)
+  .refine(isVisible, { error: `name ${NOT_VISIBLE}` });
+
+export const splitParts = {
+  totalAmount: roundedAmountText
+    .refine((units: bigint) => units > 0n, { error: 'totalAmount must be more than zero' })
+    .describe('USDC, rounded to six decimals'),
+  recipients,
+};
+
+export const splitIdParams = z.object({
+  id: z.string().regex(/^[1-9]\d{0,14}$/, { error: 'id must be the number of a split' }),
+});
+
+/** Fewer at a time than elsewhere: each has up to a hundred payouts. */
+export const splitPage = pageQuery(z.tuple([splitIdParams.shape.id]), 50);
+
+/** What the answer to whoever asks for a split says. */
+export const splitQueued = z.strictObject({
+  success: z.literal(true),
+  splitId: z.number(),
+  status: z.enum(SPLIT_STATUSES).describe('`queued`; of a repetition, how it stands now'),
+});
+
+export const splitItem = z.strictObject({
+  splitId: z.number(),
+  name: z.string(),
+  status: z.enum(SPLIT_STATUSES),
+  totalAmount: formattedAmount,
+  fromAddress: z.string(),
+  createdAt: z.iso.datetime(),
+  completedAt: z.iso.datetime().nullable().describe('When nothing was left under way'),
+  error: z.string().optional().describe('Why not all was paid'),
+  payouts: z.array(
+    z.strictObject({
+      address: z.string(),
+      share: z.number().describe('A percentage'),
+      amount: formattedAmount,
+      status: z
+        .enum(PAYOUT_STATUSES)
+        .describe('From `sent` on it may have been paid; a share of nothing is `skipped`'),
+      transaction: z.string().nullable(),
+    }),
+  ),
+});
+
+export const presentQueued = ({ id, status }: QueuedSplit) =>
+  ({ success: true, splitId: Number(id), status }) as const;
+
+export function presentSplit({ split, payouts }: SplitWithPayouts): z.input<typeof splitItem> {
+  return {
+    splitId: Number(split.id),
+    name: split.name,
+    status: split.status,
+    totalAmount: formatAmount(BigInt(split.totalAmount)),
+    fromAddress: split.fromAddress,
+    createdAt: split.createdAt.toISOString(),
+    completedAt: split.completedAt?.toISOString() ?? null,
+    ...(split.error !== null && { error: split.error }),
+    payouts: payouts.map(({ address, share, amount, status, transaction }) => ({
+      address,
+      share: percentOf(share),
+      amount: formatAmount(BigInt(amount)),
+      status,
+      transaction,
+    })),
+  };
+}

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import { getAgent } from '../../src/agents/agents.js';
+import { NotFoundError } from '../../src/errors.js';
+import { listSplits, type QueuedSplit } from '../../src/splits/royalty-splits.js';
+import { keptWalletOf } from '../../src/wallets/agent-wallets.js';
+import type { CallerOf } from '../auth/authentication.js';
+import { person } from '../auth/person.js';
+import { area } from '../http/area.js';
+import type { EndpointRequest } from '../http/endpoint.js';
+import { nextPageLink } from '../http/pagination.js';
+import { reply } from '../http/reply.js';
+import {
+  presentQueued,
+  presentSplit,
+  splitItem,
+  splitName,
+  splitPage,
+  splitParts,
+  splitQueued,
+} from '../views/splits.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const INSTANT = '/api/skills/instant-split';
+const SETTLEMENT = '/api/skills/booking-settlement';
+
+const skills = area({ tag: 'Skills', auth: person });
+
+const bookingId = z.string().trim().min(1).max(255);
+
+const wanted = {
+  agentId: z.string().max(64).describe('Whose wallet pays'),
+  name: splitName.optional(),
+  ...splitParts,
+};
+
+const settlementItem = splitItem.extend({ bookingId: z.string() });
+
+type Wanted = z.output<z.ZodObject<typeof wanted>> & { readonly bookingId?: string };
+
+type Asking = Pick<
+  EndpointRequest<CallerOf<typeof person>>,
+  'caller' | 'idempotencyId' | 'requestId' | 'tenant'
+>;
+
+/** What users split from their agents' wallets, and settle of bookings (spec 4.15). */
+export function splitEndpoints({ splits }: WebDependencies) {
+  return [
+    skills({
+      method: 'POST',
+      path: INSTANT,
+      summary: "Pay several from your agent's wallet, by shares",
+      idempotent: true,
+      limitOfCaller: LIMITS.splitsOfUser,
+      body: z.object(wanted),
+      responses: { 200: splitQueued },
+      errors: [404, 503],
+      handler: async (request) => reply(200, presentQueued(await pay(request, request.body))),
+    }),
+    skills({
+      method: 'GET',
+      path: INSTANT,
+      summary: 'Your splits that settle no booking, newest first',
+      query: z.object(splitPage),
+      responses: { 200: z.strictObject({ splits: z.array(splitItem) }) },
+      async handler({ caller, query, tenant }) {
+        const page = {
+          userId: caller.user.id,
+          settling: false,
+          limit: query.limit,
+          before: query.cursor?.[0],
+        };
+        const { items, next } = await listSplits(tenant, page);
+        const found = items.map(presentSplit);
+        return reply(200, { splits: found }, nextPageLink(INSTANT, query, next));
+      },
+    }),
+    skills({
+      method: 'POST',
+      path: SETTLEMENT,
+      summary: 'The same for a booking, which is settled once: repeated, it answers with the first',
+      idempotent: true,
+      limitOfCaller: LIMITS.splitsOfUser,
+      body: z.object({ ...wanted, bookingId }),
+      responses: { 200: splitQueued },
+      errors: [404, 503],
+      handler: async (request) => reply(200, presentQueued(await pay(request, request.body))),
+    }),
+    skills({
+      method: 'GET',
+      path: SETTLEMENT,
+      summary: 'Your settlements of bookings, newest first',
+      query: z.object(splitPage),
+      responses: { 200: z.strictObject({ settlements: z.array(settlementItem) }) },
+      async handler({ caller, query, tenant }) {
+        const page = {
+          userId: caller.user.id,
+          settling: true,
+          limit: query.limit,
+          before: query.cursor?.[0],
+        };
+        const { items, next } = await listSplits(tenant, page);
+        const settlements = items.map((each) => ({
+          ...presentSplit(each),
+          bookingId: each.split.bookingId ?? '',
+        }));
+        return reply(200, { settlements }, nextPageLink(SETTLEMENT, query, next));
+      },
+    }),
+  ];
+
+  /** @throws NotFoundError for an agent that is not the caller's, or has no wallet that is kept here. */
+  async function pay(request: Asking, body: Wanted): Promise<QueuedSplit> {
+    const { caller, idempotencyId, requestId, tenant } = request;
+    const { agentId, name, ...parts } = body;
+    const userId = caller.user.id;
+    const agent = await getAgent(tenant, agentId);
+    const fromAddress = await keptWalletOf(tenant, { agentId, userId });
+    if (fromAddress === undefined) throw new NotFoundError('Wallet not found');
+    return splits.create(
+      { actor: userId, idempotencyId, requestId, tenant },
+      { ...parts, userId, agentId, fromAddress, name: name ?? agent.name },
+    );
+  }
+}

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createSplitActivities } from '../../activities/splits.js';
+import { ChainAwayError } from '../../src/chain/chain-node.js';
+import { SplitWaitsError } from '../../src/splits/split-payments.js';
+import { splitRun, type SplitRunActivities } from './support/split-run.js';
+import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
+
+let lab: WorkflowLab;
+let bundle: Awaited<ReturnType<typeof bundleWorkflows>>;
+beforeAll(async () => {
+  lab = await WorkflowLab.open();
+  bundle = await bundleWorkflows();
+});
+afterAll(() => lab?.close());
+
+/** Rows of a split with two payments, and what is asked for of them. */
+function split(over: Partial<Parameters<typeof createSplitActivities>[0]> = {}) {
+  const asked: string[] = [];
+  const note = <T>(what: string, answer: T): Promise<T> => {
+    asked.push(what);
+    return Promise.resolve(answer);
+  };
+  const activities: SplitRunActivities = {
+    ...createSplitActivities({
+      request: () => note('request', ['first', 'second']),
+      settle: (_, cause) => note(`settle ${cause}`, undefined),
+      finish: () => note('finish', 'completed' as const),
+      ...over,
+    }),
+    awaitPayment: (cause) =>
+      note(`await ${cause}`, {
+        state: 'confirmed' as const,
+        hash: undefined,
+        block: undefined,
+        failure: undefined,
+      }),
+  };
+  return { asked, note, run: () => splitRun(lab.environment, bundle, activities) };
+}
+
+test('each payment is written down when it has ended, and then the split', async () => {
+  const { asked, run } = split();
+  expect((await run()).result).toBe('completed');
+  expect(asked).toEqual([
+    'request',
+    'await first',
+    'settle first',
+    'await second',
+    'settle second',
+    'finish',
+  ]);
+});
+
+test('a split that pays nothing ends at once', async () => {
+  const { asked, run } = split({ request: () => Promise.resolve([]) });
+  expect((await run()).result).toBe('completed');
+  expect(asked).toEqual(['finish']);
+});
+
+test.each([
+  ['another split of the wallet', () => new SplitWaitsError('Another split is paid')],
+  ['a chain that is away', () => new ChainAwayError()],
+])('%s is waited for', async (_, reason) => {
+  let attempts = 0;
+  const { asked, note, run } = split({
+    request() {
+      attempts++;
+      return attempts < 30 ? Promise.reject(reason()) : note('request', ['first']);
+    },
+  });
+  expect((await run()).result).toBe('completed');
+  expect(asked).toEqual(['request', 'await first', 'settle first', 'finish']);
+});
