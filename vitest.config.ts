@@ -47,6 +47,9 @@ const FIRST = [
   'test/workflows/watchdog.test.ts',
   'test/agents/credentials.test.ts',
   'test/agents/outages.test.ts',
+  'test/accounts/theft.test.ts',
+  'test/splits/pay.test.ts',
+  'test/payments/faults.test.ts',
 ];
 /** Projects whose files do not share processes: they put other things in the place of libraries. */
 const ISOLATED = ['mocking', 'whole'];

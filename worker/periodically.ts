@@ -5,22 +5,30 @@ import { pause } from '../src/pause.js';
 export interface Periodic {
   /** Milliseconds from the end of one time to the next, or up to a tenth less. */
   readonly everyMs: number;
-  /** What the log says of a failure, after which the next time comes as always. */
+  /** What the log says of a failure, once a minute at most. The next time comes as always. */
   readonly failure: string;
   readonly log: Logger;
   readonly work: () => Promise<void>;
 }
+
+/** Milliseconds between two lines of one failure that goes on. */
+const LOGGED_EVERY_MS = 60_000;
 
 /** Does something now, and again and again, one time after the other, until the signal aborts. */
 export async function periodically(
   { everyMs, failure, log, work }: Periodic,
   signal: AbortSignal,
 ): Promise<void> {
+  let loggedAt = -Infinity;
   while (!signal.aborted) {
     try {
       await work();
+      loggedAt = -Infinity;
     } catch (error) {
-      log.warn({ err: error }, failure);
+      if (performance.now() - loggedAt >= LOGGED_EVERY_MS) {
+        loggedAt = performance.now();
+        log.warn({ err: error }, failure);
+      }
     }
     await pause(jittered(everyMs), signal);
   }

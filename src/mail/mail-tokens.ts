@@ -53,7 +53,7 @@ export async function isGoodMailToken(
 }
 
 /**
- * Uses a token up, if the transaction holds: of many at once that do, one gets it.
+ * Uses a token up, if the transaction holds: of many at once that do, one gets it. Its account is locked.
  *
  * @returns undefined for a token that is unknown, used, expired or of another kind.
  */
@@ -63,9 +63,15 @@ export async function takeMailToken(
   token: string,
 ): Promise<MailTokenOwner | undefined> {
   if (!TOKEN_FORM.test(token)) return undefined;
+  const values = { hash: tokenHash(token), kind };
+  // First the account, then what is of it, as everybody does who changes both: no deadlock.
+  await db.query(
+    `SELECT FROM users WHERE id = (SELECT user_id FROM mail_tokens WHERE ${GOOD}) FOR UPDATE`,
+    values,
+  );
   const [owner] = await db.query<MailTokenOwner>(
     `DELETE FROM mail_tokens WHERE ${GOOD} RETURNING user_id AS "userId", email`,
-    { hash: tokenHash(token), kind },
+    values,
   );
   return owner;
 }
