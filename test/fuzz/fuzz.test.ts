@@ -3,8 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fuzz } from './fuzz.js';
 import { fuzzSite, type FuzzSite } from './site.js';
 
-/** Half of them as declared. `npm run fuzz` asks until its time is up. */
+/**
+ * Half of them as declared. `npm run fuzz` asks until its time is up. What has not succeeded by then has
+ * some more: eight questions at a time meet what others have left.
+ */
 const ROUNDS = 10;
+const MOST_ROUNDS = 40;
 const MINUTES = Number(process.env.FUZZ_MINUTES ?? 0);
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 
@@ -62,13 +66,16 @@ test(
   'no listener breaks, shows what is another’s, or answers what it does not declare',
   async () => {
     const end = performance.now() + MINUTES * 60_000;
+    const unlucky = (neverDone: readonly string[]) =>
+      neverDone.filter((name) => !HARD.includes(name));
     const { faults, neverDone, requests } = await fuzz(site.targets, {
       seed: SEED,
       beforeRound: site.renew,
-      isOver: (rounds) => rounds >= ROUNDS && performance.now() >= end,
+      isOver: (rounds, never) =>
+        rounds >= (unlucky(never).length === 0 ? ROUNDS : MOST_ROUNDS) && performance.now() >= end,
     });
     expect(faults.join('\n\n')).toBe('');
-    expect(neverDone.filter((name) => !HARD.includes(name))).toEqual([]);
+    expect(unlucky(neverDone)).toEqual([]);
     expect(requests).toBeGreaterThan(1_000);
   },
   MINUTES * 60_000 + 480_000,

@@ -40,8 +40,11 @@ export interface FuzzOptions {
   readonly seed: number;
   /** Makes what a round may take away. */
   beforeRound(): Promise<void>;
-  /** @param rounds those that are over. */
-  isOver(rounds: number): boolean;
+  /**
+   * @param rounds those that are over.
+   * @param neverDone operations that nobody has succeeded with yet.
+   */
+  isOver(rounds: number, neverDone: readonly string[]): boolean;
 }
 
 interface Question {
@@ -85,7 +88,12 @@ export async function fuzz(
     faults.set(kind, shown.map((part) => part.slice(0, 500)).join('\n    '));
   }
 
-  for (let rounds = 0; !isOver(rounds); rounds++) {
+  const names = targets.flatMap((target) =>
+    target.operations.map((operation) => nameOf(target, operation)),
+  );
+  const neverDone = () => names.filter((name) => !done.has(name));
+
+  for (let rounds = 0; !isOver(rounds, neverDone()); rounds++) {
     await beforeRound();
     const questions = targets.flatMap((target) =>
       target.operations.flatMap((operation) =>
@@ -100,14 +108,7 @@ export async function fuzz(
     await Promise.all(random.shuffled(questions).map((question) => limit(ask, question)));
   }
 
-  const names = targets.flatMap((target) =>
-    target.operations.map((operation) => nameOf(target, operation)),
-  );
-  return {
-    faults: [...faults.values()],
-    requests,
-    neverDone: names.filter((name) => !done.has(name)),
-  };
+  return { faults: [...faults.values()], requests, neverDone: neverDone() };
 }
 
 function faultIn(
