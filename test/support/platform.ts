@@ -1,5 +1,6 @@
 import { queryRows } from '../database/catalog.js';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -283,6 +284,7 @@ async function build(
     });
     workers = made.map((worker) => ({ worker, running: worker.run() }));
     const ending = new AbortController();
+    setMaxListeners(0, ending.signal); // every part listens, as those of a worker do
     const repairing = local.run(ending.signal);
     const following = followDocker(
       { database: db, supervisors, docker, log, host: settings.agents.host },
