@@ -266,7 +266,7 @@ describe('what is held ahead', () => {
 
   test('is asked for before it is used up, so that no call waits for a slow database', async () => {
     await callOften(10);
-    await reserve(150); // a new one, of its size
+    await reserve(151); // more than is held ahead: a new one, of its size
     let answer = () => {};
     const slow = new Promise<void>((resolve) => (answer = resolve));
     const call = db.call.bind(db);
@@ -287,7 +287,7 @@ describe('what is held ahead', () => {
 
   test('and cannot be had is no failure of the call that was let in', async () => {
     await callOften(10);
-    await reserve(150); // and 15 more are held ahead
+    await reserve(151); // and 15 more are held ahead
     const ask = vi.spyOn(db, 'call').mockRejectedValue(new RangeError('out'));
     for (let n = 0; n < 15; n++) await reserve(150);
     expect(ask).toHaveBeenCalled();
@@ -389,7 +389,7 @@ describe('what is held ahead', () => {
   ])('is taken no more %s', async (_name, made, before, after) => {
     vi.useFakeTimers({ toFake: ['Date'], now: new Date(made) });
     await callOften(10);
-    await reserve(150); // makes the next one now
+    await reserve(151); // makes the next one now
     const ask = vi.spyOn(db, 'call');
     vi.setSystemTime(new Date(before));
     await reserve(10);
