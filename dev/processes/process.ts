@@ -90,11 +90,7 @@ export async function startProcess(options: EngineCommand): Promise<EngineProces
   if (pid === undefined)
     throw new StartFailure(`${options.name} ${await ended} (${options.command})`);
 
-  const identity = await identify(pid);
   const stopSignal = options.stopSignal ?? 'SIGTERM';
-  const record: ProcessRecord | undefined = identity && { ...identity, stopSignal };
-  if (record && !over) writeFileSync(recordFile, JSON.stringify(record));
-
   const running: EngineProcess = {
     pid,
     logFile,
@@ -109,8 +105,13 @@ export async function startProcess(options: EngineCommand): Promise<EngineProces
       clearTimeout(timer);
     },
   };
+  // Before anything is waited for: whatever ends all others meanwhile ends this one, too.
   runningProcesses.add(running);
   void ended.then(() => runningProcesses.delete(running));
+
+  const identity = await identify(pid);
+  const record: ProcessRecord | undefined = identity && { ...identity, stopSignal };
+  if (record && !over) writeFileSync(recordFile, JSON.stringify(record));
   return running;
 }
 

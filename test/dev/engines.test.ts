@@ -61,6 +61,13 @@ async function query(url: string, text: string): Promise<unknown[]> {
   return rows.map((row) => Object.values(row)[0]);
 }
 
+test('what is just being started is ended with all others', async () => {
+  const args = ['-e', 'setInterval(() => {}, 1_000)'];
+  const starting = startProcess({ name: 'late', command: process.execPath, args, runDir });
+  await killAll();
+  expect((await starting).hasEnded()).toBe(true);
+});
+
 test('PostgreSQL keeps its data, in UTF-8, when it was killed with an old lock in place', async () => {
   const options = await postgresOptions();
   const first = await startPostgres(options);
