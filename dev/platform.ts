@@ -23,7 +23,7 @@ import { lastWords, run } from './processes/run.js';
 import { withMadeSecrets, type Secrets } from './secrets.js';
 import { OWN_DATABASE } from './own-database.js';
 import { startService, type ServiceName } from './services.js';
-import { isSet, readSettings, type LauncherSettings } from './settings.js';
+import { isSet, withoutPayer, type LauncherSettings } from './settings.js';
 
 /** What is running, in the order it was started. */
 export interface Started {
@@ -33,20 +33,24 @@ export interface Started {
 
 /** Starts engines and services one after the other and remembers what is to be stopped. */
 export class Platform {
-  /** The environment of the services, complete once all engines are up. */
+  /** The environment of all but the one that pays, complete once all engines are up. */
   readonly env: NodeJS.ProcessEnv;
   readonly #started: Started[] = [];
   #ownTemporal = false;
   /** The database's owner, whom only migrations know. */
   #owner: NodeJS.ProcessEnv;
+  /** The key that pays: who breaks into any other process must not find it. */
+  #payer: NodeJS.ProcessEnv;
 
   constructor(
     private readonly settings: LauncherSettings,
     private readonly secrets: Secrets,
     env: NodeJS.ProcessEnv,
   ) {
-    const { DATABASE_OWNER_URL, DATABASE_OWNER_URL_FILE, ...serving } = env;
+    const { DATABASE_OWNER_URL, DATABASE_OWNER_URL_FILE, ...others } = env;
     this.#owner = { DATABASE_OWNER_URL, DATABASE_OWNER_URL_FILE };
+    const { payer, serving } = withoutPayer(others);
+    this.#payer = payer;
     this.env = withMadeSecrets(serving, secrets);
   }
 
@@ -93,7 +97,11 @@ export class Platform {
   /** Starts both workers, API and what answers agents' AI calls; each is started again when it dies. */
   async startServices(): Promise<void> {
     const start = (name: ServiceName) => () =>
-      startService({ name, env: this.#envOf(name), runDir: this.settings.runDir });
+      startService({
+        name,
+        env: name === 'payments' ? { ...this.env, ...this.#payer } : this.env,
+        runDir: this.settings.runDir,
+      });
     // Only workers cannot do without Temporal, which may be somewhere else and come up later.
     const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
     for (const name of ['worker', 'payments'] as const) {
@@ -104,16 +112,6 @@ export class Platform {
       const service = await keepRunning(name, start(name));
       this.#started.push({ name, stop: () => service.stop() });
     }
-  }
-
-  /** Who breaks into any other process must not find the key that pays. */
-  #envOf(name: ServiceName): NodeJS.ProcessEnv {
-    if (name === 'payments') return this.env;
-    const { OPERATOR_PRIVATE_KEY: key, OPERATOR_PRIVATE_KEY_FILE: file, ...others } = this.env;
-    const address = readSettings(this.env).chain.operator?.address;
-    return key === undefined && file === undefined
-      ? others
-      : { ...others, OPERATOR_ADDRESS: address };
   }
 
   /** Whether who registers next becomes the admin. */
@@ -220,8 +218,9 @@ export class Platform {
     );
     this.#started.push({ name: 'The chain', stop: () => chain.stop() });
     Object.assign(this.env, withLocalChain(this.env, chain.local));
-    if (!isSet(this.env, 'OPERATOR_PRIVATE_KEY')) {
-      this.env.OPERATOR_PRIVATE_KEY = parties.operator.privateKey;
+    if (!isSet(this.#payer, 'OPERATOR_PRIVATE_KEY')) {
+      this.#payer = { OPERATOR_PRIVATE_KEY: parties.operator.privateKey };
+      this.env.OPERATOR_ADDRESS = parties.operator.address;
     }
   }
 

@@ -6,7 +6,7 @@ import { StartFailure } from './failure.js';
 import { keptPorts } from './kept-ports.js';
 import { OWN_DATABASE } from './own-database.js';
 import { loadSecrets, withMadeSecrets } from './secrets.js';
-import { isSet } from './settings.js';
+import { isSet, withoutPayer } from './settings.js';
 
 /** With that of the chain that runs beside, if one does. */
 function withChain(env: NodeJS.ProcessEnv, dataDir: string): NodeJS.ProcessEnv {
@@ -21,11 +21,11 @@ function withChain(env: NodeJS.ProcessEnv, dataDir: string): NodeJS.ProcessEnv {
  */
 export function runningEnvironment(dataDir: string, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   if (!existsSync(path.join(dataDir, 'secrets.json'))) {
-    if (isSet(env, 'DATABASE_URL')) return env;
+    if (isSet(env, 'DATABASE_URL')) return withoutPayer(env).serving;
     throw new StartFailure(`There is no platform in ${dataDir} yet: npm start makes one.`);
   }
   const secrets = loadSecrets(dataDir);
-  const made = withChain(withMadeSecrets(env, secrets), dataDir);
+  const made = withChain(withMadeSecrets(withoutPayer(env).serving, secrets), dataDir);
   if (isSet(env, 'DATABASE_URL')) return made;
   const server = `postgres://127.0.0.1:${keptPorts(dataDir).postgres}`;
   const { database, servingRole } = OWN_DATABASE;

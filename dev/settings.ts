@@ -1,5 +1,6 @@
 import { chmodSync } from 'node:fs';
 import path from 'node:path';
+import { chainSettings } from '../src/chain/settings.js';
 import { area, variable } from '../src/environment/area.js';
 import { readAreas, type Environment } from '../src/environment/read.js';
 import { choice, text } from '../src/environment/types.js';
@@ -59,6 +60,22 @@ export function readSettings(env: Environment) {
     /** Logs and process records. */
     runDir: path.join(dataDir, 'run'),
   };
+}
+
+/**
+ * Takes the key that pays out of an environment, for the processes that are told whose it is instead.
+ *
+ * @returns it, and all else.
+ * @throws SettingsError
+ */
+export function withoutPayer(env: NodeJS.ProcessEnv): {
+  readonly payer: NodeJS.ProcessEnv;
+  readonly serving: NodeJS.ProcessEnv;
+} {
+  const { OPERATOR_PRIVATE_KEY, OPERATOR_PRIVATE_KEY_FILE, ...others } = env;
+  const payer = { OPERATOR_PRIVATE_KEY, OPERATOR_PRIVATE_KEY_FILE };
+  const { operator } = readAreas({ chain: chainSettings }, env).chain;
+  return { payer, serving: operator ? { ...others, OPERATOR_ADDRESS: operator.address } : others };
 }
 
 /** Whether a variable has a value, given as text or as the name of a file. */

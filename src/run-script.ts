@@ -1,4 +1,5 @@
 import { SettingsError } from './environment/settings-error.js';
+import { refuseOperatorKey } from './settings.js';
 
 /** An error that a person can do something about by its message alone. */
 type Expected = abstract new (...args: never[]) => Error;
@@ -9,6 +10,7 @@ export async function runScript(
   ...expected: readonly Expected[]
 ): Promise<void> {
   try {
+    refuseOperatorKey();
     await main();
   } catch (error) {
     const isExpected = [SettingsError, ...expected].some((type) => error instanceof type);

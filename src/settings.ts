@@ -1,7 +1,7 @@
 import { accountSettings } from './accounts/settings.js';
 import { agentSettings } from './agents/settings.js';
 import { aiSettings } from './ai/settings.js';
-import { chainSettings } from './chain/settings.js';
+import { chainSettings, foreignKeySettings } from './chain/settings.js';
 import { cloneSettings } from './clones/settings.js';
 import { containerSettings } from './containers/settings.js';
 import { codeHostSettings } from './code-host/settings.js';
@@ -45,15 +45,25 @@ export const AREAS = {
 } as const;
 
 /** The product's settings, by area. */
-export type Settings = ReturnType<typeof loadSettings>;
+export type Settings = ReturnType<typeof loadPaymentSettings>;
 
 /**
  * Reads and checks the whole environment once.
  *
  * @throws SettingsError with every problem found.
  */
-export function loadSettings(env: Environment = process.env) {
+export function loadSettings(env: Environment = process.env): Settings {
+  return readAreas({ ...AREAS, foreign: foreignSettings, foreignKey: foreignKeySettings }, env);
+}
+
+/** The same for the one process that signs with the operator's key. @throws SettingsError */
+export function loadPaymentSettings(env: Environment = process.env) {
   return readAreas({ ...AREAS, foreign: foreignSettings }, env);
+}
+
+/** For programs that read but some of the settings. @throws SettingsError */
+export function refuseOperatorKey(env: Environment = process.env): void {
+  readAreas({ foreignKey: foreignKeySettings }, env);
 }
 
 /** What a process that serves must not even have: whoever breaks into it would have it too. */

@@ -4,7 +4,7 @@ import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
 import { createPaymentServices } from '../src/services.js';
-import { loadSettings } from '../src/settings.js';
+import { loadPaymentSettings } from '../src/settings.js';
 import { ChainSigners } from '../temporal/chain-signers.js';
 import { temporalConnection } from '../temporal/connection.js';
 import { connect } from './connect.js';
@@ -32,7 +32,7 @@ setTimeout(() => process.exit(), EXIT_AFTER_MS).unref();
 
 async function main(): Promise<void> {
   const ended = onShutdown();
-  const settings = loadSettings();
+  const settings = loadPaymentSettings();
   const log = createLogger('payments', settings.process);
   Runtime.install({ logger: temporalLogger(log), shutdownSignals: [] });
   const stop = new AbortController();

@@ -102,6 +102,7 @@ export function withLocalChain(env: NodeJS.ProcessEnv, chain: LocalChain): NodeJ
     CHAIN_CONFIRMATIONS: '1',
     TREASURY_ADDRESS: chain.treasury,
     ESCROW_ADDRESS: chain.escrow,
+    OPERATOR_ADDRESS: chain.operator,
     // Where it is on another chain, nothing of this one is true of it.
     ...(!isSet(env, 'USDC_CHAIN_ID') && !isSet(env, 'USDC_RPC_URL') && ofUsdc),
   };

@@ -144,4 +144,13 @@ export const chainSettings = area(
   },
 );
 
+/** What no process but that of payments may even have: whoever breaks into it would have it too. */
+export const foreignKeySettings = area('', () => ({
+  operatorKey: variable(
+    'OPERATOR_PRIVATE_KEY',
+    textAs('left to worker/payments.js: no other process has it', () => undefined).optional(),
+    '',
+  ),
+}));
+
 export type ChainSettings = SettingsOf<typeof chainSettings>;

@@ -1,4 +1,5 @@
 import type { AgentRow } from '../database/models.js';
+import type { PaymentFailure } from '../payments/payment.js';
 import type { AgentEvent, PlatformEvent } from './notification.js';
 
 /** Characters of a reason that are told; the rest stands in the API. */
@@ -23,13 +24,36 @@ export function messageOf(
 }
 
 /** The same of the platform itself. */
-export function platformMessageOf({ differences }: PlatformEvent, missed: number): string {
-  const what = differences === 1 ? 'in one place' : `in ${differences} places`;
-  return [
-    `The ledger is not balanced: it differs ${what}. See what it is: npm run check:ledger`,
-    ...missedLines(missed),
-  ].join('\n');
+export function platformMessageOf(event: PlatformEvent, missed: number): string {
+  return [describePlatform(event), ...missedLines(missed)].join('\n');
 }
+
+function describePlatform(event: PlatformEvent): string {
+  switch (event.event) {
+    case 'ledger_unbalanced': {
+      const { differences } = event;
+      const what = differences === 1 ? 'in one place' : `in ${differences} places`;
+      return `The ledger is not balanced: it differs ${what}. See what it is: npm run check:ledger`;
+    }
+    case 'nonces_missing': {
+      const { chainId, from, signer, until } = event;
+      const last = String(BigInt(until) - 1n);
+      const which = from === last ? `Nonce ${from}` : `Nonces ${from} to ${last}`;
+      return `${which} of ${signer} went missing on chain ${chainId}, such as with a node that is back from an older state. The gap is being closed: what they were used for is sent again.`;
+    }
+    case 'payment_failed':
+      return `The payment ${event.paymentId} for ${event.cause} was not made: ${FAILURES[event.failure]}. See it: GET /api/underground/payments?state=failed`;
+    case 'fees_unpayable':
+      return `${event.payer} has nothing left to pay fees with on chain ${event.chainId}. Payments wait until it has.`;
+  }
+}
+
+const FAILURES: Readonly<Record<PaymentFailure, string>> = {
+  reverted: 'its transaction was reverted on chain',
+  refused: 'it would have been reverted on chain',
+  unsignable: 'it could not be signed',
+  cancelled: 'no node took its transaction',
+};
 
 function missedLines(missed: number): string[] {
   if (missed === 0) return [];

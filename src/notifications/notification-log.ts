@@ -203,8 +203,19 @@ function isSettled(status: NotificationRow['status']): status is 'sent' | 'repea
   return status === 'sent' || status === 'repeated' || status === 'dropped';
 }
 
-/** Each attempt at a repair is another event. */
+/** Each attempt at a repair is another event, and so is what is of another payment or wallet. */
 function eventOf(notification: Notification): string {
-  if (notification.event !== 'repair_attempt') return notification.event;
-  return `repair_attempt ${notification.attempt}`;
+  const { event } = notification;
+  switch (event) {
+    case 'repair_attempt':
+      return `${event} ${notification.attempt}`;
+    case 'nonces_missing':
+      return `${event} ${notification.chainId} ${notification.signer}`;
+    case 'payment_failed':
+      return `${event} ${notification.paymentId}`;
+    case 'fees_unpayable':
+      return `${event} ${notification.chainId} ${notification.payer}`;
+    default:
+      return event;
+  }
 }

@@ -1,4 +1,6 @@
+import type { Hex } from 'viem';
 import type { AgentRef } from '../agents/agent-ref.js';
+import type { PaymentFailure } from '../payments/payment.js';
 
 /** What of an agent's life operators are told (spec 6). */
 export type AgentEvent =
@@ -24,16 +26,38 @@ export type AgentEvent =
     };
 
 /** What of the platform itself operators are told. */
-export interface PlatformEvent {
+export type PlatformEvent =
   /** The ledger's balances are not what they should be, as `check:ledger` says. */
-  readonly event: 'ledger_unbalanced';
-  readonly differences: number;
-}
+  | { readonly event: 'ledger_unbalanced'; readonly differences: number }
+  /** The chain waits for nonces of a signer from the first of them until the one before `until`. */
+  | {
+      readonly event: 'nonces_missing';
+      readonly chainId: number;
+      readonly signer: Hex;
+      readonly from: string;
+      readonly until: string;
+    }
+  | {
+      readonly event: 'payment_failed';
+      readonly paymentId: string;
+      readonly cause: string;
+      readonly failure: PaymentFailure;
+    }
+  /** No node takes what is signed, because who pays its fee has not as much. */
+  | { readonly event: 'fees_unpayable'; readonly chainId: number; readonly payer: Hex };
 
 export type NotifiedEvent = AgentEvent | PlatformEvent;
 
+/** As the type has them, so that none is forgotten. */
+const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
+  ledger_unbalanced: true,
+  nonces_missing: true,
+  payment_failed: true,
+  fees_unpayable: true,
+};
+
 export const isOfPlatform = (event: NotifiedEvent): event is PlatformEvent =>
-  event.event === 'ledger_unbalanced';
+  event.event in OF_PLATFORM;
 
 /**
  * What operators are to be told. Everything that names the agent or says why is read from the

@@ -1,5 +1,7 @@
 import type { Hex } from 'viem';
 import type { Database, TenantTransaction } from '../database/database.js';
+import { NO_AGENT, putInOutbox } from '../notifications/outbox.js';
+import type { PlatformEvent } from '../notifications/notification.js';
 import type { PaymentCall, PaymentFailure, StoredCall, TransactionPurpose } from './payment.js';
 import type { SignedTransaction, UnsignedTransaction } from './sign.js';
 
@@ -9,6 +11,9 @@ export interface SignerRef {
   /** In lower case. */
   readonly address: Hex;
 }
+
+/** By which a signer is named in workflows. */
+export const signerId = ({ address, chainId }: SignerRef): string => `${chainId}-${address}`;
 
 /** A payment that nothing is signed for. */
 export interface QueuedPayment {
@@ -229,10 +234,10 @@ export class PaymentStore {
         values,
       );
       if (paymentId === null) return;
-      await db.query(
+      const [settled] = await db.query<{ cause: string }>(
         `UPDATE payments SET state = $state, failure = $failure, hash = $hash,
                 block_number = $block, settled_at = now()
-          WHERE id = $paymentId AND settled_at IS NULL`,
+          WHERE id = $paymentId AND settled_at IS NULL RETURNING cause`,
         {
           paymentId,
           hash,
@@ -241,16 +246,27 @@ export class PaymentStore {
           failure: failure ?? null,
         },
       );
+      if (settled && failure) await tellFailed(db, { ...settled, paymentId, failure });
     });
   }
 
   /** Nothing was signed for a payment, and nothing will be. */
   async giveUp(paymentId: string, failure: PaymentFailure): Promise<void> {
-    await this.#query(
-      `UPDATE payments SET state = 'failed', failure = $failure, settled_at = now()
-        WHERE id = $paymentId AND state = 'queued'`,
-      { paymentId, failure },
-    );
+    await this.#database.asPlatform().transaction(async (db) => {
+      const [settled] = await db.query<{ cause: string }>(
+        `UPDATE payments SET state = 'failed', failure = $failure, settled_at = now()
+          WHERE id = $paymentId AND state = 'queued' RETURNING cause`,
+        { paymentId, failure },
+      );
+      if (settled) await tellFailed(db, { ...settled, paymentId, failure });
+    });
+  }
+
+  /** Has operators told. @param id the same for what they are to be told but once. */
+  async tell(id: string, event: PlatformEvent): Promise<void> {
+    await this.#database
+      .asPlatform()
+      .transaction((db) => putInOutbox(db, { id, agent: NO_AGENT, ...event }));
   }
 
   /** Nothing could be signed for a payment this time. @returns how often that is. */
@@ -330,6 +346,16 @@ export class PaymentStore {
 
   #values = (values: Record<string, unknown>) => ({ ...this.#signer, ...values });
 }
+
+/** With the end of a payment, which comes but once. */
+const tellFailed = (
+  db: TenantTransaction,
+  failed: Omit<Extract<PlatformEvent, { event: 'payment_failed' }>, 'event'>,
+): Promise<void> =>
+  putInOutbox(db, {
+    ...{ id: `payment-failed-${failed.paymentId}`, agent: NO_AGENT, event: 'payment_failed' },
+    ...failed,
+  });
 
 const transactionOf = (row: TransactionRow): StoredTransaction => ({
   ...row,

@@ -1,12 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Hex } from 'viem';
 import { ChainAwayError } from '../chain/chain-node.js';
 import type { Database } from '../database/database.js';
-import type { PaymentChain } from './chains.js';
+import { isTempo, type PaymentChain } from './chains.js';
 import type { PaymentCall, PaymentFailure, TransactionPurpose } from './payment.js';
 import { PaymentNode, type Fees } from './payment-node.js';
 import {
   PaymentStore,
+  signerId,
   type QueuedPayment,
   type SignerRef,
   type StoredTransaction,
@@ -22,6 +24,9 @@ const MAX_LOOKED_AT = 64;
 
 /** Nonces of a gap that are closed at a time. */
 const MAX_CLOSED = 50;
+
+/** Signers whose gaps are remembered. */
+const MAX_GAPS = 1_000;
 
 /** As often a fee is raised; then the transaction waits with the one that it has. */
 const MAX_SIGNED = 9;
@@ -39,8 +44,10 @@ const RAISE_PERCENT = 125n;
 export interface SignerParts {
   readonly database: Database;
   readonly chain: PaymentChain;
-  readonly keys: Pick<SigningKeys, 'open'>;
+  readonly keys: Pick<SigningKeys, 'open' | 'feePayerOf'>;
   readonly log: Logger;
+  /** Signers of whose gaps operators have been told, until those are closed. */
+  readonly gaps: Set<string>;
   /** Milliseconds between two attempts at what could not be signed; 5,000 when left out. */
   readonly retryMs?: number;
 }
@@ -53,6 +60,8 @@ export class Signer {
   readonly #node: PaymentNode;
   /** When nothing could be signed for payments that are still queued. */
   readonly #tried = new Map<string, number>();
+  /** The nonce that operators were told of to wait for somebody who can pay its fee. */
+  #toldUnpayable: bigint | undefined;
 
   constructor(parts: SignerParts, address: Hex) {
     this.#parts = parts;
@@ -71,8 +80,11 @@ export class Signer {
     if ((await this.#store.claim()) === 0) return false;
     const head = await this.#node.head();
     const onTheWay = await this.#store.unsettled();
-    for (const transactions of onTheWay.values()) await this.#follow(transactions, head);
-    await this.#closeGap([...onTheWay.keys()][0], true);
+    const [lowest] = onTheWay.keys();
+    for (const [nonce, transactions] of onTheWay) {
+      await this.#follow(transactions, { head, isFirst: nonce === lowest });
+    }
+    await this.#closeGap(lowest, true);
     const free = MAX_ON_THE_WAY - onTheWay.size;
     if (free > 0) await this.#sendWaiting(free, onTheWay.size);
     return true;
@@ -90,11 +102,10 @@ export class Signer {
 
   /** Nonces that the chain waits for, before the lowest one that something is on its way with. */
   async #closeGap(lowest: bigint | undefined, fills: boolean): Promise<void> {
-    const { log } = this.#parts;
     const end = lowest ?? (await this.#store.nextNonce()) ?? 0n;
     const used = await this.#node.nonceOf(this.#signer.address);
-    if (used >= end) return;
-    log.warn({ ...this.#signer, from: String(used), until: String(end) }, 'nonces are missing');
+    if (used >= end) return this.#forgetGap();
+    await this.#tellGap({ from: String(used), until: String(end) });
     for (let nonce = used; nonce < end && nonce < used + BigInt(MAX_CLOSED); nonce++) {
       const final = await this.#store.finalOf(nonce);
       if (!final) {
@@ -105,6 +116,31 @@ export class Signer {
     }
   }
 
+  /** Tells of a gap when it is first seen. */
+  async #tellGap(gap: { readonly from: string; readonly until: string }): Promise<void> {
+    const { gaps, log } = this.#parts;
+    const { address: signer, chainId } = this.#signer;
+    const id = signerId(this.#signer);
+    if (gaps.has(id)) return;
+    // Those that are forgotten are told of once more.
+    if (gaps.size >= MAX_GAPS) gaps.clear();
+    gaps.add(id);
+    log.warn({ ...this.#signer, ...gap }, 'nonces are missing');
+    const told = { event: 'nonces_missing', chainId, signer, ...gap } as const;
+    try {
+      await this.#store.tell(`nonces-missing-${randomUUID()}`, told);
+    } catch (error) {
+      gaps.delete(id);
+      throw error;
+    }
+  }
+
+  #forgetGap(): void {
+    const { gaps, log } = this.#parts;
+    if (gaps.delete(signerId(this.#signer)))
+      log.info(this.#signer, 'no nonces are missing any more');
+  }
+
   async #fill(nonce: bigint): Promise<void> {
     const fees = firstFees(await this.#node.fees());
     const unsigned = { ...this.#unsigned(nonce, this.#nothing, GAS_OF_NOTHING), ...fees };
@@ -112,7 +148,10 @@ export class Signer {
   }
 
   /** One nonce that something was signed for: the newest of it counts, unless another one was mined. */
-  async #follow(transactions: readonly StoredTransaction[], head: number): Promise<void> {
+  async #follow(
+    transactions: readonly StoredTransaction[],
+    { head, isFirst }: { readonly head: number; readonly isFirst: boolean },
+  ): Promise<void> {
     const { confirmations } = this.#parts.chain;
     for (const transaction of transactions) {
       const receipt = await this.#node.receiptOf(transaction.hash);
@@ -129,11 +168,20 @@ export class Signer {
       return;
     }
     const newest = transactions.find(({ active }) => active);
-    if (newest) await this.#push(newest, transactions.length, head);
+    const signed = transactions.length;
+    if (newest) await this.#push(newest, { signed, head, isFirst });
   }
 
-  /** A transaction that is in no block: the newest of so many of its nonce. */
-  async #push(transaction: StoredTransaction, signed: number, head: number): Promise<void> {
+  /**
+   * A transaction that is in no block.
+   *
+   * @param at.signed so many were signed for its nonce, of which it is the newest.
+   * @param at.isFirst whether those of all later nonces wait for it.
+   */
+  async #push(
+    transaction: StoredTransaction,
+    { head, isFirst, signed }: { head: number; isFirst: boolean; signed: number },
+  ): Promise<void> {
     const { address } = this.#signer;
     const { gas, hash, maxFee, nonce, raw } = transaction;
     if ((await this.#node.nonceOf(address)) > nonce) {
@@ -147,17 +195,27 @@ export class Signer {
       if (!isRefused) return;
     }
     if (transaction.waitingMs < this.#parts.chain.feeBumpAfterMs) return;
-    if (isRefused && !(await this.#node.canPay(address, gas, maxFee))) {
-      const { log } = this.#parts;
-      log.error(
-        { ...this.#signer, hash },
-        'a signer has not enough for fees, and its payments wait',
-      );
+    const payer = isTempo(this.#signer.chainId) ? this.#parts.keys.feePayerOf(address) : address;
+    if (isRefused && !(await this.#node.canPay(payer, gas, maxFee))) {
+      if (isFirst) await this.#tellUnpayable(nonce, payer);
     } else if (signed < MAX_SIGNED) {
       await this.#raise(transaction, transaction.purpose);
     } else if (isRefused && transaction.purpose === 'pay') {
       await this.#raise(transaction, 'cancel');
     }
+  }
+
+  /** Once for each nonce that all others wait for, whichever process comes to it how often. */
+  async #tellUnpayable(nonce: bigint, payer: Hex): Promise<void> {
+    if (this.#toldUnpayable === nonce) return;
+    const { chainId } = this.#signer;
+    const told = { event: 'fees_unpayable', chainId, payer } as const;
+    this.#parts.log.error(
+      { ...this.#signer, payer },
+      'nobody has enough for fees, and payments wait',
+    );
+    await this.#store.tell(`fees-unpayable-${signerId(this.#signer)}-${nonce}`, told);
+    this.#toldUnpayable = nonce;
   }
 
   /** The nonce is gone, and none of ours is known to have it. */

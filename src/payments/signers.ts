@@ -2,7 +2,7 @@ import type { Hex } from 'viem';
 import type { Database } from '../database/database.js';
 import { Signer, type SignerParts } from './signer.js';
 import type { PaymentChain } from './chains.js';
-import type { SignerRef } from './payment-store.js';
+import { signerId, type SignerRef } from './payment-store.js';
 
 /** Payments on this chain cannot be made here: it is not configured. */
 export class ChainUnknownError extends Error {
@@ -12,9 +12,6 @@ export class ChainUnknownError extends Error {
     super(`The chain of ${signerId} is not configured`);
   }
 }
-
-/** By which a signer is named in workflows. */
-export const signerId = ({ address, chainId }: SignerRef): string => `${chainId}-${address}`;
 
 /** Who signs for a payment. @throws RangeError when there is no such payment. */
 export async function signerOf(database: Database, paymentId: string): Promise<string> {
@@ -49,8 +46,8 @@ export class Signers {
   constructor({
     chains,
     ...parts
-  }: Omit<SignerParts, 'chain'> & { chains: readonly PaymentChain[] }) {
-    this.#parts = parts;
+  }: Omit<SignerParts, 'chain' | 'gaps'> & { chains: readonly PaymentChain[] }) {
+    this.#parts = { ...parts, gaps: new Set() };
     this.#chains = chains;
   }
 

@@ -48,4 +48,10 @@ export class SigningKeys {
     if (signer === undefined) throw new KeyMissingError(address);
     return { signer, feePayer: address === operator ? undefined : privateKey };
   }
+
+  /** Whose the fees are of what an address pays, where the chain lets somebody else pay them. */
+  feePayerOf(address: Hex): Hex {
+    const { address: operator = address, privateKey } = this.#operator ?? {};
+    return privateKey === undefined ? address : operator;
+  }
 }

@@ -111,6 +111,7 @@ describe('a chain of a data folder', () => {
       CHAIN_CONFIRMATIONS: '1',
       TREASURY_ADDRESS: local.treasury,
       ESCROW_ADDRESS: local.escrow,
+      OPERATOR_ADDRESS: local.operator,
       USDC_RPC_URL: local.rpcUrl,
       USDC_ADDRESS: local.usdc.address,
       USDC_CONFIRMATIONS: '1',
@@ -121,6 +122,7 @@ describe('a chain of a data folder', () => {
       CHAIN_RPC_URL: local.rpcUrl,
       TREASURY_ADDRESS: local.treasury,
       ESCROW_ADDRESS: local.escrow,
+      OPERATOR_ADDRESS: local.operator,
     });
     await forgetLocalChain(folder);
     expect(readLocalChain(folder)).toBeUndefined();

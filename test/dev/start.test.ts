@@ -117,7 +117,13 @@ describe('npm start', () => {
     'gives the key that payments are signed with to who makes them alone',
     attack,
     async () => {
-      const launcher = place.start({ OPERATOR_PRIVATE_KEY: OPERATOR_KEY });
+      const launcher = place.start({
+        OPERATOR_PRIVATE_KEY: OPERATOR_KEY,
+        ADMIN_EMAILS: 'boss@example.com',
+      });
+      // Programs that refuse to have it have run, too.
+      await launcher.printed('Migrated the database');
+      await launcher.printed('/api/auth/admin?token=');
       await launcher.printed(RUNNING);
       const processes = await place.processes();
       const environments = await Promise.all(

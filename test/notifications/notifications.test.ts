@@ -5,6 +5,7 @@ import type { NotificationChannelName } from '../../src/database/models.js';
 import { loadSettings } from '../../src/settings.js';
 import { configuredChannels } from '../../src/notifications/configured-channels.js';
 import type { Notification } from '../../src/notifications/notification.js';
+import { NO_AGENT } from '../../src/notifications/outbox.js';
 import { Notifier } from '../../src/notifications/notifier.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 import {
@@ -194,6 +195,33 @@ describe('a notification that is asked for again', () => {
     expect(await notify(degraded(agent))).toEqual({ discord: 'sent' });
     expect(await notify(degraded(await newAgent()))).toEqual({ discord: 'sent' });
     expect(contents()).toHaveLength(3);
+  });
+
+  test('is told each time when it is of another payment, wallet or chain', async () => {
+    const notify = newWorker(onlyDiscord);
+    const [signer, other] = [`0x${'a'.repeat(40)}`, `0x${'b'.repeat(40)}`] as const;
+    const gap = { event: 'nonces_missing', chainId: 1, signer, from: '3', until: '6' } as const;
+    const fees = { event: 'fees_unpayable', chainId: 1, payer: signer } as const;
+    const failed = (paymentId: string) =>
+      ({ event: 'payment_failed', paymentId, cause: 'split:7:1:0', failure: 'reverted' }) as const;
+    for (const event of [
+      ...[failed('one'), failed('other'), gap, { ...gap, chainId: 2, until: '4' }],
+      ...[fees, { ...fees, payer: other }],
+    ]) {
+      const notification = { id: randomUUID(), agent: NO_AGENT, ...event };
+      expect(await notify(notification)).toEqual({ discord: 'sent' });
+      const again = { ...notification, id: randomUUID() };
+      expect(await notify(again)).toEqual({ discord: 'repeated' });
+    }
+    const told = contents().join('\n');
+    for (const part of [
+      'payment one for split:7:1:0 was not made: its transaction was reverted on chain',
+      `Nonces 3 to 5 of ${signer} went missing on chain 1`,
+      `Nonce 3 of ${signer} went missing on chain 2`,
+      `${other} has nothing left to pay fees with on chain 1`,
+    ]) {
+      expect(told).toContain(part);
+    }
   });
 
   test('is told each time when it is a crash loop or another attempt at a repair', async () => {

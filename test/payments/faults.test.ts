@@ -1,9 +1,11 @@
 import type { Hex } from 'viem';
+import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
 import { Signer } from '../../src/payments/signer.js';
 import { Signers } from '../../src/payments/signers.js';
 import { signTransaction } from '../../src/payments/sign.js';
+import { SigningKeys } from '../../src/payments/signing-keys.js';
 import { CHAIN_ID } from '../support/chain/chain.js';
 import { rpcProxy, type RpcProxy } from '../support/chain/rpc-proxy.js';
 import { ONE, paymentLab, transfer, type Payer, type PaymentLab } from './support.js';
@@ -175,7 +177,32 @@ test('so it does when the next payment finds that nonces are missing', async () 
   await paysOnce(payer, asked);
   await lab.rpc('evm_revert', older);
   await paysOnce(payer, [...asked, await payer.ask()]);
-  expect(lab.logged.join('\n')).toContain('nonces are missing');
+  expect(await lab.toldOf(payer.address)).toEqual([
+    {
+      ...{ event: 'nonces_missing', chainId: CHAIN_ID, signer: payer.address },
+      ...{ from: '0', until: '1' },
+    },
+  ]);
+});
+
+test('operators are told of a gap once, however long it stays, and of the next one again', async () => {
+  const payer = await lab.payer();
+  const { chain, keys, ...parts } = payer.parts;
+  const signers = new Signers({ ...parts, keys, chains: [chain] });
+  let older = await lab.rpc('evm_snapshot');
+  const asked = [await payer.ask(), await payer.ask()];
+  await paysOnce(payer, asked);
+  for (let gaps = 1; gaps <= 2; gaps++) {
+    await lab.rpc('evm_revert', older);
+    older = await lab.rpc('evm_snapshot'); // each is good for once
+    await hold();
+    for (let n = 0; n < 3; n++) await signers.restore();
+    expect(await lab.toldOf(payer.address)).toHaveLength(gaps);
+    await lab.rpc('evm_setAutomine', true);
+    await mine();
+    await signers.restore();
+    await paysOnce(payer, asked);
+  }
 });
 
 /** Somebody else uses the key. */
@@ -244,6 +271,8 @@ test('what is reverted on chain has failed, and is not tried again', async () =>
   await payAll(payer);
   expect(await signedFor(cause)).toHaveLength(1);
   expect(await lab.balanceOf(to)).toBe(0n);
+  const failed = { event: 'payment_failed', failure: 'reverted', paymentId: expect.any(String) };
+  expect(await lab.toldOf(cause)).toEqual([{ ...failed, cause }]);
 });
 
 test('what no node will have gives its nonce up, and holds up no other', async () => {
@@ -261,27 +290,55 @@ test('what no node will have gives its nonce up, and holds up no other', async (
   await paysOnce(payer, [good]);
 });
 
-test('a signer without enough for fees waits, and offers no more', async () => {
+test('a signer without enough for fees waits, and offers no more, which operators are told once', async () => {
   const payer = await lab.payer({ feeBumpAfterMs: 0 });
   const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
   const chain = { ...payer.parts.chain, node };
   const signer = new Signer({ ...payer.parts, chain }, payer.address);
-  const asked = await payer.ask();
+  const asked = [await payer.ask(), await payer.ask()];
   proxy.fate = (method) => (method === 'eth_sendRawTransaction' ? -32_003 : undefined);
   node.tokenBalance = () => Promise.resolve(0n);
   for (let n = 0; n < 12; n++) await signer.step();
+  // Whoever goes on after another one has ended tells nothing anew.
+  const another = new Signer({ ...payer.parts, chain }, payer.address);
+  for (let n = 0; n < 3; n++) await another.step();
+  for (const { cause } of asked) expect(await signedFor(cause)).toHaveLength(1);
+  expect(await lab.toldOf(payer.address)).toEqual([
+    { event: 'fees_unpayable', chainId: CHAIN_ID, payer: payer.address },
+  ]);
+  await paysOnce(payer, asked);
+});
+
+test("a wallet whose fees are the operator's waits when that one has not enough", async () => {
+  const payer = await lab.payer({ feeBumpAfterMs: 0 });
+  const [operator, address] = [generatePrivateKey(), payer.address];
+  const poor = privateKeyToAddress(operator).toLowerCase() as Hex;
+  const keys = new SigningKeys({ address: poor, privateKey: operator }, () =>
+    Promise.resolve(payer.privateKey),
+  );
+  const signer = new Signer({ ...payer.parts, keys }, address);
+  const asked = await payer.ask();
+  for (let n = 0; n < 12; n++) await signer.step();
   expect(await signedFor(asked.cause)).toHaveLength(1);
-  expect(lab.logged.join('\n')).toContain('not enough for fees');
-  await paysOnce(payer, [asked]);
+  expect(await lab.toldOf(poor)).toEqual([
+    { event: 'fees_unpayable', chainId: CHAIN_ID, payer: poor },
+  ]);
+  await lab.chain.pay(poor, 10n * ONE);
+  await paysOnce({ ...payer, signer }, [asked]);
 });
 
 test('a payment that cannot be signed is set aside after a while', async () => {
   const payer = await lab.payer();
   const { cause } = await payer.ask();
-  const keys = { open: () => Promise.reject(new Error('the seal is broken')) };
+  const keys = {
+    open: () => Promise.reject(new Error('the seal is broken')),
+    feePayerOf: () => payer.address,
+  };
   const signer = new Signer({ ...payer.parts, keys, retryMs: 0 }, payer.address);
   for (let n = 0; n < 24; n++) await signer.step();
   expect(await stateOf(cause)).toMatchObject({ state: 'failed', failure: 'unsignable' });
+  await payAll(payer);
+  expect(await lab.toldOf(cause)).toMatchObject([{ event: 'payment_failed', cause }]);
 });
 
 test('two processes that pay at the same time pay once', async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts';
 import { ChainNode } from '../../src/chain/chain-node.js';
+import type { NotifiedEvent } from '../../src/notifications/notification.js';
 import { ChainPayments, type PaymentRequest } from '../../src/payments/chain-payments.js';
 import type { PaymentChain } from '../../src/payments/chains.js';
 import { Signer, type SignerParts } from '../../src/payments/signer.js';
@@ -41,6 +42,8 @@ export interface PaymentLab {
   readonly payments: ChainPayments;
   /** What has been logged, a JSON object a line. */
   readonly logged: readonly string[];
+  /** What operators are to be told of what names this. */
+  toldOf(name: string): Promise<readonly NotifiedEvent[]>;
   /** Asks the chain's program. */
   rpc(method: string, ...params: unknown[]): Promise<unknown>;
   /** Somebody new with 100 pathUSD. */
@@ -63,6 +66,12 @@ export async function paymentLab(): Promise<PaymentLab> {
     chain,
     payments,
     logged,
+    async toldOf(name) {
+      const rows = await database.db
+        .asPlatform()
+        .query<{ event: NotifiedEvent }>('SELECT event FROM pending_notifications ORDER BY due_at');
+      return rows.map(({ event }) => event).filter((event) => JSON.stringify(event).includes(name));
+    },
     async rpc(method, ...params) {
       const answer = await fetch(chain.rpcUrl, {
         method: 'POST',
@@ -80,7 +89,10 @@ export async function paymentLab(): Promise<PaymentLab> {
       await chain.pay(address, 100n * ONE);
       const usual = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: 3_600_000 };
       const keys = new SigningKeys({ address, privateKey }, NO_KEYS);
-      const parts = { database: database.db, chain: { ...usual, ...over }, keys, log };
+      const parts = {
+        ...{ database: database.db, chain: { ...usual, ...over }, keys, log },
+        gaps: new Set<string>(),
+      };
       return {
         address,
         privateKey,

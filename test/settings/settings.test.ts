@@ -4,10 +4,11 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { variablesOf } from '../../scripts/settings-page.js';
 import { SettingsError } from '../../src/environment/settings-error.js';
-import { AREAS, loadSettings } from '../../src/settings.js';
+import { AREAS, loadPaymentSettings, loadSettings } from '../../src/settings.js';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 const NEEDED = { DATABASE_URL: 'postgres://u:p@localhost/db', ENCRYPTION_KEY: KEY };
+const OPERATOR_KEY = `0x${'0'.repeat(63)}1`;
 const PRODUCTION = {
   NODE_ENV: 'production',
   INTERNAL_API_KEY: 'k'.repeat(32),
@@ -175,6 +176,20 @@ describe('the environment', () => {
       const [problem, ...others] = problemsOf({ ...NEEDED, [name]: '/dev/null/none' });
       expect(others).toEqual([]);
       expect(problem).toMatch(/^DATABASE_OWNER_URL/);
+    },
+  );
+
+  test.each(['OPERATOR_PRIVATE_KEY', 'OPERATOR_PRIVATE_KEY_FILE'])(
+    'of what does not pay must not have the key that pays (%s)',
+    { tags: 'attack' },
+    async (name) => {
+      const file = path.join(folder, 'operator');
+      await writeFile(file, OPERATOR_KEY);
+      const env = { ...NEEDED, [name]: name.endsWith('_FILE') ? file : OPERATOR_KEY };
+      expect(problemsOf(env)).toEqual([
+        'OPERATOR_PRIVATE_KEY must be left to worker/payments.js: no other process has it',
+      ]);
+      expect(loadPaymentSettings(env).chain.operator).toMatchObject({ privateKey: OPERATOR_KEY });
     },
   );
 

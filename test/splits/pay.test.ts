@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createSplitActivities } from '../../activities/splits.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
 import { createPaymentServices, createWorkerServices } from '../../src/services.js';
-import { loadSettings } from '../../src/settings.js';
+import { loadPaymentSettings } from '../../src/settings.js';
 import { getSplit, RoyaltySplits, type NewSplit } from '../../src/splits/royalty-splits.js';
 import type { SplitPayments } from '../../src/splits/split-payments.js';
 import type { SplitStatus } from '../../src/splits/states.js';
@@ -33,7 +33,7 @@ const { log, lines } = keptLog();
 let lab: PaymentLab;
 let temporal: TestTemporal;
 let node: Node;
-let settings: ReturnType<typeof loadSettings>;
+let settings: ReturnType<typeof loadPaymentSettings>;
 let secrets: SecretBox;
 let splits: RoyaltySplits;
 let payer: Payer;
@@ -48,7 +48,7 @@ beforeAll(async () => {
   operatorKey = privateKey;
   operator = privateKeyToAddress(privateKey);
   await lab.chain.pay(operator, 1_000n * ONE);
-  settings = loadSettings(
+  settings = loadPaymentSettings(
     testEnvironment({
       ...{ DATABASE_URL: lab.database.url, INTERNAL_API_KEY: 'key' },
       ...{ CHAIN_RPC_URL: node.url, CHAIN_CONFIRMATIONS: '1', USDC_CONFIRMATIONS: '1' },

@@ -7,19 +7,15 @@ export async function textsOfHistories(client: Client): Promise<{ runs: number; 
   for await (const { workflowId, runId } of client.workflow.list()) {
     runs += 1;
     const history = await client.workflow.getHandle(workflowId, runId).fetchHistory();
-    collectTexts(history, texts);
+    texts.push(...textsOf(history));
   }
   return { runs, texts };
 }
 
 /** Every text in a value; bytes, as payloads are, count as text. */
-function collectTexts(value: unknown, texts: string[]): void {
-  if (typeof value === 'string') texts.push(value);
-  else if (value instanceof Uint8Array) texts.push(Buffer.from(value).toString());
-  else if (typeof value === 'object' && value !== null) {
-    for (const [key, inner] of Object.entries(value)) {
-      texts.push(key);
-      collectTexts(inner, texts);
-    }
-  }
+export function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (value instanceof Uint8Array) return [Buffer.from(value).toString()];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => [key, ...textsOf(inner)]);
 }
