@@ -8,6 +8,7 @@ import * as hosts from './tables/hosts.js';
 import * as ledger from './tables/ledger.js';
 import * as mail from './tables/mail.js';
 import * as notifications from './tables/notifications.js';
+import * as paymentSessions from './tables/payment-sessions.js';
 import * as payments from './tables/payments.js';
 import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
@@ -31,6 +32,7 @@ const MODELLED = {
   ...securityEvents,
   ...wallets,
   ...splits,
+  ...paymentSessions,
 } as const;
 
 /** Every table; those that only functions and statements of our own use have no model. */
@@ -66,6 +68,8 @@ export type RiscEventRow = RowOf<typeof securityEvents.RiscEvent>;
 
 export type RoyaltySplitRow = RowOf<typeof splits.RoyaltySplit>;
 export type RoyaltyPayoutRow = RowOf<typeof splits.RoyaltyPayout>;
+
+export type PaymentSessionRow = RowOf<typeof paymentSessions.PaymentSession>;
 
 export type Tables = typeof MODELLED;
 

@@ -4,6 +4,7 @@ import { secretContext, type AgentSecretKind } from '../agents/agent-secrets.js'
 import { inputContext } from '../agents/operation-input.js';
 import type { Database, TenantDatabase } from '../database/database.js';
 import { answerContext } from '../idempotency/kept-answers.js';
+import { sessionTokenContext } from '../payment-sessions/session-token.js';
 import { keyContext } from '../wallets/wallet-keys.js';
 import { SecretUnreadableError, type SecretBox } from './secret-box.js';
 
@@ -64,6 +65,13 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     put: 'sealed_key = $sealed',
     columns: 'user_id, address',
     contextOf: (row) => keyContext(row.user_id, row.address),
+  }),
+  column<{ readonly id: string }>({
+    table: 'payment_sessions',
+    sealed: 'sealed_token',
+    put: 'sealed_token = $sealed',
+    columns: 'id',
+    contextOf: (row) => sessionTokenContext(row.id),
   }),
   column<{ readonly caller: string; readonly route: string; readonly key: string }>({
     table: 'idempotency_keys',

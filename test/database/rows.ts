@@ -66,6 +66,14 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   }),
   royalty_splits: (user, n) => ({ id: numberOf(user, n), status: 'completed' }),
   royalty_payouts: (user, n) => ({ split_id: numberOf(user, n), status: 'pending' }),
+  // What it holds of its owner is their id alone.
+  payment_sessions: (user, n) => ({
+    ...{ id: uuidOf(user, n), token_end: 'end' },
+    ...{ token_hash: `hash-${uuidOf(user, n)}`, sealed_token: `sealed-${uuidOf(user, n)}` },
+    address: `0x${uuidOf(user, n)}${'0'.repeat(8)}`,
+    escrow: `0x${'e'.repeat(40)}`,
+    ...{ hold_id: `0x${uuidOf(user, n).repeat(2)}`, nonce: `0x${uuidOf(user, n).repeat(2)}` },
+  }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
   transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),

@@ -6,6 +6,7 @@ import { readCredentials, sealCredential } from '../../src/agents/agent-credenti
 import { createAgentSecrets, readAgentTokens } from '../../src/agents/agent-secrets.js';
 import { openInput, sealInput } from '../../src/agents/operation-input.js';
 import { KeptAnswers } from '../../src/idempotency/kept-answers.js';
+import { sessionTokenContext } from '../../src/payment-sessions/session-token.js';
 import { rotateKeys, SEALED_COLUMNS } from '../../src/secrets/rotate-keys.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import { queryRows } from '../database/catalog.js';
@@ -51,7 +52,7 @@ let wallet: SealedKey;
 beforeEach(async () => {
   await queryRows(
     database.ownerUrl,
-    'TRUNCATE idempotency_keys, identities, wallets, agents CASCADE',
+    'TRUNCATE idempotency_keys, identities, payment_sessions, wallets, agents CASCADE',
   );
   agentIds = Array.from({ length: AGENTS }, () => randomUUID());
   operationId = randomUUID();
@@ -84,13 +85,17 @@ beforeEach(async () => {
   await tenant().transaction((db) =>
     db.Wallet.create({ id: 'wallet', userId: 'alice', kind: 'user', ...wallet }),
   );
+  const id = 'session';
+  const token = before.seal('an id', sessionTokenContext(id));
+  const session = { ...ROWS.payment_sessions?.('alice', 1), id, sealed_token: token };
+  await queryRows(database.ownerUrl, insertSql('payment_sessions', session));
   await ask(before);
 });
 
 test('afterwards the new key opens all, and nothing is left under the old one', async () => {
   const seen: number[] = [];
   const rotated = await rotateKeys(database.db, during, (count) => seen.push(count));
-  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 5, left: 0 });
+  expect(rotated).toEqual({ rewrapped: 2 * AGENTS + 6, left: 0 });
   expect(seen.length).toBeGreaterThan(3);
   const [agentId = ''] = agentIds;
   for (const id of agentIds.slice(0, 3)) {
@@ -106,6 +111,8 @@ test('afterwards the new key opens all, and nothing is left under the old one', 
   const key = await openKey(platform, before, wallet.address).catch(() => undefined);
   expect(key).toBeUndefined();
   expect(await openKey(platform, after, wallet.address)).toMatch(/^0x[\da-f]{64}$/);
+  const session = await platform.transaction((db) => db.PaymentSession.getByPk('session'));
+  expect(after.open(session.sealedToken, sessionTokenContext('session'))).toBe('an id');
   expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 0, left: 0 });
 });
 
@@ -123,7 +130,7 @@ test('goes on where it was ended', async () => {
   await expect(ended).rejects.toThrow('ended');
   const { left, rewrapped } = await rotateKeys(database.db, during);
   expect(left).toBe(0);
-  expect(rewrapped).toBeLessThan(2 * AGENTS + 5);
+  expect(rewrapped).toBeLessThan(2 * AGENTS + 6);
 });
 
 test('keeps what is changed meanwhile', async () => {
@@ -150,7 +157,7 @@ test('keeps what is changed meanwhile', async () => {
 
 test('counts what no key opens, and does all the others', async () => {
   await tenant().query("UPDATE agent_credentials SET sealed = 'v1.gone.AAAA'");
-  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 4, left: 1 });
+  expect(await rotateKeys(database.db, during)).toEqual({ rewrapped: 2 * AGENTS + 5, left: 1 });
 });
 
 test('knows every column that holds what is sealed', async () => {

@@ -30,6 +30,7 @@ import { migration as ledger } from './032-ledger.js';
 import { migration as payments } from './033-payments.js';
 import { migration as wallets } from './034-wallets.js';
 import { migration as clones } from './035-clones.js';
+import { migration as paymentSessions } from './036-payment-sessions.js';
 import { migration as splits } from './037-splits.js';
 import { migration as oneHandOver } from './038-one-hand-over.js';
 import type { Migration } from './migration.js';
@@ -68,6 +69,7 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '033-payments', migration: payments },
   { name: '034-wallets', migration: wallets },
   { name: '035-clones', migration: clones },
+  { name: '036-payment-sessions', migration: paymentSessions },
   { name: '037-splits', migration: splits },
   { name: '038-one-hand-over', migration: oneHandOver },
 ];
