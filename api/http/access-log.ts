@@ -1,5 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import type { Logger } from 'pino';
+import { whenClosed } from './when-closed.js';
 
 /**
  * Logs one line when the answer is out or the client is gone: who asked, from where, for what. It names
@@ -21,7 +22,7 @@ export function watchAccess(
   const { req, res } = ctx;
   const { arrival, log } = about;
   const started = performance.now();
-  res.once('close', () => {
+  whenClosed(res, () => {
     const line = {
       requestId: arrival.requestId,
       address: arrival.clientAddress,

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Shares, type GiveBack } from '../../src/shares.js';
+import { whenClosed } from './when-closed.js';
 
 /** Bytes of bodies in this process, from when they come until their requests are answered. */
 export class BodyMemory {
@@ -19,7 +20,7 @@ export class BodyMemory {
     return (bytes) => {
       if (response.closed) return;
       const giveBack = this.#bytes.take(client, bytes);
-      if (taken.length === 0) response.once('close', () => taken.forEach((each) => each()));
+      if (taken.length === 0) whenClosed(response, () => taken.forEach((each) => each()));
       taken.push(giveBack);
     };
   }

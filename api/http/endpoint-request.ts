@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Database, TenantDatabase } from '../../src/database/database.js';
 import type { Caller, Identity, TenantOfCaller } from '../auth/authentication.js';
 import type { Endpoint, EndpointRequest } from './endpoint.js';
+import { whenClosed } from './when-closed.js';
 
 export interface RequestParts {
   readonly endpoint: Endpoint;
@@ -80,7 +81,7 @@ function tenantOf(tenant: TenantOfCaller, database: Database): TenantDatabase {
 function goneSignal(response: ServerResponse): AbortSignal {
   if (response.destroyed) return AbortSignal.abort();
   const controller = new AbortController();
-  response.once('close', () => {
+  whenClosed(response, () => {
     if (!response.writableFinished) controller.abort();
   });
   return controller.signal;

@@ -3,6 +3,7 @@ import { BlockList, isIPv6, type AddressInfo, type Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { inNetworks, plainAddress } from './client-address.js';
+import { whenClosed } from './when-closed.js';
 
 export interface Listening {
   readonly url: string;
@@ -136,7 +137,7 @@ export class Server {
       const { socket } = request;
       this.#busy.set(socket, (this.#busy.get(socket) ?? 0) + 1);
       response.once('finish', () => this.#discard(request));
-      response.once('close', () => {
+      whenClosed(response, () => {
         const left = (this.#busy.get(socket) ?? 1) - 1;
         if (!socket.destroyed) this.#busy.set(socket, left);
       });

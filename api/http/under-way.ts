@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Shares } from '../../src/shares.js';
+import { whenClosed } from './when-closed.js';
 
 /** At most so many requests of one user under way at a time, of all endpoints that name it. */
 export interface ConcurrencyLimit {
@@ -30,7 +31,7 @@ export class UnderWay {
     const giveBack = this.#sharesOf(limit).take(userId);
     const sent = new Promise<void>((resolve) => {
       if (response.destroyed) resolve();
-      else response.once('close', resolve);
+      else whenClosed(response, resolve);
     });
     const working = work();
     void Promise.allSettled([working, sent]).then(giveBack);
