@@ -47,10 +47,6 @@ import { ProviderKeys } from './security-events/provider-keys.js';
 import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
 import { ChainPayments } from './payments/chain-payments.js';
-import { configuredChains } from './payments/chains.js';
-import { PaymentWatch } from './payments/payment-watch.js';
-import { Signers } from './payments/signers.js';
-import { SigningKeys, type KeptKeys } from './payments/signing-keys.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './splits/royalty-splits.js';
 import { SplitPayments } from './splits/split-payments.js';
@@ -58,7 +54,6 @@ import { TokenGate } from './token-gating/token-gate.js';
 import { WalletProvider } from './wallet-provider/wallet-provider.js';
 import { AgentWallets } from './wallets/agent-wallets.js';
 import { UserWallets } from './wallets/user-wallets.js';
-import { openKey } from './wallets/wallet-keys.js';
 
 /** What API and worker stand on, as whoever starts them gives it. */
 export interface Foundation {
@@ -112,9 +107,6 @@ export interface SignInProviders {
   readonly github: CodeHost | undefined;
 }
 
-/** What agents' AI calls need, in a process of their own. */
-export type AgentAiServices = Pick<ApiServices, 'ai' | 'refusals'>;
-
 /** What the worker's activities do, by area. */
 export interface WorkerServices {
   readonly clones: CloneStore;
@@ -134,15 +126,10 @@ export interface WorkerServices {
   readonly volumes: AgentVolumeStore;
 }
 
-/** What the activities of payments do. */
-export interface PaymentServices {
-  readonly signers: Signers;
-  readonly watch: PaymentWatch;
-}
-
 /*
- * The one place where the product is put together. Each process gets what it does, because making some
- * of it has effects: whoever answers AI calls opens a journal of usage.
+ * The one place where API and worker are put together. Each process gets what it does, because making some
+ * of it has effects: whoever answers AI calls opens a journal of usage. Processes that do one thing are put
+ * together in files of their own, beside this one: they start without reading all the rest.
  */
 
 /** To be closed by way of `ai`. */
@@ -241,14 +228,6 @@ const agentOperations = ({
     log,
   });
 
-/** To be closed by way of `ai`. */
-export function createAgentAiServices(
-  foundation: Pick<ApiFoundation, 'settings' | 'database' | 'log' | 'onAttempt'>,
-): AgentAiServices {
-  const { database, log } = foundation;
-  return { ai: createAi(foundation), refusals: new Refusals(database, log) };
-}
-
 export function createWorkerServices({
   database,
   docker,
@@ -296,25 +275,6 @@ export function createWorkerServices({
     }),
     supervisorStore: new SupervisorStore(database, secrets),
     volumes: new AgentVolumeStore(database),
-  };
-}
-
-/** What makes payments, in the one process that has the operator's key. */
-export function createPaymentServices({
-  database,
-  log,
-  settings,
-}: Pick<ApiFoundation, 'settings' | 'database' | 'log'>): PaymentServices {
-  const secrets = secretBox(settings);
-  const kept: KeptKeys = (address) => openKey(database.asPlatform(), secrets, address);
-  return {
-    signers: new Signers({
-      database,
-      chains: configuredChains(settings.chain),
-      keys: new SigningKeys(settings.chain.operator, kept),
-      log,
-    }),
-    watch: new PaymentWatch(new ChainPayments(database)),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Database } from '../src/database/database.js';
 import { settleMail } from '../src/mail/mail-sender.js';
-import { signerOf } from '../src/payments/signers.js';
+import { signerOf } from '../src/payments/payment-store.js';
 import type { ChainSigners } from '../temporal/chain-signers.js';
 import type { RowRuns } from '../temporal/row-runs.js';
 import type { Handed } from './hand-over.js';

@@ -1,6 +1,6 @@
 import { Worker, type NativeConnection } from '@temporalio/worker';
 import { createPaymentActivities } from '../activities/payments.js';
-import type { PaymentServices } from '../src/services.js';
+import type { PaymentServices } from '../src/payment-services.js';
 import { PAYMENTS_TASK_QUEUE } from '../workflows/ids.js';
 
 /** Signers that pay, and those who wait for payments: nearly all of them only wait. */

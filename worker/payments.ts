@@ -3,7 +3,7 @@ import { Runtime } from '@temporalio/worker';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
-import { createPaymentServices } from '../src/services.js';
+import { createPaymentServices } from '../src/payment-services.js';
 import { loadPaymentSettings } from '../src/settings.js';
 import { ChainSigners } from '../temporal/chain-signers.js';
 import { temporalConnection } from '../temporal/connection.js';

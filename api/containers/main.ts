@@ -1,9 +1,9 @@
+import { createAgentAiServices } from '../../src/agent-ai-services.js';
 import { configuredDocker } from '../../src/containers/docker-host.js';
 import { Database } from '../../src/database/database.js';
 import { createLogger } from '../../src/log.js';
 import { Metrics } from '../../src/metrics.js';
 import { onShutdown, reportReady, runProcess } from '../../src/process-lifecycle.js';
-import { createAgentAiServices } from '../../src/services.js';
 import { loadSettings } from '../../src/settings.js';
 import { ListenError, type Listening } from '../http/server.js';
 import { createMetricsListener } from '../metrics/metrics.js';

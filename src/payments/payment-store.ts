@@ -15,6 +15,18 @@ export interface SignerRef {
 /** By which a signer is named in workflows. */
 export const signerId = ({ address, chainId }: SignerRef): string => `${chainId}-${address}`;
 
+/** Who signs for a payment. @throws RangeError when there is no such payment. */
+export async function signerOf(database: Database, paymentId: string): Promise<string> {
+  const [row] = await database
+    .asPlatform()
+    .query<SignerRef>(
+      'SELECT chain_id AS "chainId", signer AS address FROM payments WHERE id = $paymentId',
+      { paymentId },
+    );
+  if (!row) throw new RangeError(`The payment ${paymentId} is not there`);
+  return signerId(row);
+}
+
 /** A payment that nothing is signed for. */
 export interface QueuedPayment {
   readonly id: string;

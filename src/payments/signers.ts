@@ -13,18 +13,6 @@ export class ChainUnknownError extends Error {
   }
 }
 
-/** Who signs for a payment. @throws RangeError when there is no such payment. */
-export async function signerOf(database: Database, paymentId: string): Promise<string> {
-  const [row] = await database
-    .asPlatform()
-    .query<SignerRef>(
-      'SELECT chain_id AS "chainId", signer AS address FROM payments WHERE id = $paymentId',
-      { paymentId },
-    );
-  if (!row) throw new RangeError(`The payment ${paymentId} is not there`);
-  return signerId(row);
-}
-
 /** What is final is looked after for so long: a node may be back from an older state. */
 const LOOKED_AFTER = '1 hour';
 const MAX_LOOKED_AFTER = 200;

@@ -1,0 +1,14 @@
+import { createAi } from './ai/ai.js';
+import { Refusals } from './audit/refusals.js';
+import type { ApiFoundation, ApiServices } from './services.js';
+
+/** What agents' AI calls need, in a process of their own. */
+export type AgentAiServices = Pick<ApiServices, 'ai' | 'refusals'>;
+
+/** To be closed by way of `ai`. */
+export function createAgentAiServices(
+  foundation: Pick<ApiFoundation, 'settings' | 'database' | 'log' | 'onAttempt'>,
+): AgentAiServices {
+  const { database, log } = foundation;
+  return { ai: createAi(foundation), refusals: new Refusals(database, log) };
+}
