@@ -193,7 +193,7 @@ export class Platform {
   }
 
   async #startChain(ports: EnginePorts): Promise<void> {
-    const { chain: given, dataDir, runDir } = this.settings;
+    const { chain: given, dataDir, paymentSessions, runDir } = this.settings;
     if (isSet(this.env, 'CHAIN_RPC_URL')) return forgetLocalChain(dataDir);
     if (!this.#hasAnvil()) return;
     const { chainId } = given;
@@ -206,7 +206,8 @@ export class Platform {
         chainId,
       });
       try {
-        const local = await furnish({ rpcUrl: anvil.rpcUrl, chainId, dataDir }, parties);
+        const place = { rpcUrl: anvil.rpcUrl, chainId, dataDir };
+        const local = await furnish(place, parties, paymentSessions);
         return { ...anvil, local };
       } catch (error) {
         await anvil.stop();

@@ -15,6 +15,7 @@ import { httpSettings } from './http/settings.js';
 import { identityProviderSettings } from './identity-provider/settings.js';
 import { mailSettings } from './mail/settings.js';
 import { notificationSettings } from './notifications/settings.js';
+import { paymentSessionSettings } from './payment-sessions/settings.js';
 import { processSettings } from './process/settings.js';
 import { retentionSettings } from './retention/settings.js';
 import { secretsSettings } from './secrets/settings.js';
@@ -34,6 +35,7 @@ export const AREAS = {
   codeHost: codeHostSettings,
   secrets: secretsSettings,
   chain: chainSettings,
+  paymentSessions: paymentSessionSettings,
   walletProvider: walletProviderSettings,
   clones: cloneSettings,
   farcaster: farcasterSettings,

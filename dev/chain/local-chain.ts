@@ -17,6 +17,7 @@ import { ChainNode } from '../../src/chain/chain-node.js';
 import { escrowAbi, escrowCode } from '../../src/chain/payment-escrow.js';
 import { networkName } from '../../src/chain/networks.js';
 import type { ChainSettings } from '../../src/chain/settings.js';
+import { holdSecondsOf, type PaymentSessionSettings } from '../../src/payment-sessions/settings.js';
 import { PATH_USD } from '../../src/chain/tempo.js';
 import { tryParseJson } from '../../src/json.js';
 import { StartFailure } from '../failure.js';
@@ -37,9 +38,6 @@ const [TREASURY, OPERATOR] = [anvilKey(FUNDED), anvilKey(FUNDED + 1)];
 
 /** A million, for the operator's fees. */
 const OPERATOR_MONEY = 1_000_000_000_000n;
-
-/** As long as the contract on other chains is meant to hold: two days. */
-const HOLD_SECONDS = 48n * 60n * 60n;
 
 /** More than any of this takes. */
 const GAS = 20_000_000n;
@@ -121,6 +119,7 @@ export const forgetLocalChain = (dataDir: string): Promise<void> =>
 export async function furnish(
   chain: { readonly rpcUrl: string; readonly chainId: number; readonly dataDir: string },
   { treasury, operator: { address: operator } }: Parties,
+  { holdMs }: Pick<PaymentSessionSettings, 'holdMs'>,
 ): Promise<LocalChain> {
   const { rpcUrl, chainId, dataDir } = chain;
   const transport = http(rpcUrl, { timeout: 10_000 });
@@ -150,7 +149,7 @@ export async function furnish(
   const code = encodeDeployData({
     abi: escrowAbi,
     bytecode: escrowCode,
-    args: [PATH_USD, operator, treasury, HOLD_SECONDS],
+    args: [PATH_USD, operator, treasury, holdSecondsOf(holdMs)],
   });
   const place = { from: CREATE2_DEPLOYER, salt: NO_SALT, bytecode: code };
   const escrow = getCreate2Address(place).toLowerCase() as Hex;

@@ -70,13 +70,13 @@ export function url(...protocols: readonly string[]) {
   });
 }
 
-const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000 };
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
 /** Milliseconds. */
 export const duration = textAs(
-  'a positive number of seconds, or like 500ms, 120s or 5m',
+  'a positive number of seconds, or like 500ms, 120s, 5m or 1h',
   (value) => {
-    const [, digits, unit = 's'] = /^(\d+)(ms|s|m)?$/.exec(value) ?? [];
+    const [, digits, unit = 's'] = /^(\d+)(ms|s|m|h)?$/.exec(value) ?? [];
     return Number(digits) * (UNITS_MS[unit] ?? 1) || undefined;
   },
 );

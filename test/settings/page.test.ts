@@ -16,7 +16,7 @@ test('tells name, value, default in development and production, and meaning', ()
       .slice(1, -1);
   expect(cells('WATCHDOG_CHECK_INTERVAL')).toEqual([
     '`WATCHDOG_CHECK_INTERVAL`',
-    'a positive number of seconds, or like 500ms, 120s or 5m',
+    'a positive number of seconds, or like 500ms, 120s, 5m or 1h',
     '`120s`',
     'between two checks of a healthy agent',
   ]);

@@ -259,10 +259,26 @@ describe('the environment', () => {
     ['120', 120_000],
     ['120s', 120_000],
     ['5m', 300_000],
+    ['2h', 7_200_000],
     ['500ms', 500],
   ])('reads the duration %s as %d ms', (text, ms) => {
     const { watchdog } = loadSettings({ ...NEEDED, WATCHDOG_CHECK_INTERVAL: text }).agents;
     expect(watchdog.checkIntervalMs).toBe(ms);
+  });
+
+  test('closes payment sessions before their wallets could reclaim what is held', () => {
+    expect(loadSettings(NEEDED).paymentSessions).toEqual({
+      settleThreshold: 10_000_000n,
+      ...{ settleIntervalMs: 3_600_000, maxAgeMs: 86_400_000, holdMs: 172_800_000 },
+    });
+    expect(problemsOf({ ...NEEDED, SESSION_MAX_AGE: '48h' })).toEqual([
+      'SESSION_MAX_AGE must be less than SESSION_HOLD',
+    ]);
+    for (const SESSION_SETTLE_THRESHOLD of ['0', '-1', '1e3', '0.0000001']) {
+      expect(problemsOf({ ...NEEDED, SESSION_SETTLE_THRESHOLD })).toEqual([
+        expect.stringContaining('SESSION_SETTLE_THRESHOLD must be an amount above zero'),
+      ]);
+    }
   });
 
   test('takes a host by its name, and as many places as it says', () => {
