@@ -97,6 +97,15 @@ export class Place {
     return this.#launch({}, ['npm', 'start']);
   }
 
+  /** A program of ours beside the platform that runs here: `npm run <name>` with a colon in its name. */
+  startBeside(name: string): Launcher {
+    return this.#launch({}, [
+      process.execPath,
+      path.join(projectRoot, 'scripts', 'beside.mjs'),
+      name,
+    ]);
+  }
+
   #launch(env: NodeJS.ProcessEnv, command: readonly string[]): Launcher {
     const own = {
       ...process.env,

@@ -1,10 +1,19 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import path from 'node:path';
+import { Client, Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readLocalChain } from '../../dev/chain/local-chain.js';
+import { keptPorts } from '../../dev/kept-ports.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
+import { loadSecrets } from '../../dev/secrets.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { secretsOfMoneyIn } from '../support/chain/money-secrets.js';
+import { remainsOf, removeRemains } from '../support/docker-remains.js';
+import { textsOfHistories } from '../support/histories.js';
 import { Place, survivors } from './launcher.js';
 
 const attack = { tags: 'attack' };
@@ -14,15 +23,28 @@ const OPERATOR_KEY = `0x${randomBytes(31).toString('hex')}01`;
 
 const keyIn = (output: string) => /INTERNAL_API_KEY=(\S+)/.exec(output)?.[1];
 
+const docker = connectDocker(process.env.DOCKER_HOST);
+const firstPort = randomInt(21_000, 29_000);
+/** Where agents are that others' do not meet. */
+const AGENTS = {
+  AGENT_PORT_RANGE: `${firstPort}-${firstPort + 200}`,
+  AGENT_SUBNET_POOL: `10.${randomInt(180, 210)}.0.0/16`,
+};
+
 let place: Place;
 beforeEach(async () => {
   place = await Place.make();
 });
-afterEach(() => place.close());
+afterEach(async () => {
+  const { installation } = loadSecrets(place.dataDir);
+  await place.close();
+  await removeRemains(docker, installation);
+});
 
 describe('npm start', () => {
   test('starts everything, keeps others out, stops it all, and keeps what it made', async () => {
-    const first = place.start();
+    const agents = { ...AGENTS, AGENT_RUNTIME_IMAGE: await ensureTestImage(docker) };
+    const first = place.start(agents);
     await first.printed(RUNNING);
     expect(first.output).toContain(`http://127.0.0.1:${place.webPort}`);
     expect(first.output).toContain('export INTERNAL_API_KEY=');
@@ -52,11 +74,14 @@ describe('npm start', () => {
     expect(beside.output.trim().split('\n')).toHaveLength(1);
     expect(beside.output).toContain(`process ${first.pid}, at http://127.0.0.1:${place.webPort}`);
 
+    await goOnMoneyTour();
+    expect(secretsOfMoneyIn(await textsOfRuns())).toEqual([]);
+
     first.kill('SIGINT');
     expect(await first.ended).toBe(0);
     expect(await survivors(running)).toEqual([]);
 
-    const second = place.start({ ADMIN_EMAILS: 'boss@example.com' });
+    const second = place.start({ ...agents, ADMIN_EMAILS: 'boss@example.com' });
     await second.printed(RUNNING);
     expect(second.output).toMatch(/boss@example\.com.*\n.*\/api\/auth\/admin\?token=/);
     // The schema and the key are those of the first start, which alone has shown it.
@@ -65,9 +90,40 @@ describe('npm start', () => {
     expect(second.output).not.toContain(keyIn(first.output));
     expect(second.output).toContain('INTERNAL_API_KEY=$(node -p');
     expect(readLocalChain(place.dataDir)).toEqual(chain);
+    await goOnMoneyTour();
     second.kill('SIGTERM');
     expect(await second.ended).toBe(0);
   });
+
+  /** To its end, which leaves nothing on the engine. */
+  async function goOnMoneyTour(): Promise<void> {
+    const tour = place.startBeside('tour-money');
+    expect(await tour.ended, tour.output).toBe(0);
+    expect(tour.output).toMatch(/^ledger: balanced \(.*\)$/m);
+    for (const shown of ['"status": "running"', '"status": "completed"', 'has 2.000001 USDC']) {
+      expect(tour.output).toContain(shown);
+    }
+    expect(secretsOfMoneyIn([tour.output])).toEqual([]);
+    const { installation } = loadSecrets(place.dataDir);
+    const left = () => remainsOf(docker, installation);
+    await expect.poll(left).toEqual({ containers: [], networks: [], volumes: [] });
+  }
+
+  /** What histories and our own processes' logs say. */
+  async function textsOfRuns(): Promise<string[]> {
+    const { temporal } = keptPorts(place.dataDir);
+    const connection = await Connection.connect({ address: `127.0.0.1:${temporal}` });
+    try {
+      const { texts } = await textsOfHistories(new Client({ connection }));
+      expect(texts.join('\n')).toContain('payRoyaltySplit');
+      const logs = ['api', 'agents-ai', 'worker', 'payments'].map((name) =>
+        readFile(path.join(place.dataDir, 'run', `${name}.log`), 'utf8'),
+      );
+      return [...texts, ...(await Promise.all(logs))];
+    } finally {
+      await connection.close();
+    }
+  }
 
   test('recovers when it was killed, and leaves nothing of the killed one behind', async () => {
     const first = place.start();

@@ -2,22 +2,13 @@ import { createHash, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import type Docker from 'dockerode';
 import pg from 'pg';
-import { LABEL } from '../../src/containers/container-spec.js';
-import { connectDocker, DockerClient } from '../../src/containers/docker-client.js';
-import { releaseEgress } from '../../src/egress/agent-egress.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
 import { Place, type Launcher } from '../dev/launcher.js';
+import { remainsOf, removeRemains, type Remains } from '../support/docker-remains.js';
 
 /** What `npm start` prints last. */
 export const RUNNING = 'Ctrl-C stops everything.';
-
-/** What an agent has left on the engine, by kind. */
-export interface Remains {
-  readonly containers: readonly Docker.ContainerInfo[];
-  readonly networks: readonly string[];
-  readonly volumes: readonly string[];
-}
 
 /** A platform as `npm start` runs it: an installation of its own on the shared Docker engine. */
 export class RealPlatform {
@@ -97,34 +88,14 @@ export class RealPlatform {
   }
 
   /** Everything on the engine that is this installation's, or one agent's of it. */
-  async remains(agentId?: string): Promise<Remains> {
-    const label = [`${LABEL.installation}=${this.installation}`];
-    if (agentId !== undefined) label.push(`${LABEL.agent}=${agentId}`);
-    const filters = { label };
-    const [containers, networks, { Volumes: volumes }] = await Promise.all([
-      this.docker.listContainers({ all: true, filters }),
-      this.docker.listNetworks({ filters }),
-      this.docker.listVolumes({ filters }),
-    ]);
-    return {
-      containers,
-      networks: networks.map(({ Id }) => Id),
-      volumes: volumes.map(({ Name }) => Name),
-    };
+  remains(agentId?: string): Promise<Remains> {
+    return remainsOf(this.docker, this.installation, agentId);
   }
 
   /** Stops it, and removes what agents have left. */
   async close(): Promise<void> {
     await this.place.close();
-    const { containers, networks, volumes } = await this.remains();
-    for (const { Id } of containers) {
-      await this.docker.getContainer(Id).remove({ force: true, v: true });
-    }
-    for (const id of networks) await this.docker.getNetwork(id).remove();
-    for (const name of volumes) await this.docker.getVolume(name).remove();
-    const { installation } = this;
-    const dockerHost = process.env.DOCKER_HOST;
-    await releaseEgress(new DockerClient({ dockerHost, installation }));
+    await removeRemains(this.docker, this.installation);
   }
 
   /** As the product derives it: another encryption key is another installation. */

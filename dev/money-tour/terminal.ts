@@ -1,0 +1,134 @@
+import { request as httpRequest } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { tryParseJson } from '../../src/json.js';
+import { StartFailure } from '../failure.js';
+import { say } from '../report.js';
+
+const TIMEOUT_MS = 60_000;
+
+/** Between two looks at what goes on, and for how long it may. */
+const LOOK_MS = 1_000;
+const LOOKED_MS = 5 * 60_000;
+
+/** A request over HTTP. */
+export interface Asked {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** Of this machine, from which it is sent; as the system has it unless said. */
+  readonly from?: string;
+}
+
+/** What came back. */
+export interface Told {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** Undefined for what is no JSON. */
+  readonly body: unknown;
+}
+
+/** Sends requests, and shows them as a person would send them, with what comes back. */
+export class Terminal {
+  /** By what a shell knows them: they are not for everybody who sees the screen. */
+  readonly #variables = new Map<string, string>();
+
+  /** From here on the value is shown by the variable that has it. */
+  hide(variable: string, value: string): void {
+    this.#variables.set(value, variable);
+  }
+
+  heading(line: string): void {
+    say(`\n# ${line}`);
+  }
+
+  /** Shows it, sends it, and shows the answer. @throws StartFailure unless the answer is a good one. */
+  async ask(asked: Asked): Promise<Told> {
+    const told = await this.askAnyway(asked);
+    if (told.status < 300) return told;
+    throw new StartFailure('The tour ends here: that is no answer that it can go on with.');
+  }
+
+  /** The same whatever the answer is. */
+  async askAnyway(asked: Asked): Promise<Told> {
+    say(`\n${this.#curlOf(asked)}`);
+    const told = await send(asked);
+    this.#show(told);
+    return told;
+  }
+
+  /**
+   * Shows it, and sends it again and again until the answer is the one that is waited for.
+   *
+   * @param isThere throws for one that it will not become.
+   */
+  async until(asked: Asked, isThere: (body: unknown) => boolean): Promise<Told> {
+    say(`\n${this.#curlOf(asked)}   # until it is done`);
+    const deadline = performance.now() + LOOKED_MS;
+    for (;;) {
+      const told = await send(asked);
+      const isOver = told.status >= 300 || performance.now() > deadline;
+      if (isOver || isThere(told.body)) this.#show(told);
+      if (isOver) throw new StartFailure('The tour ends here: that does not come to its end.');
+      if (isThere(told.body)) return told;
+      await delay(LOOK_MS);
+    }
+  }
+
+  #show({ body, status }: Told): void {
+    say(`${status} ${this.#hidden(JSON.stringify(body, undefined, 2) ?? '')}`);
+  }
+
+  #curlOf({ body, headers = {}, method, url }: Asked): string {
+    const words = Object.entries(headers).map(
+      ([name, value]) => `-H ${quoted(`${name}: ${value}`)}`,
+    );
+    if (body !== undefined) {
+      words.push(
+        `-H ${quoted('content-type: application/json')}`,
+        `-d ${quoted(JSON.stringify(body))}`,
+      );
+    }
+    const verb = method === (body === undefined ? 'GET' : 'POST') ? [] : [`-X ${method}`];
+    const line = ['curl -sS', ...verb, quoted(url), ...words].join(' ');
+    return this.#hidden(line, `'"$`, `"'`).replaceAll(`"''`, '"');
+  }
+
+  #hidden(line: string, before = '$', after = ''): string {
+    const hide = (shown: string, [value, name]: [string, string]) =>
+      shown.replaceAll(value, `${before}${name}${after}`);
+    return [...this.#variables].reduce(hide, line);
+  }
+}
+
+/** As a shell reads it whole. */
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
+/** Sends it, and shows nothing. */
+export async function send({ body, from, headers, method, url }: Asked): Promise<Told> {
+  const sent = httpRequest(url, {
+    method,
+    headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    ...(from !== undefined && { localAddress: from }),
+  });
+  return new Promise((resolve, reject) => {
+    sent.once('error', (cause) => {
+      const { origin } = new URL(url);
+      reject(new StartFailure(`${origin} does not answer: is npm start running?`, { cause }));
+    });
+    sent.once('response', (answer) => {
+      text(answer)
+        .then((said) =>
+          resolve({
+            status: answer.statusCode ?? 0,
+            headers: answer.headers,
+            body: tryParseJson(said),
+          }),
+        )
+        .catch(reject);
+    });
+    sent.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}

@@ -1,0 +1,44 @@
+import type Docker from 'dockerode';
+import { LABEL } from '../../src/containers/container-spec.js';
+import { DockerClient } from '../../src/containers/docker-client.js';
+import { releaseEgress } from '../../src/egress/agent-egress.js';
+
+/** What agents have left on the engine, by kind. */
+export interface Remains {
+  readonly containers: readonly Docker.ContainerInfo[];
+  readonly networks: readonly string[];
+  readonly volumes: readonly string[];
+}
+
+/** Everything on the engine that is an installation's, or one agent's of it. */
+export async function remainsOf(
+  docker: Docker,
+  installation: string,
+  agentId?: string,
+): Promise<Remains> {
+  const label = [`${LABEL.installation}=${installation}`];
+  if (agentId !== undefined) label.push(`${LABEL.agent}=${agentId}`);
+  const filters = { label };
+  const [containers, networks, { Volumes: volumes }] = await Promise.all([
+    docker.listContainers({ all: true, filters }),
+    docker.listNetworks({ filters }),
+    docker.listVolumes({ filters }),
+  ]);
+  return {
+    containers,
+    networks: networks.map(({ Id }) => Id),
+    volumes: volumes.map(({ Name }) => Name),
+  };
+}
+
+/** Removes what agents of an installation that is stopped have left. */
+export async function removeRemains(docker: Docker, installation: string): Promise<void> {
+  const { containers, networks, volumes } = await remainsOf(docker, installation);
+  for (const { Id } of containers) {
+    await docker.getContainer(Id).remove({ force: true, v: true });
+  }
+  for (const id of networks) await docker.getNetwork(id).remove();
+  for (const name of volumes) await docker.getVolume(name).remove();
+  const dockerHost = process.env.DOCKER_HOST;
+  await releaseEgress(new DockerClient({ dockerHost, installation }));
+}
