@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, existsSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -8,12 +8,13 @@ import { onNpmEnd } from '../dev/processes/npm-end.js';
 import { killAll } from '../dev/processes/process.js';
 import { findLabelled, removeLabelled } from '../dev/docker/labelled.js';
 import { describeFailure } from '../dev/failure.js';
-import { projectRoot } from '../dev/root.js';
+import { builtProgram, projectRoot } from '../dev/root.js';
 import { say } from '../dev/report.js';
 import { readSettings } from '../dev/settings.js';
 import { stopping } from '../dev/processes/stopping.js';
 import { startTestEngines } from './test-engines.js';
 import { attackFiles } from './attack-files.js';
+import { FAILED_TESTS_FILE } from './failed-tests.js';
 import { countTests, type TestCounts } from './test-results.js';
 
 /** Projects of vitest.config.ts that need no containers, kill nothing and skip what time they wait. */
@@ -42,6 +43,8 @@ async function main(args: string[]): Promise<number> {
     killAll,
   ];
   const suite = randomUUID();
+  const failedFile = path.join(folder, 'failed.txt');
+  let failed: readonly string[] = [];
   let tests: TestCounts = { passed: 0, failed: 1, skipped: [] };
   let vitest = 1;
   try {
@@ -58,9 +61,11 @@ async function main(args: string[]): Promise<number> {
       });
     }
     const report = path.join(folder, 'report.json');
+    const environment = { ...engines, TEST_SUITE: suite, [FAILED_TESTS_FILE]: failedFile };
     const projects = isFast ? FAST.map((name) => `--project=${name}`) : [];
-    vitest = await runVitest([...projects, ...filters], report, { ...engines, TEST_SUITE: suite });
+    vitest = await runVitest([...projects, ...filters], report, environment);
     if (existsSync(report)) tests = countTests(report);
+    if (existsSync(failedFile)) failed = readFileSync(failedFile, 'utf8').trimEnd().split('\n');
     // What was not asked for was not skipped.
     if (isAttack) tests = { ...tests, skipped: [] };
   } catch (error) {
@@ -74,7 +79,7 @@ async function main(args: string[]): Promise<number> {
       vitest ||= 1;
     }
   }
-  return report(await checking, tests, vitest);
+  return report(await checking, tests, failed, vitest);
 }
 
 async function runVitest(
@@ -83,16 +88,28 @@ async function runVitest(
   env: Readonly<Record<string, string>>,
 ): Promise<number> {
   const program = path.join(projectRoot, 'node_modules', 'vitest', 'vitest.mjs');
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
-  return runVisibly([program, 'run', ...reporters, ...args], { ...process.env, ...env });
+  const failed = `--reporter=${builtProgram('scripts', 'failed-tests.js')}`;
+  const json = ['--reporter=json', `--outputFile.json=${reportFile}`];
+  return runVisibly([program, 'run', '--reporter=default', failed, ...json, ...args], {
+    ...process.env,
+    ...env,
+  });
 }
 
-function report(checks: Checked, tests: TestCounts, vitest: number): number {
+/** What has failed is said last of all, a line each, where whoever opens a long log looks. */
+function report(
+  checks: Checked,
+  tests: TestCounts,
+  failedTests: readonly string[],
+  vitest: number,
+): number {
   for (const { name, output } of checks.failed) say(`${output}\nFailed: the check of ${name}`);
   for (const name of tests.skipped) say(`Skipped: ${name}`);
   const failed = tests.failed + checks.failed.length;
   const passed = tests.passed + checks.passed.length;
   const skippedInCi = process.env.CI !== undefined && tests.skipped.length > 0;
   say(`${passed} passed, ${failed} failed, ${tests.skipped.length} skipped`);
+  for (const { name } of checks.failed) say(`FAILED check of ${name}: its output is above`);
+  for (const line of failedTests) say(line);
   return failed > 0 || vitest !== 0 || skippedInCi ? 1 : 0;
 }
