@@ -1,5 +1,5 @@
-// Transpiles every TypeScript file one to one, copies what pages load, and makes one bundle of the
-// workflows:
+// Transpiles every TypeScript file one to one, copies what pages load, and makes bundles of the workflows
+// and of the programs, which start in half the time of their thousands of files:
 //
 //     node scripts/build.mjs         dist/      what production runs, and nothing else
 //     node scripts/build.mjs --dev   dist-dev/  that, and what developers run: `npm start`, benchmarks ...
@@ -44,11 +44,34 @@ const DEV = [
   'test/workflows/support',
   'test/workflows/recipe',
 ];
+const PROGRAMS = [
+  'api/main',
+  'api/containers/main',
+  'worker/main',
+  'worker/payments',
+  'scripts/admin-links',
+  'scripts/check-ledger',
+  'scripts/migrate',
+  'scripts/rotate-keys',
+];
+/** What is not read into bundles: it looks for files beside its own, is native, or is found by its name. */
+const APART = [
+  '@temporalio/*',
+  'bcrypt',
+  'dockerode',
+  'ioredis',
+  'pg',
+  'pino',
+  'sequelize',
+  'swagger-ui-dist',
+  'umzug',
+];
 const sources = isDev ? [...PRODUCT, ...DEV] : PRODUCT;
 const bundled = ['src', 'workflows', 'activities'];
 
 try {
   await ifChanged('sources', sources, transpile);
+  await ifChanged('programs', sources, bundlePrograms);
   await ifChanged('workflow-bundle', bundled, bundleWorkflows);
 } catch (error) {
   console.error(sentence(error));
@@ -99,10 +122,42 @@ async function transpile(files) {
   console.log(`Built ${files.length} files in ${seconds(started)}.`);
 }
 
+/** In the places of the files of the same names: what several use is in `chunks/`, once. */
+async function bundlePrograms() {
+  const started = performance.now();
+  const { build } = await import('esbuild');
+  const chunks = path.join(dist, 'chunks');
+  rmSync(chunks, { recursive: true, force: true });
+  await build({
+    absWorkingDir: root,
+    entryPoints: PROGRAMS.map((program) => `${program}.ts`),
+    outdir: dist,
+    outbase: root,
+    bundle: true,
+    splitting: true,
+    chunkNames: 'chunks/[hash]',
+    external: APART,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    // CommonJS in a bundle asks for Node's own modules.
+    banner: {
+      js: `import{createRequire as requireOf}from'node:module';const require=requireOf(import.meta.url);`,
+    },
+    // By which failures are told apart.
+    keepNames: true,
+    sourcemap: 'linked',
+    sourcesContent: false,
+    logLevel: 'warning',
+  });
+  console.log(`Bundled ${PROGRAMS.length} programs in ${seconds(started)}.`);
+}
+
 /** A source that is gone must not be run from an older build. */
 function removeOrphans(made) {
   for (const file of readdirSync(dist, { recursive: true, encoding: 'utf8' })) {
     if (!file.includes(path.sep) || !/\.js(\.map)?$/.test(file)) continue;
+    if (file.startsWith(`chunks${path.sep}`)) continue;
     if (!made.has(file.replace(/\.map$/, ''))) rmSync(path.join(dist, file));
   }
 }

@@ -5,7 +5,8 @@ import type { WorkerOptions } from '@temporalio/worker';
 export type WorkflowCode = Pick<WorkerOptions, 'workflowBundle'>;
 
 /**
- * The bundle that the build made of the workflows, beside this file's folder.
+ * The bundle that the build made of the workflows, beside the folder of this file, or of the bundle that this
+ * is in.
  *
  * @throws Error when it is missing.
  */

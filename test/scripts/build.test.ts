@@ -15,7 +15,7 @@ test('npm run build makes what production runs, and nothing of tests, benchmarks
     .filter((file) => file.endsWith('.js'));
   const rooms = new Set(made.map((file) => (file.includes('/') ? file.split('/')[0] : '')));
   expect([...rooms].sort()).toEqual(
-    ['', 'activities', 'api', 'scripts', 'src', 'temporal', 'worker', 'workflows'].sort(),
+    ['', 'activities', 'api', 'chunks', 'scripts', 'src', 'temporal', 'worker', 'workflows'].sort(),
   );
   expect(made.filter((file) => !file.includes('/'))).toEqual(['workflow-bundle.js']);
   expect(made.filter((file) => file.startsWith('scripts/'))).toEqual([
@@ -27,4 +27,17 @@ test('npm run build makes what production runs, and nothing of tests, benchmarks
   for (const program of ['api/main.js', 'worker/main.js']) {
     expect(existsSync(path.join(dist, program))).toBe(true);
   }
+
+  const started = run(
+    process.execPath,
+    ['--enable-source-maps', path.join(dist, 'api', 'main.js')],
+    {
+      env: {},
+    },
+  );
+  await expect(started, 'which is one bundle, and says where in the sources').rejects.toMatchObject(
+    {
+      stderr: expect.stringMatching(/DATABASE_URL is missing[^]*src\/environment\/read\.ts:\d+/),
+    },
+  );
 });

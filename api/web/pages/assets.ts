@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** A file that pages load. */
 export interface Asset {
@@ -10,11 +12,27 @@ export interface Asset {
   readonly content: Buffer;
 }
 
+const STATIC = path.join('api', 'web', 'pages', 'static');
+
+/** Of the sources or of a build, whose bundles are not where their sources were. */
+function staticFolder(above: string): string {
+  const folder = path.join(above, STATIC);
+  const parent = path.dirname(above);
+  return existsSync(folder) || parent === above ? folder : staticFolder(parent);
+}
+
+const folder = staticFolder(path.dirname(fileURLToPath(import.meta.url)));
+
 function asset(file: string, type: string): Asset {
-  const content = readFileSync(new URL(`static/${file}`, import.meta.url));
+  const content = readFileSync(path.join(folder, file));
   const mark = createHash('sha256').update(content).digest('hex').slice(0, 12);
-  const path = `/${file}`;
-  return { path, address: `${path}?${mark}`, contentType: `${type}; charset=utf-8`, content };
+  const route = `/${file}`;
+  return {
+    path: route,
+    address: `${route}?${mark}`,
+    contentType: `${type}; charset=utf-8`,
+    content,
+  };
 }
 
 export const STYLE = asset('pages.css', 'text/css');
