@@ -23,6 +23,7 @@ import { moneyPass } from '../test/workflows/support/money-pass.js';
 import { reconcilePass } from '../test/workflows/support/reconcile-pass.js';
 import { retentionPass } from '../test/workflows/support/retention-pass.js';
 import { securityEventPass } from '../test/workflows/support/security-event-pass.js';
+import { sessionRun } from '../test/workflows/support/session-run.js';
 import { signerRun } from '../test/workflows/support/signer-run.js';
 import { splitRun } from '../test/workflows/support/split-run.js';
 import { usagePass } from '../test/workflows/support/usage-pass.js';
@@ -58,6 +59,7 @@ try {
   await step('clones', recordClone);
   await step('deletion of an account', recordAccountDeletion);
   await step('split', recordSplit);
+  await step('payment session', recordPaymentSession);
   await step('recipe', recordRecipe);
 } finally {
   await lab.close();
@@ -203,6 +205,20 @@ async function recordSplit(): Promise<void> {
     finishSplit: () => Promise.resolve('partial'),
   });
   await keep('pay-royalty-split', 'partial', await historyOf(workflowId));
+}
+
+async function recordPaymentSession(): Promise<void> {
+  const { workflowId } = await sessionRun(lab.environment, await bundleWorkflows(), {
+    platform: { finishSessionOpening: () => Promise.resolve(true) },
+    payments: {
+      requestSessionHold: () => Promise.resolve('session-open:1'),
+      awaitPayment: () =>
+        Promise.resolve({
+          ...{ state: 'confirmed', hash: undefined, block: undefined, failure: undefined },
+        }),
+    },
+  });
+  await keep('settle-payment-session', 'opening', await historyOf(workflowId));
 }
 
 /** Both versions of the workflow in the recipe for a change. */

@@ -5,6 +5,7 @@ import { configuredChains } from './payments/chains.js';
 import { PaymentWatch } from './payments/payment-watch.js';
 import { Signers } from './payments/signers.js';
 import { SigningKeys, type KeptKeys } from './payments/signing-keys.js';
+import { SessionHolds } from './payment-sessions/session-holds.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
 import { openKey } from './wallets/wallet-keys.js';
@@ -19,6 +20,7 @@ interface PaymentFoundation {
 export interface PaymentServices {
   readonly signers: Signers;
   readonly watch: PaymentWatch;
+  readonly sessionHolds: Pick<SessionHolds, 'request'>;
 }
 
 /** What makes payments, in the one process that has the operator's key. */
@@ -28,6 +30,7 @@ export function createPaymentServices({
   settings,
 }: PaymentFoundation): PaymentServices {
   const secrets = new SecretBox(settings.secrets.keys);
+  const payments = new ChainPayments(database);
   const kept: KeptKeys = (address) => openKey(database.asPlatform(), secrets, address);
   return {
     signers: new Signers({
@@ -36,6 +39,10 @@ export function createPaymentServices({
       keys: new SigningKeys(settings.chain.operator, kept),
       log,
     }),
-    watch: new PaymentWatch(new ChainPayments(database)),
+    watch: new PaymentWatch(payments),
+    sessionHolds: new SessionHolds({
+      ...{ database, payments, kept },
+      operator: settings.chain.operator?.address,
+    }),
   };
 }

@@ -47,6 +47,7 @@ import { ProviderKeys } from './security-events/provider-keys.js';
 import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
 import { ChainPayments } from './payments/chain-payments.js';
+import { SessionOpenings } from './payment-sessions/session-openings.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './splits/royalty-splits.js';
 import { SplitPayments } from './splits/split-payments.js';
@@ -117,6 +118,7 @@ export interface WorkerServices {
   readonly memorySizes: MemorySizes;
   readonly notifier: Notifier;
   readonly reconciliation: Reconciliation;
+  readonly paymentSessions: SessionOpenings;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
   readonly runtimes: RuntimeStore;
@@ -257,6 +259,11 @@ export function createWorkerServices({
     memorySizes: new MemorySizes(database, docker, runtimeImages(settings.agents).usual),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     reconciliation: new Reconciliation(database, docker),
+    paymentSessions: new SessionOpenings({
+      database,
+      payments: new ChainPayments(database),
+      node: chainNode(settings),
+    }),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),
     runtimes: new RuntimeStore({

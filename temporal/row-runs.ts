@@ -10,6 +10,7 @@ import {
   payRoyaltySplitId,
   PLATFORM_TASK_QUEUE,
   sendMailId,
+  settlePaymentSessionId,
 } from '../workflows/ids.js';
 import type * as workflows from '../workflows/index.js';
 import { AGENT_ID, AGENT_OWNER } from '../workflows/search-attributes.js';
@@ -97,4 +98,9 @@ export const cloneRuns = runsOf({
 export const royaltySplitRuns = runsOf({
   workflow: 'payRoyaltySplit',
   workflowId: payRoyaltySplitId,
+});
+
+export const paymentSessionRuns = runsOf({
+  workflow: 'settlePaymentSession',
+  workflowId: settlePaymentSessionId,
 });

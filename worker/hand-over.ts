@@ -15,7 +15,13 @@ const MAX_CALLS = 20;
 /** Rows each of which is to have a run; all have `due_at`, and are due when they are written. */
 export interface Handed {
   readonly table:
-    'mails' | 'risc_events' | 'account_deletions' | 'payments' | 'clones' | 'royalty_splits';
+    | 'mails'
+    | 'risc_events'
+    | 'account_deletions'
+    | 'payments'
+    | 'clones'
+    | 'royalty_splits'
+    | 'payment_sessions';
   readonly key: 'id' | 'user_id';
   /** In SQL, which of them are still to be done. */
   readonly open: string;

@@ -67,3 +67,13 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
   failure: 'splits are not handed over yet, which is tried again',
   start: (id) => runs.start(id),
 });
+
+/** Payment sessions that are being opened. */
+export const paymentSessions = (runs: RowRuns): Handed => ({
+  table: 'payment_sessions',
+  key: 'id',
+  open: `state = 'opening'`,
+  again: '20 seconds',
+  failure: 'payment sessions are not handed over yet, which is tried again',
+  start: (id) => runs.start(id),
+});

@@ -4,6 +4,7 @@ import {
   accountDeletionRuns,
   cloneRuns,
   mailRuns,
+  paymentSessionRuns,
   royaltySplitRuns,
   securityEventRuns,
 } from '../temporal/row-runs.js';
@@ -24,7 +25,14 @@ import { finishRemovalsPeriodically } from './finish-removals.js';
 import { DatabaseGate } from './database-gate.js';
 import { openHostEgress } from './host-egress.js';
 import { followDocker } from './follow-docker.js';
-import { accountDeletions, clones, mails, royaltySplits, securityEvents } from './handed-rows.js';
+import {
+  accountDeletions,
+  clones,
+  mails,
+  paymentSessions,
+  royaltySplits,
+  securityEvents,
+} from './handed-rows.js';
 import { handOverPeriodically } from './hand-over.js';
 import { HostNews } from './host-news.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
@@ -254,6 +262,15 @@ async function main(): Promise<void> {
             handOverPeriodically(
               { database, log },
               royaltySplits(royaltySplitRuns(client)),
+              signal,
+            ),
+        },
+        {
+          name: 'payment sessions',
+          run: (signal) =>
+            handOverPeriodically(
+              { database, log },
+              paymentSessions(paymentSessionRuns(client)),
               signal,
             ),
         },

@@ -1,4 +1,5 @@
 import { Worker, type NativeConnection } from '@temporalio/worker';
+import { createSessionHoldActivities } from '../activities/payment-sessions.js';
 import { createPaymentActivities } from '../activities/payments.js';
 import type { PaymentServices } from '../src/payment-services.js';
 import { PAYMENTS_TASK_QUEUE } from '../workflows/ids.js';
@@ -29,7 +30,10 @@ export const createPaymentWorker = ({
     connection,
     namespace,
     taskQueue: PAYMENTS_TASK_QUEUE,
-    activities: createPaymentActivities(services),
+    activities: {
+      ...createPaymentActivities(services),
+      ...createSessionHoldActivities(services.sessionHolds),
+    },
     maxConcurrentActivityTaskExecutions: MAX_ACTIVITIES,
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE,
     shutdownGraceTime: SHUTDOWN_GRACE,

@@ -9,6 +9,7 @@ import {
 import { guardSteps, guardWatchdog } from '../activities/guarded.js';
 import { createCloneActivities } from '../activities/clones.js';
 import { createContainerActivities } from '../activities/containers.js';
+import { createPaymentSessionActivities } from '../activities/payment-sessions.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
@@ -133,6 +134,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createSecurityEventActivities(securityEvents),
         ...createCloneActivities({ payments, store: clones, supervisors }),
         ...createSplitActivities(splits),
+        ...createPaymentSessionActivities(services.paymentSessions),
       },
     }),
     Worker.create({

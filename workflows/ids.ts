@@ -43,6 +43,9 @@ export const applySecurityEventId = (id: string): string => `risc-${id}`;
 /** The run that pays a split: `id` is that of its row. */
 export const payRoyaltySplitId = (id: string): string => `royalty-split-${id}`;
 
+/** The run of a payment session: `id` is that of its row. */
+export const settlePaymentSessionId = (id: string): string => `payment-session-${id}`;
+
 /** The schedule that reconciles a Docker host, and its runs, which have the time added to it. */
 export const reconcileHostId = (host: string): string => `reconcile-${host}`;
 

@@ -6,6 +6,7 @@ export { deleteAccount } from './delete-account.js';
 export { checkLedger } from './check-ledger.js';
 export { keepMoney } from './keep-money.js';
 export { payRoyaltySplit } from './pay-royalty-split.js';
+export { settlePaymentSession } from './settle-payment-session.js';
 export { keepUsage } from './keep-usage.js';
 export { removeOld } from './remove-old.js';
 export { provisionAgent } from './provision-agent.js';

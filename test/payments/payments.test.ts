@@ -37,6 +37,7 @@ async function startWorkers(): Promise<void> {
   const services = {
     signers: new Signers({ ...payer.parts, chains: [payer.parts.chain] }),
     watch: new PaymentWatch(lab.payments),
+    sessionHolds: { request: () => Promise.resolve(undefined) },
   };
   const runs = { connection, namespace, taskQueue: PLATFORM_TASK_QUEUE, ...(await workflowCode()) };
   const ending = new AbortController();
