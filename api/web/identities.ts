@@ -41,14 +41,16 @@ export function identityEndpoints({ log, providers, secrets }: WebDependencies) 
     identities({
       method: 'DELETE',
       path: `${PATH}/:id`,
-      summary: 'Unlink one of them, but for the last way to sign in',
+      summary:
+        'Unlink one of them, but for the last way to sign in; who signed in by its kind is signed out, but for you',
       auth: freshSession,
       params: z.object({ id: z.string().max(64) }),
       responses: { 200: z.strictObject({ success: z.literal(true) }) },
       errors: [404, 409],
       async handler({ caller, clientAddress: address, params, requestId, tenant }) {
         const origin = { address, requestId };
-        const unlinked = await unlinkIdentity(tenant, caller.user.id, params.id, origin);
+        const by = { userId: caller.user.id, sessionId: caller.sessionId };
+        const unlinked = await unlinkIdentity(tenant, by, params.id, origin);
         // What we have forgotten stays good there, for nobody, when it cannot be revoked.
         await revokeRefreshToken(secrets, providers.google, unlinked).catch((error: unknown) =>
           log.warn({ err: error, identityId: unlinked.id }, 'a refresh token was not revoked'),

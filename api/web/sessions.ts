@@ -111,7 +111,12 @@ export function sessionEndpoints({ settings, database }: WebDependencies) {
         }
         const { token } = await changePassword(
           database,
-          { ...body, user: caller.user, place: signInPlace(request) },
+          {
+            ...body,
+            user: caller.user,
+            sessionId: caller.sessionId,
+            place: signInPlace(request),
+          },
           settings.accounts,
         );
         return reply(

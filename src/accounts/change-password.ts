@@ -4,7 +4,7 @@ import { BadRequestError, ForbiddenError } from '../errors.js';
 import { networksOf } from '../http/client-networks.js';
 import type { AdminRules } from './admin.js';
 import { checkPassword, hashPassword } from './password.js';
-import { addSession, type NewSession, type SignInPlace } from './sessions.js';
+import { addSession, requireOpen, type NewSession, type SignInPlace } from './sessions.js';
 import { verifyPassword, type SignedInUser } from './sign-in.js';
 
 /** Who changes their password, in a request. */
@@ -13,6 +13,8 @@ export interface PasswordChange {
   /** Left out for an account that has none; only a session that is fresh may. */
   readonly currentPassword?: string | undefined;
   readonly newPassword: string;
+  /** The one that asks: it is the proof where there is no password yet. */
+  readonly sessionId: string;
   readonly place: SignInPlace;
 }
 
@@ -22,11 +24,12 @@ export interface PasswordChange {
  *
  * @returns a session for who changed it.
  * @throws ForbiddenError when the current password is wrong, BadRequestError when the new one cannot
- *   be one or the current one is missing, TooManyRequestsError as signing in does.
+ *   be one or the current one is missing, TooManyRequestsError as signing in does, UnauthorizedError when
+ *   there is no password yet and the session has ended meanwhile.
  */
 export async function changePassword(
   database: Database,
-  { user, currentPassword, newPassword, place }: PasswordChange,
+  { user, currentPassword, newPassword, place, sessionId }: PasswordChange,
   rules: AdminRules,
 ): Promise<NewSession> {
   checkPassword(newPassword, user.email);
@@ -40,6 +43,7 @@ export async function changePassword(
   }
   const changed = await hashPassword(newPassword, from.site);
   return database.asPlatform().transaction(async (db) => {
+    if (currentPassword === undefined) await requireOpen(db, { userId: user.id, sessionId });
     const count = await db.User.update(
       { passwordHash: changed },
       { where: { id: user.id, passwordHash } },

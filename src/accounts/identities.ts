@@ -257,21 +257,24 @@ export async function listIdentities(
 }
 
 /**
- * Unlinks an identity: nobody signs in by it any more.
+ * Unlinks an identity: nobody signs in by it any more, and whoever has goes. Sessions tell the kind alone,
+ * so all of that kind end, but for the one that asks.
  *
  * @returns what is left to be revoked at the provider.
- * @throws NotFoundError also when it is another user's, ConflictError when it is the last way in.
+ * @throws NotFoundError also when it is another user's, ConflictError when it is the last way in,
+ *   UnauthorizedError when the session has ended meanwhile.
  */
 export async function unlinkIdentity(
   tenant: TenantDatabase,
-  userId: string,
+  { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
   id: string,
   { address, requestId }: RequestOrigin,
 ): Promise<UnlinkedIdentity> {
   return tenant.transaction(async (db) => {
     // Of two at once, the second sees what the first has left.
+    await requireOpen(db, { userId, sessionId });
     const [user] = await db.query<{ hasPassword: boolean }>(
-      `SELECT password_hash IS NOT NULL AS "hasPassword" FROM users WHERE id = $userId FOR UPDATE`,
+      `SELECT password_hash IS NOT NULL AS "hasPassword" FROM users WHERE id = $userId`,
       { userId },
     );
     const identities = await db.Identity.findAll({ where: { userId } });
@@ -283,6 +286,10 @@ export async function unlinkIdentity(
     }
     await db.Identity.destroy({ where: { id, userId } });
     const { kind, refreshToken } = unlinked;
+    await db.query(
+      'DELETE FROM sessions WHERE user_id = $userId AND method = $kind AND id <> $sessionId',
+      { userId, kind, sessionId },
+    );
     const audit = { actor: userId, userId, action: 'identity.unlink', subject: id };
     await recordAudit(db, { ...audit, detail: { address, kind }, requestId });
     return { id, kind, refreshToken };

@@ -354,6 +354,12 @@ describe('a forgotten password', () => {
       expect((await forgot(ada.email)).status).toBe(200);
       expect(await sendWaitingMails(database.db)).toEqual([]);
       expect(told(await reset(early))).toEqual(INVALID);
+      // One that was being sent when it was told.
+      const { db } = database;
+      const late = await db
+        .asPlatform()
+        .transaction((all) => makeMailToken(all, 'reset-password', { userId: ada.id, ...ada }));
+      expect(told(await reset(late))).toEqual(INVALID);
       await stopResets(ada.email, false);
       expect((await reset(await resetTokenFor(ada.email))).status).toBe(200);
     },
@@ -490,6 +496,20 @@ describe('the profile', () => {
     expect(told(await reset(early))).toEqual(INVALID);
     await forgot(ada.email);
     expect(await sendWaitingMails(database.db)).toEqual([]);
+    // Nor is it one again when the former one comes back.
+    await owner(`UPDATE users SET email = '${ada.email}' WHERE id = '${ada.id}'`);
+    expect(told(await reset(early))).toEqual(INVALID);
+  });
+
+  test('of two that ask for one is had by whose link it is', attack, async () => {
+    const [ada, mallory, email] = [await verified(), await verified(), newEmail()];
+    await change(mallory, { email });
+    await sendWaitingMails(database.db);
+    await change(ada, { email });
+    const token = tokenIn(await mailTo(email, 'change-email'));
+    expect(told(await verify(mallory, token))).toEqual(INVALID);
+    expect(await settingsOf(mallory)).toMatchObject({ email: mallory.email });
+    expect((await verify(ada, token)).body).toEqual({ ok: true, email });
   });
 
   test('takes back what is not confirmed yet', async () => {

@@ -442,6 +442,69 @@ describe('unlinking', () => {
     expect(platform.logged.join('')).not.toContain(token);
   });
 
+  test(
+    'signs out who has signed in by it, but for who asks and who came otherwise',
+    attack,
+    async () => {
+      const [planted, owners, email] = [randomUUID(), randomUUID(), newEmail()];
+      const [owner, elsewhere, thief] = [
+        platform.browser(),
+        platform.browser(),
+        platform.browser(),
+      ];
+      await platform.google(owner, owners, verified(email));
+      await platform.google(
+        owner,
+        planted,
+        verified(newEmail()),
+        '/api/settings/identities/google',
+      );
+      await platform.github(elsewhere, coder(email));
+      await platform.google(thief, planted, verified(newEmail()));
+      const signedIn = async (browser: Browser) =>
+        (await browser.ask('GET', '/api/auth/session')).body.user?.email;
+      expect(await Promise.all([owner, elsewhere, thief].map(signedIn))).toEqual([
+        email,
+        email,
+        email,
+      ]);
+      const theirs = (await identities(thief)).filter(
+        ({ kind }: { kind: string }) => kind === 'google',
+      );
+      const answer = await owner.ask('DELETE', `/api/settings/identities/${theirs.at(-1).id}`);
+      expect(answer.status).toBe(200);
+      expect(await Promise.all([owner, elsewhere, thief].map(signedIn))).toEqual([
+        email,
+        email,
+        undefined,
+      ]);
+    },
+  );
+
+  test('counts as ways in what opens: nothing that is disabled, and no proof of something else', async () => {
+    const [browser, email] = [platform.browser(), newEmail()];
+    await platform.google(browser, randomUUID(), verified(email));
+    await platform.github(browser, coder(email));
+    const id = (await platform.whoIs(browser))?.id;
+    await platform.asOwner(
+      `INSERT INTO identities (id, user_id, kind, issuer, subject, label, created_at)
+       VALUES (gen_random_uuid()::text, '${id}', 'farcaster', 'a', gen_random_uuid()::text, 'f', now());
+       UPDATE identities SET disabled_at = now() WHERE user_id = '${id}' AND kind = 'google'`,
+    );
+    const shown: { id: string; kind: string }[] = await identities(browser);
+    const unlink = async (kind: string) =>
+      (
+        await browser.ask(
+          'DELETE',
+          `/api/settings/identities/${shown.find((each) => each.kind === kind)?.id}`,
+        )
+      ).status;
+    expect(await unlink('github')).toBe(409);
+    expect(await unlink('google')).toBe(200);
+    expect(await unlink('github')).toBe(409);
+    expect(await unlink('farcaster')).toBe(200);
+  });
+
   test('leaves the last way in, also when two go at once', async () => {
     const [browser, email] = [platform.browser(), newEmail()];
     await platform.google(browser, randomUUID(), verified(email));

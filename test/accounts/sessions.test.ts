@@ -183,7 +183,7 @@ describe('a password that is changed', () => {
   const change = (currentPassword: string, newPassword = 'another horse') =>
     changePassword(
       database.db,
-      { user: ann.user, currentPassword, newPassword, place: PLACE },
+      { user: ann.user, currentPassword, newPassword, sessionId: 'any', place: PLACE },
       RULES,
     );
 
@@ -213,6 +213,22 @@ describe('a password that is changed', () => {
   test('is changed by one of two at once', async () => {
     const outcomes = await Promise.allSettled([change(PASSWORD, 'horse one'), change(PASSWORD)]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  test('is no first one by a session that ends meanwhile', { tags: 'attack' }, async () => {
+    const { token } = await opened(ann);
+    const { id: sessionId = '' } = (await find(token)) ?? {};
+    await owner(`UPDATE users SET password_hash = NULL WHERE id = '${ann.user.id}'`);
+    const first = () =>
+      changePassword(
+        database.db,
+        { user: ann.user, newPassword: 'another horse', sessionId, place: PLACE },
+        RULES,
+      );
+    await deleteSession(database.db, token, ORIGIN);
+    await expect(first()).rejects.toThrow(UnauthorizedError);
+    const shown = { email: ann.user.email, password: 'another horse', from: HERE };
+    expect(await verifyPassword(database.db, shown, RULES)).toBeUndefined();
   });
 
   test('stays as it is when the current one is wrong', async () => {
