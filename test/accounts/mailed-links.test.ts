@@ -10,7 +10,7 @@ import { Database } from '../../src/database/database.js';
 import type { MailKind } from '../../src/mail/mail-kinds.js';
 import { mailSettings } from '../../src/mail/settings.js';
 import { makeMailToken, takeMailToken } from '../../src/mail/mail-tokens.js';
-import { queryRows } from '../database/catalog.js';
+import { queryRows, waitingConnections } from '../database/catalog.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call, newAddress, type Answer, type CallOptions } from '../support/http.js';
 import { tokenIn } from '../../dev/accounts/mailbox.js';
@@ -311,6 +311,25 @@ describe('a forgotten password', () => {
     }
   });
 
+  test('waits with its link untouched for whoever changes the account', async () => {
+    const { email, id: userId } = await verified();
+    const platform = database.db.asPlatform();
+    const token = await platform.transaction((db) =>
+      makeMailToken(db, 'reset-password', { userId, email }),
+    );
+    let taking: Promise<unknown> | undefined;
+    await platform.transaction(async (db) => {
+      await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
+      taking = platform.transaction((other) => takeMailToken(other, 'reset-password', token));
+      await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(1);
+      // Two that lock both, each in another order, would wait for each other.
+      await db.query('SELECT FROM mail_tokens WHERE user_id = $userId FOR UPDATE NOWAIT', {
+        userId,
+      });
+    });
+    expect(await taking).toEqual({ userId, email });
+  });
+
   test(
     'of a squatter’s account gives it to the owner, without what was planted',
     attack,
@@ -320,13 +339,14 @@ describe('a forgotten password', () => {
       await change(squatter, { email: newEmail() });
       await owner(
         `INSERT INTO identities (id, user_id, kind, issuer, subject, label, created_at)
-       VALUES ('${randomUUID()}', '${squatter.id}', 'github', 'host', '${randomUUID()}', 'x', now())`,
+       VALUES ('${randomUUID()}', '${squatter.id}', 'github', 'host', '${randomUUID()}', 'x', now());
+       INSERT INTO sign_in_hosts (user_id, host, last_at) VALUES ('${squatter.id}', 'theirs', now())`,
       );
       expect((await reset(await resetTokenFor(squatter.email))).status).toBe(200);
       const ada = { ...squatter, cookie: await newSession(squatter.id) };
       expect(await settingsOf(ada)).toMatchObject({ emailVerified: true, pendingEmail: null });
       expect((await ask(ada, 'GET', '/api/keys')).body.keys).toEqual([]);
-      const left = ['identities', 'api_keys', 'mail_tokens'].map((table) =>
+      const left = ['identities', 'api_keys', 'mail_tokens', 'sign_in_hosts'].map((table) =>
         owner(`SELECT FROM ${table} WHERE user_id = '${squatter.id}'`),
       );
       expect((await Promise.all(left)).flat()).toEqual([]);
@@ -355,10 +375,11 @@ describe('a forgotten password', () => {
       expect(await sendWaitingMails(database.db)).toEqual([]);
       expect(told(await reset(early))).toEqual(INVALID);
       // One that was being sent when it was told.
-      const { db } = database;
-      const late = await db
+      const late = await database.db
         .asPlatform()
-        .transaction((all) => makeMailToken(all, 'reset-password', { userId: ada.id, ...ada }));
+        .transaction((db) =>
+          makeMailToken(db, 'reset-password', { userId: ada.id, email: ada.email }),
+        );
       expect(told(await reset(late))).toEqual(INVALID);
       await stopResets(ada.email, false);
       expect((await reset(await resetTokenFor(ada.email))).status).toBe(200);
@@ -496,7 +517,14 @@ describe('the profile', () => {
     expect(told(await reset(early))).toEqual(INVALID);
     await forgot(ada.email);
     expect(await sendWaitingMails(database.db)).toEqual([]);
-    // Nor is it one again when the former one comes back.
+    // One that was being sent there meanwhile is of no use either.
+    const late = await database.db
+      .asPlatform()
+      .transaction((db) =>
+        makeMailToken(db, 'reset-password', { userId: ada.id, email: ada.email }),
+      );
+    expect(told(await reset(late))).toEqual(INVALID);
+    // Nor is an early one good again when the former address comes back.
     await owner(`UPDATE users SET email = '${ada.email}' WHERE id = '${ada.id}'`);
     expect(told(await reset(early))).toEqual(INVALID);
   });

@@ -56,3 +56,13 @@ export async function wholeCatalog(url: string): Promise<string[]> {
   const parts = [COLUMNS, INDEXES, CONSTRAINTS, ACCESS, POLICIES, FUNCTIONS];
   return (await Promise.all(parts.map((sql) => catalogFacts(url, sql)))).flat();
 }
+
+/** How many connections of a database wait for another. */
+export async function waitingConnections(url: string): Promise<number> {
+  const found = await queryRows(
+    url,
+    `SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+      WHERE NOT l.granted AND a.datname = current_database()`,
+  );
+  return found.length;
+}

@@ -9,7 +9,7 @@ import type { ToldEvent } from '../../src/security-events/event-tokens.js';
 import { EventEffects } from '../../src/security-events/apply-events.js';
 import { EVENT_TYPES, TOKEN_REVOKED } from '../../src/security-events/event-types.js';
 import type { EventMatching } from '../../src/security-events/receive-events.js';
-import { queryRows } from '../database/catalog.js';
+import { waitingConnections } from '../database/catalog.js';
 import { makeMailToken } from '../../src/mail/mail-tokens.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 import { testSecrets } from '../support/secrets.js';
@@ -404,20 +404,10 @@ test(
     await database.db.asPlatform().transaction(async (db) => {
       expect(await stillHolds(db, { user, method: 'google', identityId })).toBe(true);
       applying = effects.apply(id);
-      await expect.poll(waiting, { timeout: 15_000 }).toBe(1);
+      await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(1);
       await addSession(db, userId, 'google', PLACE);
     });
     await applying;
     expect((await stateOf(ada)).sessions).toBe(0);
   },
 );
-
-/** How many of the database's connections wait for another. */
-async function waiting(): Promise<number> {
-  const found = await queryRows(
-    database.ownerUrl,
-    `SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-      WHERE NOT l.granted AND a.datname = current_database()`,
-  );
-  return found.length;
-}
