@@ -243,6 +243,19 @@ describe('the deletion of an account', () => {
     expect((await owner(`SELECT * FROM users WHERE id = '${ada.id}'`)).length).toBe(1);
   });
 
+  test('waits for what is under way on an agent that is gone', async () => {
+    await leaveTraces(database.ownerUrl, ada);
+    await leave(ada);
+    const of = `agent_id IN (SELECT id FROM agents WHERE user_id = '${ada.id}')`;
+    await owner(
+      `UPDATE agents SET deleted_at = now(), desired = 'deleted' WHERE user_id = '${ada.id}'`,
+    );
+    const by = deletions(new Removals());
+    await expect(by.leave('agents', ada.id)).rejects.toThrow('1 agents are being removed');
+    await owner(`UPDATE operations SET status = 'succeeded', finished_at = now() WHERE ${of}`);
+    await by.leave('agents', ada.id);
+  });
+
   test('has the schedule of the heartbeat taken away first', async () => {
     const by = {
       tenant: database.db.asUser(ada.id),

@@ -248,6 +248,24 @@ describe('once', attack, () => {
     expect(rows).toHaveLength(1);
   });
 
+  test('an answer opens one session also where the provider takes its code again', async () => {
+    const { google } = platform.dependencies.providers;
+    if (!google) throw new Error('the platform has an identity provider');
+    const prove = google.prove.bind(google);
+    let proven: ReturnType<typeof prove> | undefined;
+    const lenient = vi
+      .spyOn(google, 'prove')
+      .mockImplementation((...shown) => (proven ??= prove(...shown)));
+    const browser = platform.browser();
+    const back = await platform.backFromGoogle(browser, randomUUID(), verified(newEmail()));
+    const landed = [];
+    for (const copy of [browser.copy(), browser.copy()]) {
+      landed.push((await copy.ask('GET', back)).location);
+    }
+    lenient.mockRestore();
+    expect(landed).toEqual(['/dashboard', '/login?error=IdpAuthFailed']);
+  });
+
   test('first sign-ins of one person at once make one account', async () => {
     const [subject, email] = [randomUUID(), newEmail()];
     const landed = await Promise.all([

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createApiKey, listApiKeys } from '../../src/accounts/api-keys.js';
+import { createApiKey, listApiKeys, MAX_API_KEYS } from '../../src/accounts/api-keys.js';
 import { changePassword } from '../../src/accounts/change-password.js';
 import {
   createSession,
@@ -15,7 +15,7 @@ import { ForbiddenError, UnauthorizedError } from '../../src/errors.js';
 import { networksOf } from '../../src/http/client-networks.js';
 import { Retention } from '../../src/retention/retention.js';
 import { loadSettings } from '../../src/settings.js';
-import { queryRows } from '../database/catalog.js';
+import { queryRows, waitingConnections } from '../database/catalog.js';
 import { makeAccount, PASSWORD } from '../support/account.js';
 import { testEnvironment } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -127,11 +127,40 @@ describe('a session', () => {
       const make = (name: string) =>
         createApiKey(tenant, { userId, requestId: 'a-request' }, { name, site: 'here', sessionId });
       await make('before');
+      const hash = createHash('sha256').update(token).digest('hex');
+      const ends = (at: string) =>
+        owner(`UPDATE sessions SET expires_at = ${at} WHERE token_hash = '${hash}'`);
+      await ends(`now() - interval '1 second'`);
+      await expect(make('too late')).rejects.toThrow(UnauthorizedError);
+      await ends(`now() + interval '1 day'`);
       await deleteSession(database.db, token, ORIGIN);
       await expect(make('after')).rejects.toThrow(UnauthorizedError);
       expect(await listApiKeys(tenant, userId)).toMatchObject([{ name: 'before' }]);
     },
   );
+
+  test('makes one key of two at once where there may be one more', async () => {
+    const userId = ann.user.id;
+    const { token } = await opened(ann);
+    const { id: sessionId = '' } = (await find(token)) ?? {};
+    await owner(
+      `INSERT INTO api_keys (id, user_id, name, key_preview, key_hash, lookup_hash, created_at)
+       SELECT '${userId}/' || i, '${userId}', 'key', 'sk_', 'hash', '${userId}/' || i, now()
+         FROM generate_series(1, ${MAX_API_KEYS - 1}) AS i`,
+    );
+    const tenant = database.db.asUser(userId);
+    const asked = { name: 'one more', site: 'here', sessionId };
+    let both: Promise<PromiseSettledResult<unknown>[]> | undefined;
+    await database.db.asPlatform().transaction(async (db) => {
+      await db.query('SELECT FROM users WHERE id = $userId FOR UPDATE', { userId });
+      both = Promise.allSettled(
+        ['a', 'b'].map((requestId) => createApiKey(tenant, { userId, requestId }, asked)),
+      );
+      await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(2);
+    });
+    expect((await both)?.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(await listApiKeys(tenant, userId)).toHaveLength(MAX_API_KEYS);
+  });
 
   test('ends when there are as many newer ones as there may be', async () => {
     const first = await opened(ann);
