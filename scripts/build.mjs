@@ -45,14 +45,12 @@ const DEV = [
   'test/workflows/recipe',
 ];
 const PROGRAMS = [
-  'api/main',
-  'api/containers/main',
-  'worker/main',
-  'worker/payments',
-  'scripts/admin-links',
-  'scripts/check-ledger',
-  'scripts/migrate',
-  'scripts/rotate-keys',
+  'api/main.ts',
+  'api/containers/main.ts',
+  'worker/main.ts',
+  'worker/payments.ts',
+  ...PRODUCT.filter((file) => file.endsWith('.ts')),
+  ...(isDev ? ['scripts/start.ts'] : []),
 ];
 /** What is not read into bundles: it looks for files beside its own, is native, or is found by its name. */
 const APART = [
@@ -130,7 +128,7 @@ async function bundlePrograms() {
   rmSync(chunks, { recursive: true, force: true });
   await build({
     absWorkingDir: root,
-    entryPoints: PROGRAMS.map((program) => `${program}.ts`),
+    entryPoints: PROGRAMS,
     outdir: dist,
     outbase: root,
     bundle: true,
