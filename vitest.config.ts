@@ -71,6 +71,8 @@ export default defineConfig({
     pool: 'forks',
     tags: [{ name: 'attack', description: 'Plays a stranger or a tenant who wants more' }],
     sequence: { sequencer: LongestFirst },
+    // The tests' own provider says that it is not for production.
+    onConsoleLog: (log) => !log.includes('oidc-provider WARNING'),
     // All times are for what hangs: a machine that has other work takes several times as long.
     expect: { poll: { timeout: 30_000 } },
     projects: [

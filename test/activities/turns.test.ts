@@ -17,8 +17,8 @@ import { Gate } from '../workflows/support/gate.js';
 
 type Dependencies = Parameters<typeof createReleaseActivities>[0];
 
-/** How long a step may take that nothing is in the way of. */
-const SOON_MS = 1_000;
+/** How long a step may take that nothing is in the way of: less than a start that hangs keeps its turn. */
+const SOON_MS = 4_000;
 
 /** Failures are what is tested. */
 const QUIET = new DefaultLogger('ERROR', () => undefined);

@@ -244,10 +244,10 @@ test('without any provider the answer says what to set', async () => {
 test.each([{}, { stream: true }])(
   'a slow primary leaves its fallback all its time: %j',
   async (body) => {
-    const backend = await start(['openai', 'openrouter'], { timeoutMs: 1_500 });
+    const backend = await start(['openai', 'openrouter'], { timeoutMs: 4_500 });
     providers.behave('openai', silent);
     providers.behave('openrouter', async (request, response) => {
-      await delay(800); // more than is left of the primary's time
+      await delay(2_400); // more than is left of the primary's time
       await sayHello(request, response);
     });
     const answer = await backend.chat(ADMIN, { ...body, model: 'openai/gpt-6-luna' });

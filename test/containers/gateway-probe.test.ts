@@ -34,7 +34,8 @@ const status =
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
 const silence: RequestListener = () => undefined;
-const look = (port: number) => gatewayHealth(port, { timeoutMs: 300 });
+/** With a time that only silence takes. */
+const look = (port: number, timeoutMs = 30_000) => gatewayHealth(port, { timeoutMs });
 
 test('a gateway is asked by both of its paths, on one connection', async () => {
   const port = await gateway({ '/healthz': status(200), '/health': status(200) });
@@ -63,8 +64,8 @@ test.each(['/healthz', '/health'])('an image may know %s alone', async (path) =>
 test.each(['/healthz', '/health'])('both together have the time: %s says nothing', async (path) => {
   const port = await gateway({ '/healthz': status(200), '/health': status(200), [path]: silence });
   const began = performance.now();
-  expect(await look(port)).toMatchObject({ healthy: false, reachable: false });
-  expect(performance.now() - began).toBeLessThan(550);
+  expect(await look(port, 1_500)).toMatchObject({ healthy: false, reachable: false });
+  expect(performance.now() - began).toBeLessThan(2_900);
 });
 
 test('a gateway that closes its connection after each answer is healthy as well', async () => {
@@ -113,7 +114,7 @@ test.each<[string, RequestListener]>([
   const port = await gateway({ '/healthz': answer, '/health': answer, '/well': status(200) });
   // Well before the time of a probe, which one that fills a processor would take.
   const began = performance.now();
-  expect(await gatewayHealth(port, { timeoutMs: 5_000 })).toMatchObject({ healthy: false });
-  expect(performance.now() - began).toBeLessThan(2_500);
+  expect(await gatewayHealth(port, { timeoutMs: 30_000 })).toMatchObject({ healthy: false });
+  expect(performance.now() - began).toBeLessThan(20_000);
   expect(asked).not.toContain('/well');
 });

@@ -35,7 +35,7 @@ async function collect(options: LogOptions, count = Infinity): Promise<LogLine[]
 
 async function print(order: { lines: number; stream?: string; text?: string }): Promise<void> {
   const body = JSON.stringify({ print: order });
-  const signal = AbortSignal.timeout(5_000);
+  const signal = AbortSignal.timeout(30_000);
   await fetch(`http://127.0.0.1:${port}/test`, { method: 'POST', body, signal });
 }
 

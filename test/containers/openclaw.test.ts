@@ -76,11 +76,11 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
     for await (const { line } of containers.logs(spec.agentId, { tail: 40 })) console.error(line);
     throw error;
   }
-  expect(await gatewayHealth(spec.port, { timeoutMs: 1_000 })).toMatchObject({
+  expect(await gatewayHealth(spec.port, { timeoutMs: 30_000 })).toMatchObject({
     healthy: true,
     body: { ok: true, status: 'live' },
   });
-  expect(await gatewayReady(spec.port, { timeoutMs: 1_000, token })).toMatchObject({
+  expect(await gatewayReady(spec.port, { timeoutMs: 30_000, token })).toMatchObject({
     body: { ready: true, failing: [] },
   });
   expect(await containers.inspect(spec.agentId)).toMatchObject({

@@ -193,7 +193,7 @@ test('the times of an operation are the clock of the database', async () => {
   const [clock] = await tenant.query<{ now: Date }>('SELECT now()');
   const age = Number(clock?.now) - Number(requestedAt);
   expect(age).toBeGreaterThanOrEqual(0);
-  expect(age).toBeLessThan(5_000);
+  expect(age).toBeLessThan(60_000);
 });
 
 describe('a request', () => {

@@ -165,7 +165,7 @@ test(
     });
     try {
       const print = 'console.log(JSON.stringify(process.env))';
-      const seen = JSON.parse(await run(process.execPath, ['-e', print], { timeout: 10_000 }));
+      const seen = JSON.parse(await run(process.execPath, ['-e', print], { timeout: 60_000 }));
       const engine = await startProcess({
         name: 'engine',
         command: process.execPath,
@@ -213,7 +213,7 @@ test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
       expect(existsSync(`/proc/${said.pid}`)).toBe(true);
       await stranger.end();
       const ended = () => Promise.resolve(existsSync(`/proc/${said.pid}/exe`) ? undefined : true);
-      expect(await poll(ended, { timeoutMs: 5_000 })).toBe(true);
+      expect(await poll(ended, { timeoutMs: 60_000 })).toBe(true);
       await stranger.end();
     } finally {
       await stranger.remove();

@@ -201,7 +201,7 @@ describe('npm start', () => {
     const processes = await place.processes();
     const pidOf = (name: string) => processes.find((each) => each.name === name)?.pid ?? 0;
     const status = async (url: string) =>
-      (await fetch(url, { signal: AbortSignal.timeout(5_000) })).status;
+      (await fetch(url, { signal: AbortSignal.timeout(60_000) })).status;
     const users = () => status(`http://127.0.0.1:${place.webPort}/api/auth/session`);
     const agents = () => status(`http://127.0.0.1:${place.agentAiPort}/v1/models`);
     expect([await users(), await agents()]).toEqual([200, 401]);

@@ -218,13 +218,13 @@ test('a stream that is cut off by a kill counts with what was sent of it', async
   const seen = (async () => {
     for await (const part of response.body ?? []) text += Buffer.from(part).toString();
   })().catch(() => undefined); // cut off
-  await expect.poll(() => text.split('word ').length, { timeout: 10_000 }).toBe(21);
+  await expect.poll(() => text.split('word ').length).toBe(21);
   const journal = path.join(folder, 'usage-journal');
   const noted = async () => {
     const [name = ''] = (await readdir(journal)).filter((file) => file.endsWith('.open'));
     return readFile(path.join(journal, name), 'utf8');
   };
-  await expect.poll(noted, { timeout: 10_000 }).toContain('"outputTokens":25');
+  await expect.poll(noted).toContain('"outputTokens":25');
   await kill('SIGKILL');
   await seen;
   const before = await rowsOf(database.db, 'SELECT FROM usage_logs');

@@ -138,7 +138,7 @@ test('a killed container comes back though neither Temporal nor PostgreSQL is th
     'repairing > running (repaired)',
   ]);
   expect(entry.memory.crashes).toHaveLength(1);
-  expect(Math.abs((entry.memory.crashes[0] ?? 0) - killedAt)).toBeLessThan(1_000);
+  expect(Math.abs((entry.memory.crashes[0] ?? 0) - killedAt)).toBeLessThan(30_000);
   expect(entry.past[0]?.crash).toEqual({ exitCode: 137, oomKilled: false });
   expect((await own.containers.inspect(agent.agentId))?.id).toBe(id);
 });
