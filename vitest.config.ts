@@ -74,17 +74,17 @@ export default defineConfig({
     // The tests' own provider says that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider WARNING'),
     // All times are for what hangs: a machine that has other work takes several times as long.
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 60_000 } },
     projects: [
-      project('pure', PURE, [], 60_000),
+      project('pure', PURE, [], 120_000),
       // Beside themselves they need PostgreSQL or Temporal at most.
       project(
         'units',
         ['test/**/*.test.ts'],
         [...PURE, ...MOCKING, ...WORKFLOWS, ...CONTAINERS, ...PLATFORM, ...WHOLE],
-        60_000,
+        120_000,
       ),
-      project('mocking', MOCKING, [], 60_000),
+      project('mocking', MOCKING, [], 120_000),
       project('workflows', WORKFLOWS, REAL_TIME, 150_000),
       project('real-time', REAL_TIME, [], 150_000),
       project('containers', CONTAINERS, PURE, 150_000),

@@ -41,7 +41,7 @@ export class Launcher {
   }
 
   /** Waits until a text was printed. @throws with the whole output when it was not. */
-  async printed(text: string, timeoutMs = 90_000): Promise<void> {
+  async printed(text: string, timeoutMs = 180_000): Promise<void> {
     let over = false;
     void this.ended.then(() => (over = true));
     const shown = () =>

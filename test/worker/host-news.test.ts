@@ -168,7 +168,7 @@ describe.concurrent('a worker', () => {
     await expect.poll(() => follower.told.length, { timeout: 50_000 }).toBe(2);
     expect(follower.told.sort()).toEqual([`return to ${first}`, `return to ${second}`]);
     expect(follower.returns).toEqual([970_000, 970_000]);
-  }, 60_000);
+  });
 
   test('who has heard of it is not told again while others cannot be reached, nor held up by them', async ({
     expect,
@@ -204,7 +204,7 @@ describe.concurrent('a worker', () => {
     await expect
       .poll(() => follower.told, { timeout: 50_000 })
       .toEqual([...[`return to ${down}`, `end of ${crashed}`]]);
-  }, 60_000);
+  });
 
   test('what ends while Docker shuts down is told by its return alone', async ({ expect }) => {
     const follower = following();
