@@ -21,6 +21,7 @@ const PURE = [
   'test/chat/gateway.test.ts',
   'test/containers/{death-cause,environment-file,image-name,openclaw-config,tar-filter}.test.ts',
   'test/dev/log-file.test.ts',
+  'test/{outbound,pages}/*.test.ts',
   'test/egress/{egress-rules,host-egress}.test.ts',
 ];
 

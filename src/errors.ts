@@ -17,6 +17,13 @@ export class ServiceError extends Error {
   }
 }
 
+/** 500 of what lies outside, such as a page that cannot be fetched: told to who asked, no fault of ours. */
+export class ForeignFaultError extends ServiceError {
+  constructor(message: string, code: string, options?: ErrorOptions) {
+    super(500, message, code, {}, options);
+  }
+}
+
 /** 400: the request does not fit its declaration or a rule of the domain. */
 export class BadRequestError extends ServiceError {
   constructor(message: string, facts?: Readonly<Record<string, unknown>>) {

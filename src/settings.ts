@@ -15,6 +15,7 @@ import { httpSettings } from './http/settings.js';
 import { identityProviderSettings } from './identity-provider/settings.js';
 import { mailSettings } from './mail/settings.js';
 import { notificationSettings } from './notifications/settings.js';
+import { outboundSettings } from './outbound/settings.js';
 import { paymentSessionSettings } from './payment-sessions/settings.js';
 import { processSettings } from './process/settings.js';
 import { retentionSettings } from './retention/settings.js';
@@ -42,6 +43,7 @@ export const AREAS = {
   ai: aiSettings,
   mail: mailSettings,
   notifications: notificationSettings,
+  outbound: outboundSettings,
   retention: retentionSettings,
   process: processSettings,
 } as const;
@@ -66,6 +68,25 @@ export function loadPaymentSettings(env: Environment = process.env) {
 /** For programs that read but some of the settings. @throws SettingsError */
 export function refuseOperatorKey(env: Environment = process.env): void {
   readAreas({ foreignKey: foreignKeySettings }, env);
+}
+
+/** What the web summarizer reads, which stands alone: neither a database nor a key is asked for. */
+const SUMMARIZER_AREAS = {
+  http: httpSettings,
+  chain: chainSettings,
+  outbound: outboundSettings,
+  process: processSettings,
+} as const;
+
+/**
+ * The settings of the web summarizer's process.
+ *
+ * @throws SettingsError with every problem found.
+ */
+export function loadSummarizerSettings(env: Environment = process.env) {
+  const standIn = { INTERNAL_API_KEY: 'this process opens no backend API' };
+  const areas = { ...SUMMARIZER_AREAS, foreign: foreignSettings, foreignKey: foreignKeySettings };
+  return readAreas(areas, { ...standIn, ...env });
 }
 
 /** What a process that serves must not even have: whoever breaks into it would have it too. */

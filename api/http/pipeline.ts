@@ -7,6 +7,7 @@ import type { Database } from '../../src/database/database.js';
 import {
   BadRequestError,
   ForbiddenError,
+  ForeignFaultError,
   MisdirectedRequestError,
   NotFoundError,
   ServiceError,
@@ -46,7 +47,7 @@ export interface PipelineOptions {
   readonly configs: AuthenticationConfigs;
   /** Undefined where no endpoint takes `Idempotency-Key`. */
   readonly idempotency: OncePerKey | undefined;
-  readonly database: Database;
+  readonly database: Database | undefined;
   readonly log: Logger;
   readonly production: boolean;
   readonly server: Server;
@@ -234,7 +235,10 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   /** The answer to an error, after the log has got what the caller must not see. */
   function told(error: unknown, requestId: string): ErrorAnswer {
     const answer = errorAnswer(error, requestId);
-    if (answer.status >= 500) log.error({ requestId, error: describeError(error) }, 'failed');
+    if (answer.status >= 500) {
+      const level = error instanceof ForeignFaultError ? 'debug' : 'error';
+      log[level]({ requestId, error: describeError(error) }, 'failed');
+    }
     return answer;
   }
 

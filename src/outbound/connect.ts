@@ -1,0 +1,126 @@
+import net, { isIPv6 } from 'node:net';
+import tls from 'node:tls';
+import { OutboundError } from './outbound-error.js';
+import { mayReach, type Allowed } from './reachable.js';
+import type { ResolveName } from './resolve-name.js';
+import type { Target } from './target.js';
+
+/** Addresses of one name that are tried. */
+const MAX_TRIED = 4;
+
+/** Milliseconds for one address when there are others. */
+const CONNECT_MS = 3_000;
+
+/** How addresses are found and judged. */
+export interface Guard {
+  readonly allowed: Allowed;
+  readonly resolve: ResolveName;
+}
+
+/**
+ * Finds the addresses of a target, and refuses it when a single one of them may not be reached.
+ *
+ * @throws OutboundError `URL_NOT_ALLOWED`, or `UNREACHABLE` for a name without addresses.
+ */
+export async function checkedAddresses(
+  { host, isAddress, port }: Target,
+  { allowed, resolve }: Guard,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const addresses = isAddress ? [host] : await resolve(host, signal);
+  if (addresses.length === 0) {
+    throw new OutboundError('UNREACHABLE', 'The host of the URL has no address');
+  }
+  if (!addresses.every((address) => mayReach(address, port, allowed))) {
+    throw new OutboundError('URL_NOT_ALLOWED', 'The address of the URL is not a public one');
+  }
+  return addresses;
+}
+
+/**
+ * Connects to one of the addresses, which have been checked.
+ *
+ * @throws OutboundError `UNREACHABLE` with no more than that; the signal's reason.
+ */
+export async function connectTo(
+  target: Target,
+  addresses: readonly string[],
+  signal: AbortSignal,
+): Promise<net.Socket> {
+  const tried = addresses.slice(0, MAX_TRIED);
+  let last: unknown;
+  for (const [index, address] of tried.entries()) {
+    const isLast = index === tried.length - 1;
+    const limit = isLast ? signal : AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)]);
+    try {
+      const socket = await openSocket(address, target.port, limit);
+      return target.url.protocol === 'https:' ? await secured(socket, target, signal) : socket;
+    } catch (error) {
+      signal.throwIfAborted();
+      last = error;
+    }
+  }
+  if (last instanceof OutboundError) throw last;
+  throw new OutboundError('UNREACHABLE', 'The host of the URL does not answer', { cause: last });
+}
+
+async function openSocket(host: string, port: number, signal: AbortSignal): Promise<net.Socket> {
+  signal.throwIfAborted();
+  const socket = net.connect({ host, port, autoSelectFamily: false });
+  await happens(socket, 'connect', signal);
+  // Whatever stands between us and the network, this is where bytes would go.
+  if (!isSameAddress(socket.remoteAddress ?? '', host)) {
+    socket.destroy();
+    throw new OutboundError('URL_NOT_ALLOWED', 'The address of the URL is not a public one');
+  }
+  return socket;
+}
+
+async function secured(socket: net.Socket, target: Target, signal: AbortSignal) {
+  const servername = target.isAddress ? '' : target.host.replace(/\.$/, '');
+  const secure = tls.connect({
+    socket,
+    servername,
+    host: target.host,
+    ALPNProtocols: ['http/1.1'],
+  });
+  try {
+    await happens(secure, 'secureConnect', signal);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new OutboundError('UNREACHABLE', 'No secure connection could be made to the host', {
+      cause: error,
+    });
+  }
+  return secure;
+}
+
+/** Waits for the event; whatever comes first ends the socket. */
+function happens(socket: net.Socket, event: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = (end: () => void) => {
+      signal.removeEventListener('abort', abort);
+      socket.removeListener(event, done);
+      socket.removeListener('close', closed);
+      end();
+    };
+    const done = () => settle(() => resolve());
+    const fail = (error: unknown) => {
+      settle(() => reject(error instanceof Error ? error : new Error('The connection was ended')));
+      socket.destroy();
+    };
+    const abort = () => fail(signal.reason);
+    const closed = () => fail(new Error('The connection was closed'));
+    signal.addEventListener('abort', abort, { once: true });
+    socket.once(event, done);
+    // Stays: a socket without a listener for errors ends the process.
+    socket.on('error', fail);
+    socket.once('close', closed);
+    if (signal.aborted) abort();
+  });
+}
+
+const isSameAddress = (one: string, other: string): boolean =>
+  one === other || (isIPv6(one) && isIPv6(other) && canonical(one) === canonical(other));
+
+const canonical = (address: string): string => new URL(`http://[${address}]/`).hostname;

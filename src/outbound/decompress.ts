@@ -1,0 +1,95 @@
+import zlib from 'node:zlib';
+import type { Transform } from 'node:stream';
+import { OutboundError } from './outbound-error.js';
+
+/** More than one beside another is a bomb, or a mistake. */
+const MAX_ENCODINGS = 2;
+
+// A page that ends too early is still what its reader would see.
+const gentle = { finishFlush: zlib.constants.Z_SYNC_FLUSH };
+const brotli = { finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH };
+
+/** Only some versions of Node have it. */
+const zstd = (zlib as { createZstdDecompress?: () => Transform }).createZstdDecompress;
+
+const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
+  gzip: () => zlib.createGunzip(gentle),
+  'x-gzip': () => zlib.createGunzip(gentle),
+  br: () => zlib.createBrotliDecompress(brotli),
+  // Some send it with zlib's head, as they should, and some without.
+  deflate: (first) =>
+    (first & 0x0f) === 8 ? zlib.createInflate(gentle) : zlib.createInflateRaw(gentle),
+  ...(zstd && { zstd: () => zstd() }),
+};
+
+/** What this process can unpack, as a request says it. */
+export const ACCEPTED_ENCODINGS = Object.keys(DECODERS)
+  .filter((name) => name !== 'x-gzip')
+  .join(', ');
+
+/** @throws OutboundError `BAD_ENCODING` for what cannot be unpacked. */
+export function encodingsOf(header: string | undefined): readonly string[] {
+  const names = (header ?? '')
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '' && name !== 'identity');
+  const known = names.every((name) => Object.hasOwn(DECODERS, name));
+  if (known && names.length <= MAX_ENCODINGS) return names;
+  throw new OutboundError('BAD_ENCODING', 'The page is compressed in a way that is not known here');
+}
+
+/**
+ * Unpacks a body piece by piece.
+ *
+ * @param encodings in the order in which they were applied.
+ * @throws OutboundError `BAD_ENCODING` for bytes that are not what was said.
+ */
+export async function* decompressed(
+  body: AsyncIterable<Buffer>,
+  encodings: readonly string[],
+): AsyncGenerator<Buffer, void> {
+  let current = body;
+  for (const name of encodings.toReversed()) current = through(current, name);
+  yield* current;
+}
+
+async function* through(body: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer, void> {
+  const source = body[Symbol.asyncIterator]();
+  let piece = await source.next();
+  if (piece.done === true) return;
+  const decoder = DECODERS[name]?.(piece.value[0] ?? 0);
+  if (!decoder) throw new TypeError(`no decoder for ${name}`);
+  let failure: Error | undefined;
+  const feed = async () => {
+    try {
+      while (piece.done !== true && !decoder.destroyed) {
+        if (!decoder.write(piece.value)) await drained(decoder);
+        piece = await source.next();
+      }
+      decoder.end();
+    } catch (error) {
+      failure = error instanceof Error ? error : new Error('The body broke off');
+      decoder.destroy();
+    }
+  };
+  const feeding = feed();
+  try {
+    for await (const part of decoder as AsyncIterable<Buffer>) yield part;
+    if (failure !== undefined) throw failure;
+  } catch (error) {
+    if (failure !== undefined) throw failure;
+    throw new OutboundError('BAD_ENCODING', 'The page is not compressed as it says', {
+      cause: error,
+    });
+  } finally {
+    decoder.destroy();
+    await source.return?.();
+    await feeding;
+  }
+}
+
+const drained = (decoder: Transform): Promise<void> =>
+  new Promise((resolve) => {
+    decoder.once('drain', resolve);
+    decoder.once('close', resolve);
+  });

@@ -1,0 +1,239 @@
+import { once } from 'node:events';
+import http, { type RequestListener } from 'node:http';
+import net, { type AddressInfo } from 'node:net';
+import zlib from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { Outbound, type OutboundCall } from '../../src/outbound/outbound.js';
+import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { resolveName, type ResolveName } from '../../src/outbound/resolve-name.js';
+import { FORGED_HOSTS, FORGED_URLS, LYING_ANSWERS } from './forged.js';
+
+let answer: RequestListener = (_request, response) => response.end();
+let connections = 0;
+const server = http.createServer((request, response) => answer(request, response));
+server.on('connection', () => connections++);
+let port: number;
+let here: string;
+
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  ({ port } = server.address() as AddressInfo);
+  here = `http://127.0.0.1:${port}`;
+});
+afterEach(() => server.closeAllConnections());
+afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+const CALL: OutboundCall = {
+  headers: { 'user-agent': 'test' },
+  maxRedirects: 5,
+  maxBytes: 1024 ** 2,
+  types: ['text/html'],
+  signal: new AbortController().signal,
+};
+
+/** May reach the test's own server, and that alone. */
+const outbound = (resolve: ResolveName = resolveName) =>
+  new Outbound({ allow: allowedPlaces.parse(`127.0.0.1:${port}`), resolve });
+
+const codeOf = (reading: Promise<unknown>) =>
+  reading.then(
+    () => 'read',
+    (error: { code?: string; message?: string }) => error.code ?? error.message,
+  );
+
+const html =
+  (body: string | Buffer, headers: http.OutgoingHttpHeaders = {}): RequestListener =>
+  (_request, response) =>
+    response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(body);
+
+describe('What is not public is refused before anything is sent', { tags: 'attack' }, () => {
+  const refusals = ['URL_NOT_ALLOWED', 'INVALID_URL'];
+
+  test.each(FORGED_HOSTS)('http://%s', async (host) => {
+    const before = connections;
+    for (const scheme of ['http', 'https']) {
+      // Neither on its usual port nor, where that is not the one address with its port, on ours.
+      expect(refusals).toContain(await codeOf(new Outbound().get(`${scheme}://${host}/`, CALL)));
+      const onPort = new Outbound().get(`${scheme}://${host}:${port}/`, CALL);
+      expect(refusals).toContain(await codeOf(onPort));
+    }
+    expect(connections).toBe(before);
+  });
+
+  test.each(FORGED_URLS)('%j', async (url) => {
+    expect(refusals).toContain(await codeOf(new Outbound().get(url, CALL)));
+  });
+
+  test.each(LYING_ANSWERS.map((addresses) => [addresses.join(', '), addresses] as const))(
+    'a name that is %s',
+    async (_text, addresses) => {
+      const lying = new Outbound({ resolve: () => Promise.resolve(addresses) });
+      expect(await codeOf(lying.get(`http://name.test:${port}/`, CALL))).toBe('URL_NOT_ALLOWED');
+    },
+  );
+
+  const elsewhere = FORGED_URLS.filter((url) => !isWithin(url));
+  test.each([...FORGED_HOSTS.map((host) => `http://${host}:1234/`), ...elsewhere])(
+    'a redirect to %j',
+    async (location) => {
+      // A header cannot hold the ends of lines, which no browser reads either.
+      const sent = Buffer.from(location.replace(/[\n\t]/g, '')).toString('latin1');
+      answer = redirect(sent);
+      expect(refusals).toContain(await codeOf(outbound().get(here, CALL)));
+    },
+  );
+
+  test('a name that changes between two look-ups is looked up once for each connection', async () => {
+    const told: string[] = [];
+    const changing = outbound(() => {
+      told.push('asked');
+      return Promise.resolve(told.length === 1 ? ['127.0.0.1'] : ['127.0.0.1', '10.0.0.1']);
+    });
+    answer = (_request, response) => response.writeHead(302, { location: '/again' }).end();
+    const code = await codeOf(changing.get(`http://name.test:${port}/`, CALL));
+    expect([code, told.length]).toEqual(['URL_NOT_ALLOWED', 2]);
+  });
+
+  test('proxies of the environment are not asked', async () => {
+    answer = html('direct');
+    process.env.http_proxy = 'http://127.0.0.1:9';
+    try {
+      expect((await outbound().get(here, CALL)).body.toString()).toBe('direct');
+    } finally {
+      delete process.env.http_proxy;
+    }
+  });
+});
+
+/** Whether a redirect to it stays on its server, or goes to another's front page. */
+const isWithin = (url: string) => {
+  const base = 'http://public.test/';
+  return (
+    URL.canParse(url, base) &&
+    ['public.test', '8.8.8.8'].includes(new URL(url, base).host) &&
+    new URL(url, base).username === '' &&
+    new URL(url, base).protocol === 'http:'
+  );
+};
+
+describe('A page', () => {
+  test('is read by name, with its own host name told to its server', async () => {
+    answer = (request, response) => html(request.headers.host ?? '')(request, response);
+    const named = outbound(() => Promise.resolve(['127.0.0.1']));
+    const { body, url } = await named.get(`http://name.test:${port}/a#b`, CALL);
+    expect([body.toString(), url]).toEqual([`name.test:${port}`, `http://name.test:${port}/a`]);
+  });
+
+  test('is read from the second address of its name when the first does not answer', async () => {
+    answer = html('second');
+    const allow = allowedPlaces.parse('127.0.0.0/8');
+    const free = net.createServer().listen(0, '127.0.0.2');
+    await once(free, 'listening');
+    await new Promise((resolve) => free.close(resolve));
+    const resolve = () => Promise.resolve(['127.0.0.2', '127.0.0.1']);
+    const { body } = await new Outbound({ allow, resolve }).get(`http://name.test:${port}/`, CALL);
+    expect(body.toString()).toBe('second');
+  });
+
+  test('is found at the end of redirects, also of one in UTF-8', async () => {
+    answer = (request, response) => {
+      if (request.url === '/') {
+        const location = Buffer.from('/schöne/../ü').toString('latin1');
+        return response.writeHead(301, { location }).end();
+      }
+      return html('found')(request, response);
+    };
+    expect((await outbound().get(here, CALL)).url).toBe(`${here}/%C3%BC`);
+  });
+
+  const text = '<p>compressed</p>'.repeat(50);
+  test.each([
+    ['gzip', zlib.gzipSync(text)],
+    ['x-gzip', zlib.gzipSync(text)],
+    ['deflate', zlib.deflateSync(text)],
+    ['deflate', zlib.deflateRawSync(text)],
+    ['br', zlib.brotliCompressSync(text)],
+    ['gzip, br', zlib.brotliCompressSync(zlib.gzipSync(text))],
+    ['identity', Buffer.from(text)],
+    ['gzip', zlib.gzipSync(text).subarray(0, -4)],
+  ])('comes as %s', async (encoding, bytes) => {
+    answer = html(bytes, { 'content-encoding': encoding });
+    expect((await outbound().get(here, CALL)).body.toString()).toBe(text);
+  });
+});
+
+describe('A page is not read', () => {
+  const cases: readonly (readonly [string, string, RequestListener])[] = [
+    ['that answers 404', 'UPSTREAM_STATUS', (_request, response) => response.writeHead(404).end()],
+    ['that is a picture', 'NOT_HTML', html('', { 'content-type': 'image/png' })],
+    ['that does not say what it is', 'NOT_HTML', (_request, response) => response.end('<p>')],
+    ['that redirects for ever', 'TOO_MANY_REDIRECTS', redirect('/')],
+    ['compressed as nobody does', 'BAD_ENCODING', html('', { 'content-encoding': 'rot13' })],
+    ['compressed three times', 'BAD_ENCODING', html('', { 'content-encoding': 'gzip,gzip,gzip' })],
+    ['not compressed as it says', 'BAD_ENCODING', html('<p>', { 'content-encoding': 'gzip' })],
+    ['over a megabyte', 'TOO_LARGE', html(Buffer.alloc(1024 ** 2 + 1, 'a'))],
+    ['that breaks off', 'UNREACHABLE', html('<p>', { 'content-length': 100 })],
+    ['that asks for another protocol', 'UNREACHABLE', upgrade],
+    ['that announces itself for ever', 'UNREACHABLE', announce],
+    ['whose head is endless', 'UNREACHABLE', html('', { 'x-long': 'a'.repeat(70_000) })],
+  ];
+  test.each(cases)('%s', { tags: 'attack' }, async (_what, code, listener) => {
+    answer = listener;
+    expect(await codeOf(outbound().get(here, CALL))).toBe(code);
+  });
+
+  test('that unpacks to more than may be, however small it came', { tags: 'attack' }, async () => {
+    const bomb = zlib.gzipSync(zlib.gzipSync(Buffer.alloc(50 * 1024 ** 2)));
+    expect(bomb.length).toBeLessThan(1_000);
+    answer = html(bomb, { 'content-encoding': 'gzip, gzip' });
+    expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
+  });
+
+  test('that drips, once its time is up: its connection ends', { tags: 'attack' }, async () => {
+    let tellEnd = (_how: string): void => undefined;
+    const ended = new Promise<string>((resolve) => (tellEnd = resolve));
+    answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/html' }).write('<p>');
+      const drip = setInterval(() => response.write('a'), 10);
+      response.on('close', () => {
+        clearInterval(drip);
+        tellEnd('ended');
+      });
+    };
+    const given = new AbortController();
+    const reading = outbound().get(here, { ...CALL, signal: given.signal });
+    setTimeout(() => given.abort(new Error('time is up')), 50);
+    await expect(reading).rejects.toThrow('time is up');
+    expect(await ended).toBe('ended');
+  });
+
+  test('that is not there, in words that name no address', async () => {
+    const free = net.createServer().listen(0, '127.0.0.1');
+    await once(free, 'listening');
+    const { port: closed } = free.address() as AddressInfo;
+    await new Promise((resolve) => free.close(resolve));
+    const allow = allowedPlaces.parse(`127.0.0.1:${closed}`);
+    const reading = new Outbound({ allow }).get(`http://127.0.0.1:${closed}/`, CALL);
+    await expect(reading).rejects.toThrow(/^The host of the URL does not answer$/);
+  });
+
+  test('whose name has no address', async () => {
+    const nowhere = outbound(() => Promise.resolve([]));
+    expect(await codeOf(nowhere.get('http://name.test/', CALL))).toBe('UNREACHABLE');
+  });
+});
+
+function redirect(location: string): RequestListener {
+  return (_request, response) => response.writeHead(302, { location }).end();
+}
+
+function upgrade(request: http.IncomingMessage): void {
+  request.socket.end(
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
+  );
+}
+
+function announce(request: http.IncomingMessage): void {
+  request.socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(50));
+}
