@@ -1,0 +1,176 @@
+import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
+import { BLOCKS, HEADINGS, UNREAD } from './elements.js';
+import { isLeftOut } from './places.js';
+import { collapsed } from './plain-text.js';
+
+export type BlockKind = 'heading' | 'paragraph' | 'item' | 'quote' | 'code' | 'row';
+
+/** Text that is shown alike. */
+export interface Run {
+  readonly text: string;
+  /** As it is written in the page. */
+  readonly href: string | undefined;
+  readonly style: 'plain' | 'strong' | 'emphasis' | 'code';
+}
+
+/** An element that begins and ends a line, with what is in it. */
+export interface Region {
+  readonly element: Element | undefined;
+  readonly parent: Region | undefined;
+  readonly depth: number;
+  /** Navigation and the like, by itself or by what it is in. */
+  readonly isLeftOut: boolean;
+}
+
+/** Text without a line's end in it, or lines of code. */
+export interface Block {
+  readonly kind: BlockKind;
+  /** Of a heading 1 to 6; of an item the lists that it is in. */
+  readonly level: number;
+  readonly isNumbered: boolean;
+  readonly runs: readonly Run[];
+  readonly text: string;
+  /** The part of its letters that is in links. */
+  readonly linkDensity: number;
+  readonly region: Region;
+}
+
+/** What holds for the text that is being read. */
+interface Context {
+  readonly region: Region;
+  readonly kind: BlockKind;
+  readonly level: number;
+  readonly isNumbered: boolean;
+  readonly href: string | undefined;
+  readonly style: Run['style'];
+}
+
+const STYLES: Readonly<Record<string, Run['style']>> = {
+  b: 'strong',
+  strong: 'strong',
+  i: 'emphasis',
+  em: 'emphasis',
+  code: 'code',
+  kbd: 'code',
+  samp: 'code',
+  tt: 'code',
+};
+
+/** Cuts a page into the blocks of its text, in their order. */
+export function blocksOf(document: Document): Block[] {
+  const reader = new BlockReader();
+  const root: Region = { element: undefined, parent: undefined, depth: 0, isLeftOut: false };
+  const usual = { kind: 'paragraph', level: 0, isNumbered: false, style: 'plain' } as const;
+  reader.readAll(document.children, { ...usual, region: root, href: undefined });
+  reader.flush();
+  return reader.blocks;
+}
+
+class BlockReader {
+  readonly blocks: Block[] = [];
+  #runs: Run[] = [];
+  #context: Context | undefined;
+  /** Lines that have just ended without any text after them. */
+  #breaks = 0;
+
+  /** As deep as the tree, which is bounded. */
+  readAll(nodes: readonly ChildNode[], context: Context): void {
+    for (const node of nodes) {
+      if (isText(node)) this.#addText(node.data, context);
+      else if (isTag(node)) this.#read(node, context);
+    }
+  }
+
+  #read(element: Element, context: Context): void {
+    const { name } = element;
+    if (name === 'br') return this.#breakLine(context);
+    if (UNREAD.has(name)) return;
+    if (!BLOCKS.has(name)) return this.readAll(element.children, inlineContext(element, context));
+    // Cells stand in one line with each other.
+    if ((name === 'td' || name === 'th') && context.kind === 'row' && !holdsBlocks(element)) {
+      if (this.#runs.length > 0) this.#runs.push({ text: ' | ', href: undefined, style: 'plain' });
+      return this.readAll(element.children, context);
+    }
+    this.flush();
+    this.readAll(element.children, blockContext(element, context));
+    this.flush();
+  }
+
+  #addText(text: string, context: Context): void {
+    const { href, kind, style } = context;
+    if (kind !== 'code' && this.#runs.length === 0 && text.trim() === '') return;
+    if (text.trim() !== '') this.#breaks = 0;
+    this.#context ??= context;
+    this.#runs.push({ text, href, style });
+  }
+
+  /** Two of them end a paragraph. */
+  #breakLine(context: Context): void {
+    if (context.kind === 'code') return this.#addText('\n', context);
+    this.#breaks++;
+    if (this.#breaks > 1) return this.flush();
+    if (this.#runs.length > 0) this.#runs.push({ text: '\n', href: undefined, style: 'plain' });
+  }
+
+  flush(): void {
+    const context = this.#context;
+    const runs = this.#runs;
+    this.#context = undefined;
+    this.#runs = [];
+    this.#breaks = 0;
+    if (!context) return;
+    const whole = runs.map(({ text }) => text).join('');
+    const { isNumbered, kind, level, region } = context;
+    const text = kind === 'code' ? trimLines(whole) : collapsed(whole);
+    if (text === '') return;
+    let inLinks = 0;
+    let letters = 0;
+    for (const run of runs) {
+      const { length } = run.text.trim();
+      letters += length;
+      if (run.href !== undefined) inLinks += length;
+    }
+    const linkDensity = letters === 0 ? 0 : inLinks / letters;
+    this.blocks.push({ kind, level, isNumbered, runs, text, linkDensity, region });
+  }
+}
+
+function inlineContext({ attribs, name }: Element, context: Context): Context {
+  const style = STYLES[name] ?? context.style;
+  const href = name === 'a' ? (attribs.href ?? context.href) : context.href;
+  if (style === context.style && href === context.href) return context;
+  return { ...context, style, href };
+}
+
+function blockContext(element: Element, context: Context): Context {
+  const { name } = element;
+  const { region: parent } = context;
+  const region: Region = {
+    element,
+    parent,
+    depth: parent.depth + 1,
+    isLeftOut: parent.isLeftOut || isLeftOut(element),
+  };
+  const heading = HEADINGS[name];
+  if (heading !== undefined) return { ...context, region, kind: 'heading', level: heading };
+  if (name === 'pre') return { ...context, region, kind: 'code' };
+  if (name === 'blockquote') return { ...context, region, kind: 'quote' };
+  if (name === 'tr') return { ...context, region, kind: 'row', level: 0 };
+  if (name === 'ul' || name === 'ol') {
+    const level = context.kind === 'item' ? context.level + 1 : 1;
+    return { ...context, region, kind: 'item', level, isNumbered: name === 'ol' };
+  }
+  if (name === 'dt' || name === 'dd') return { ...context, region, kind: 'item', level: 1 };
+  return { ...context, region };
+}
+
+/** A cell with paragraphs of its own is a part of a page's layout, not of a row. */
+const holdsBlocks = (cell: Element): boolean =>
+  cell.children.some((child) => isTag(child) && BLOCKS.has(child.name));
+
+function trimLines(text: string): string {
+  const lines = text.replaceAll('\r\n', '\n').split('\n');
+  while (lines.length > 0 && lines[0]?.trim() === '') lines.shift();
+  while (lines.length > 0 && lines.at(-1)?.trim() === '') lines.pop();
+  return lines.map((line) => line.trimEnd()).join('\n');
+}

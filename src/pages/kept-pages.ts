@@ -1,0 +1,47 @@
+/** Bytes beside those of the answer itself. */
+const OVERHEAD = 200;
+
+interface Kept<T> {
+  readonly value: T;
+  readonly until: number;
+  readonly bytes: number;
+}
+
+/** Answers for as long as they may be given again, in so many bytes: the oldest go first. */
+export class KeptPages<T> {
+  readonly #kept = new Map<string, Kept<T>>();
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get(key: string): T | undefined {
+    const found = this.#kept.get(key);
+    if (found === undefined) return undefined;
+    if (found.until > performance.now()) return found.value;
+    this.#remove(key);
+    return undefined;
+  }
+
+  /** @param ms for how long; nothing is kept for no time, nor what is larger than all may be. */
+  set(key: string, value: T, ms: number): void {
+    this.#remove(key);
+    if (ms <= 0) return;
+    // A character takes two bytes at most.
+    const bytes = (JSON.stringify(value).length + key.length) * 2 + OVERHEAD;
+    if (bytes > this.#maxBytes) return;
+    this.#kept.set(key, { value, until: performance.now() + ms, bytes });
+    this.#bytes += bytes;
+    for (const oldest of this.#kept.keys()) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#remove(oldest);
+    }
+  }
+
+  #remove(key: string): void {
+    this.#bytes -= this.#kept.get(key)?.bytes ?? 0;
+    this.#kept.delete(key);
+  }
+}

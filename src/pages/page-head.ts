@@ -1,0 +1,126 @@
+import type { Document, Element } from 'domhandler';
+import { elementsOf, textOf } from './elements.js';
+import { collapsed, cut } from './plain-text.js';
+import type { StructuredData } from './structured-data.js';
+
+/** No text of an answer is longer, in UTF-16 units; what a page can make long, it would. */
+export const MAX_TEXT = 10_000;
+
+const MAX_HEADINGS = 20;
+const MAX_META = 100;
+
+/** The text of `<title>`, but not of one within a picture. */
+export function titleOf(document: Document): string {
+  const enter = ({ name }: Element) => name !== 'svg' && name !== 'math';
+  let fallback = '';
+  for (const element of elementsOf(document, enter)) {
+    if (element.name !== 'title' && element.name !== 'h1') continue;
+    const text = shown(textOf(element));
+    if (text === '') continue;
+    if (element.name === 'title') return text;
+    fallback ||= text;
+  }
+  return fallback;
+}
+
+export function headingsOf(document: Document): string[] {
+  const found = new Set<string>();
+  for (const element of elementsOf(document)) {
+    if (!/^h[1-3]$/.test(element.name)) continue;
+    const text = shown(textOf(element));
+    if (text !== '') found.add(text);
+    if (found.size === MAX_HEADINGS) break;
+  }
+  return [...found];
+}
+
+/** What `<meta>` says, by name in lower case, first value of each. */
+export type MetaValues = ReadonlyMap<string, string>;
+
+export function metaValues(document: Document): MetaValues {
+  const values = new Map<string, string>();
+  for (const { attribs, name: tag } of elementsOf(document)) {
+    if (tag !== 'meta') continue;
+    const { content, itemprop, name, property } = attribs;
+    const text = content === undefined ? '' : shown(content);
+    for (const key of [property, name, itemprop]) {
+      const known = key?.trim().toLowerCase();
+      if (known && text !== '' && !values.has(known)) values.set(known, text);
+    }
+  }
+  return values;
+}
+
+/** Of a page, for `/api/extract`. */
+export function publicMeta(values: MetaValues): Record<string, string> {
+  const chosen = [...values]
+    .filter(([name]) => /^(?:og:|twitter:|description$)/.test(name))
+    .slice(0, MAX_META);
+  return Object.fromEntries(chosen);
+}
+
+export const descriptionOf = (values: MetaValues): string =>
+  values.get('description') ?? values.get('og:description') ?? '';
+
+/** What `/api/read` says of a page beside its text. */
+export interface PageFacts {
+  readonly byline: string | null;
+  readonly published: string | null;
+  readonly language: string | null;
+  readonly siteName: string | null;
+}
+
+const MAX_BYLINE = 200;
+
+export function factsOf(document: Document, values: MetaValues, data: StructuredData): PageFacts {
+  const first = (...names: readonly string[]) =>
+    names.map((name) => values.get(name)).find((value) => value !== undefined);
+  const named = namedIn(document);
+  const names = [
+    data.author,
+    first('author', 'article:author', 'parsely-author', 'dc.creator', 'dcterms.creator'),
+    named.author,
+  ];
+  const dates = [
+    first('article:published_time', 'og:article:published_time', 'datepublished', 'date'),
+    data.published,
+    first('dc.date', 'dcterms.date', 'dc.date.issued', 'parsely-pub-date'),
+    named.published,
+  ];
+  const byline = names.find(
+    (name) => name !== undefined && name.length <= MAX_BYLINE && !/^https?:/.test(name),
+  );
+  const language =
+    named.language ?? first('content-language', 'og:locale', 'dc.language') ?? data.language;
+  return {
+    byline: byline ?? null,
+    published: dates.find((date) => date !== undefined && isDate(date))?.trim() ?? null,
+    language: language?.trim().replace('_', '-').slice(0, 35) || null,
+    siteName: first('og:site_name', 'application-name') ?? data.publisher ?? null,
+  };
+}
+
+/** Who wrote it, when, and in which language, as elements say it; the first of each. */
+function namedIn(document: Document) {
+  let author: string | undefined;
+  let published: string | undefined;
+  let language: string | undefined;
+  for (const element of elementsOf(document)) {
+    const { attribs, name } = element;
+    if (name === 'html') language ??= attribs.lang ?? attribs['xml:lang'];
+    if (attribs.itemprop === 'datePublished') published ??= attribs.datetime ?? attribs.content;
+    if (name === 'time') published ??= attribs.datetime;
+    author ??= isAuthor(element) ? shown(textOf(element)) || undefined : undefined;
+  }
+  return { author, published, language };
+}
+
+function isAuthor({ attribs: { class: classes, itemprop, rel }, name }: Element): boolean {
+  if (name === 'body' || name === 'html' || name === 'meta') return false;
+  return itemprop === 'author' || rel === 'author' || /^(?:byline|author)$/.test(classes ?? '');
+}
+
+const isDate = (text: string): boolean => text.length < 100 && !Number.isNaN(Date.parse(text));
+
+/** As an answer has it. */
+export const shown = (text: string): string => cut(collapsed(text), MAX_TEXT);

@@ -1,0 +1,116 @@
+import type { Document, Element } from 'domhandler';
+import { elementsOf, textOf } from './elements.js';
+import { collapsed, cut } from './plain-text.js';
+
+const MAX_LINKS = 50;
+const MAX_IMAGES = 20;
+const MAX_LABEL = 100;
+
+/** Longer addresses lead nowhere. */
+const MAX_ADDRESS = 8_192;
+
+export interface PageLink {
+  readonly href: string;
+  readonly text: string;
+}
+
+export interface PageImage {
+  readonly src: string;
+  readonly alt: string;
+}
+
+/** What addresses of a page are relative to: its `<base>`, or where it was found. */
+export function baseOf(document: Document, url: string): string {
+  for (const element of elementsOf(document)) {
+    const { href } = element.name === 'base' ? element.attribs : {};
+    if (href !== undefined) return webAddress(href, url) ?? url;
+  }
+  return url;
+}
+
+/** Links of the web, each once, whatever part of a page they lead to. */
+export function linksOf(document: Document, base: string, url: string): PageLink[] {
+  const found = new Map<string, PageLink>();
+  const here = withoutFragment(url);
+  for (const element of elementsOf(document)) {
+    if (found.size === MAX_LINKS) break;
+    const { href } = element.name === 'a' || element.name === 'area' ? element.attribs : {};
+    if (href === undefined) continue;
+    const address = webAddress(href, base);
+    if (address === undefined) continue;
+    const page = withoutFragment(address);
+    if (found.has(page) || (page === here && address.includes('#'))) continue;
+    found.set(page, { href: address, text: label(collapsed(textOf(element)) || altOf(element)) });
+  }
+  return [...found.values()];
+}
+
+export function imagesOf(document: Document, base: string): PageImage[] {
+  const found = new Map<string, PageImage>();
+  for (const element of elementsOf(document)) {
+    if (found.size === MAX_IMAGES) break;
+    if (element.name !== 'img' || isPixel(element)) continue;
+    const source = sourceOf(element, base);
+    if (source === undefined || found.has(source)) continue;
+    found.set(source, { src: source, alt: label(collapsed(element.attribs.alt ?? '')) });
+  }
+  return [...found.values()];
+}
+
+/** @returns undefined for what is no address of the web. */
+export function webAddress(text: string, base: string): string | undefined {
+  if (text.length > MAX_ADDRESS || !URL.canParse(text, base)) return undefined;
+  const { href, protocol } = new URL(text, base);
+  return protocol === 'http:' || protocol === 'https:' ? href : undefined;
+}
+
+const label = (text: string): string => cut(text, MAX_LABEL).trimEnd();
+
+function withoutFragment(address: string): string {
+  const at = address.indexOf('#');
+  return at < 0 ? address : address.slice(0, at);
+}
+
+/** Of a link that is a picture. */
+function altOf(link: Element): string {
+  if (link.name === 'area') return collapsed(link.attribs.alt ?? '');
+  for (const element of elementsOf(link)) {
+    const alt = element.name === 'img' ? collapsed(element.attribs.alt ?? '') : '';
+    if (alt !== '') return alt;
+  }
+  return '';
+}
+
+const isPixel = ({ attribs: { height, width } }: Element): boolean =>
+  isTiny(width) && isTiny(height);
+const isTiny = (size: string | undefined): boolean =>
+  size !== undefined && /^\s?[01](?:px)?\s?$/.test(size);
+
+/** Pictures that are loaded late have a stand-in, or nothing, where others have their address. */
+function sourceOf({ attribs, parent }: Element, base: string): string | undefined {
+  const given = [
+    attribs.src,
+    ...['data-src', 'data-original', 'data-lazy-src', 'data-url'].map((name) => attribs[name]),
+    ...['srcset', 'data-srcset', 'data-lazy-srcset'].map((name) => firstOfSet(attribs[name])),
+    ...sourcesBeside(parent),
+  ];
+  for (const each of given) {
+    const address = each?.trim() ? webAddress(each.trim(), base) : undefined;
+    if (address !== undefined) return address;
+  }
+  return undefined;
+}
+
+function sourcesBeside(parent: Element['parent']): (string | undefined)[] {
+  if (!parent || !('name' in parent) || parent.name !== 'picture') return [];
+  return parent.children
+    .slice(0, 20)
+    .map((child) =>
+      'attribs' in child && child.name === 'source'
+        ? firstOfSet(child.attribs.srcset ?? child.attribs['data-srcset'])
+        : undefined,
+    );
+}
+
+const firstOfSet = (set: string | undefined): string | undefined =>
+  set?.trim().slice(0, MAX_ADDRESS).split(/\s/, 1)[0]?.replace(/,$/, '');

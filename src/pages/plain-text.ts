@@ -1,0 +1,50 @@
+/** What stands in a page's text for a space. */
+const SPACES = /[\s\u00a0\u200b]+/g;
+
+/** Written without spaces between words: each character counts as one. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/gu;
+const LETTER = /[\p{L}\p{N}]/u;
+/** Below it, no script is written without spaces. */
+const FIRST_UNSPACED = 0x0e00;
+
+/** One space where there was any, none at the ends. */
+export const collapsed = (text: string): string => text.replace(SPACES, ' ').trim();
+
+/** Runs between spaces; in scripts that are written without spaces, characters. */
+export function countWords(text: string): number {
+  let count = 0;
+  for (const run of collapsed(text).split(' ')) if (run !== '') count += wordsIn(run);
+  return count;
+}
+
+function wordsIn(run: string): number {
+  if (!mayBeUnspaced(run)) return 1;
+  const characters = run.match(UNSPACED)?.length ?? 0;
+  if (characters === 0) return 1;
+  return characters + (LETTER.test(run.replace(UNSPACED, '')) ? 1 : 0);
+}
+
+function mayBeUnspaced(text: string): boolean {
+  for (let index = 0; index < text.length; index++) {
+    if (text.charCodeAt(index) >= FIRST_UNSPACED) return true;
+  }
+  return false;
+}
+
+/** At most so many UTF-16 units, never half a character. */
+export function cut(text: string, length: number): string {
+  if (text.length <= length) return text;
+  const last = text.charCodeAt(length - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? length - 1 : length);
+}
+
+/** As much as a text says: a character of Chinese, Japanese or Korean says what three letters do. */
+export function weightOf(text: string): number {
+  let weight = text.length;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code >= 0x2e80 && code <= 0xd7af) weight += 2;
+  }
+  return weight;
+}

@@ -1,0 +1,146 @@
+import type { Document } from 'domhandler';
+import { blocksOf, type Block } from './blocks.js';
+import { decodeText } from './decode-text.js';
+import { elementsOf, textOf } from './elements.js';
+import { mainContent, wordsOfAll } from './main-content.js';
+import { markdown, plainText } from './markdown.js';
+import {
+  descriptionOf,
+  factsOf,
+  headingsOf,
+  MAX_TEXT,
+  metaValues,
+  publicMeta,
+  titleOf,
+  type PageFacts,
+} from './page-head.js';
+import { baseOf, imagesOf, linksOf, type PageImage, type PageLink } from './page-links.js';
+import { parseHtml } from './parse-html.js';
+import { countWords, cut } from './plain-text.js';
+import { structuredData } from './structured-data.js';
+
+const MAX_PARAGRAPHS = 10;
+
+/** A page as it was fetched. */
+export interface FetchedPage {
+  readonly bytes: Uint8Array;
+  readonly contentType: string | undefined;
+  /** Where it was found. */
+  readonly url: string;
+}
+
+/** What is told of a page, without where and when it was fetched. */
+export interface PageReadings {
+  summarize: {
+    readonly title: string;
+    readonly description: string;
+    readonly headings: readonly string[];
+    readonly paragraphs: readonly string[];
+    readonly wordCount: number;
+  };
+  extract: {
+    readonly links: readonly PageLink[];
+    readonly images: readonly PageImage[];
+    readonly meta: Readonly<Record<string, string>>;
+  };
+  read: PageFacts & {
+    readonly title: string;
+    readonly description: string;
+    readonly wordCount: number;
+    readonly text: string;
+    readonly markdown: string;
+  };
+}
+
+/** How a page is read. */
+export type Reading = keyof PageReadings;
+
+/** @throws TooComplexError */
+export function readPage<R extends Reading>(page: FetchedPage, reading: R): PageReadings[R] {
+  return READERS[reading](page);
+}
+
+const READERS: { readonly [R in Reading]: (page: FetchedPage) => PageReadings[R] } = {
+  summarize(page) {
+    const document = documentOf(page);
+    const content = contentOf(document, structuredData(document).articleBody);
+    return {
+      title: titleOf(document),
+      description: descriptionOf(metaValues(document)),
+      headings: headingsOf(document),
+      paragraphs: content.paragraphs.slice(0, MAX_PARAGRAPHS),
+      wordCount: countWords(bodyText(document)),
+    };
+  },
+  extract(page) {
+    const document = documentOf(page);
+    const base = baseOf(document, page.url);
+    return {
+      links: linksOf(document, base, page.url),
+      images: imagesOf(document, base),
+      meta: publicMeta(metaValues(document)),
+    };
+  },
+  read(page) {
+    const document = documentOf(page);
+    const data = structuredData(document);
+    const values = metaValues(document);
+    const content = contentOf(document, data.articleBody);
+    return {
+      title: titleOf(document),
+      ...factsOf(document, values, data),
+      description: descriptionOf(values),
+      wordCount: countWords(content.text),
+      text: content.text,
+      markdown: content.markdown(baseOf(document, page.url)),
+    };
+  },
+};
+
+const documentOf = ({ bytes, contentType }: FetchedPage) =>
+  parseHtml(decodeText(bytes, contentType));
+
+interface Content {
+  readonly paragraphs: readonly string[];
+  readonly text: string;
+  markdown(base: string): string;
+}
+
+/** The article that a page has in its data is more than what it shows of it, on some by far. */
+const MUCH_MORE = 2;
+
+function contentOf(document: Document, articleBody: string | undefined): Content {
+  const blocks = mainContent(blocksOf(document));
+  if (articleBody !== undefined && countWords(articleBody) > MUCH_MORE * wordsOfAll(blocks)) {
+    return contentOfText(articleBody);
+  }
+  return {
+    paragraphs: unique(blocks.filter(({ kind }) => kind !== 'heading').map(paragraphOf)),
+    text: plainText(blocks),
+    markdown: (base) => markdown(blocks, base),
+  };
+}
+
+/** Of some pages it has the elements as well. */
+function contentOfText(text: string): Content {
+  const blocks = blocksOf(parseHtml(text.replace(/\n\s*\n/g, '<br><br>')));
+  return {
+    paragraphs: unique(blocks.map(paragraphOf)),
+    text: plainText(blocks),
+    markdown: (base) => markdown(blocks, base),
+  };
+}
+
+const paragraphOf = ({ text }: Block): string => cut(text, MAX_TEXT);
+
+const unique = (texts: readonly string[]): string[] => [...new Set(texts)];
+
+function bodyText(document: Document): string {
+  for (const element of elementsOf(document)) {
+    if (element.name === 'body') return textOf(element, isNotWritten);
+  }
+  return textOf(document, isNotWritten);
+}
+
+const NOT_WRITTEN = new Set(['script', 'style', 'template', 'noscript', 'head']);
+const isNotWritten = ({ name }: { readonly name: string }): boolean => NOT_WRITTEN.has(name);

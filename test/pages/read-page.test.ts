@@ -1,0 +1,210 @@
+import { describe, expect, test } from 'vitest';
+import { cacheTime } from '../../src/pages/cache-time.js';
+import { countWords, cut } from '../../src/pages/plain-text.js';
+import { readPage, type Reading } from '../../src/pages/read-page.js';
+
+const read = <R extends Reading>(reading: R, html: string) =>
+  readPage(
+    { bytes: Buffer.from(html), contentType: 'text/html; charset=utf-8', url: 'http://a.test/b/c' },
+    reading,
+  );
+
+const SENTENCE = 'The river rises in the hills, runs past the old mill and ends in the lake. ';
+const article = SENTENCE.repeat(10);
+const links = Array.from(
+  { length: 30 },
+  (_, index) => `<li><a href="/${index}">Other ${index}</a></li>`,
+);
+
+describe('The main content', () => {
+  test.each([
+    ['an article element', `<article><p>${article}</p></article>`],
+    ['a bare div', `<div>${article}</div>`],
+    ['lines that end twice', `<div>${SENTENCE}<br><br>${article}</div>`],
+    ['a cell of a table', `<table><tr><td><p>${article}</p></td></tr></table>`],
+    [
+      'a form around the page',
+      `<form><p>${article}</p><p>${article}b</p><p>${article}c</p></form>`,
+    ],
+    ['a quote', `<blockquote>${article}</blockquote>`],
+    ['a pre', `<pre>${article}</pre>`],
+  ])('is found in %s, without what is around it', (_where, content) => {
+    const { text } = read(
+      'read',
+      `<body><ul>${links.join('')}</ul><div><div>${content}</div></div>
+      <div class="cookie-banner"><p>${SENTENCE.replace('river', 'cookie')}</p></div>
+      <footer><p>${SENTENCE.replace('river', 'footer')}</p></footer></body>`,
+    );
+    expect(text).toContain(SENTENCE.trim());
+    expect(text).not.toMatch(/Other 1|cookie|footer/);
+  });
+
+  test('is found in Chinese, Japanese, Korean, Thai and Arabic', () => {
+    for (const sentence of [
+      '这条河发源于山中，流过古老的磨坊，最后注入湖泊。',
+      'この川は山に源を発し、古い水車小屋の前を流れ、湖に注ぎます。',
+      '이 강은 산에서 시작되어 오래된 방앗간을 지나 호수로 흘러듭니다.',
+      'แม่น้ำสายนี้มีต้นกำเนิดบนภูเขาไหลผ่านโรงสีเก่าและสิ้นสุดที่ทะเลสาบ',
+      'ينبع النهر من التلال ويمر بالطاحونة القديمة وينتهي في البحيرة، ثم يعود.',
+    ]) {
+      const paragraphs = Array.from({ length: 12 }, (_, index) => `<p>${sentence}${index}</p>`);
+      const page = `<ul>${links.join('')}</ul><div>${paragraphs.join('')}</div>`;
+      const { text } = read('read', page);
+      expect(text.startsWith(`${sentence}0`), sentence).toBe(true);
+      expect(text).not.toContain('Other');
+    }
+  });
+
+  test('is all of a page that says little', () => {
+    const { paragraphs } = read('summarize', '<nav>no</nav><div>One.</div><article>Two</article>');
+    expect(paragraphs).toEqual(['One.', 'Two']);
+  });
+
+  test('is the footer where nothing else is written', () => {
+    expect(read('read', '<footer><p>All there is.</p></footer>').text).toBe('All there is.');
+  });
+
+  test('is that of the page’s data where the page shows none of it', () => {
+    const data = {
+      '@graph': [
+        { '@type': 'WebPage', name: 'x' },
+        {
+          '@type': ['NewsArticle'],
+          articleBody: article,
+          author: [{ name: 'Ada' }, 'Bob'],
+          inLanguage: 'en',
+        },
+      ],
+    };
+    const page = `<script type="application/ld+json">${JSON.stringify(data)}</script><p>Loading</p>`;
+    expect(read('read', page)).toMatchObject({
+      text: article.trim(),
+      byline: 'Ada, Bob',
+      language: 'en',
+    });
+  });
+
+  test('keeps headings, lists, tables, code and emphasis as Markdown', () => {
+    const { markdown } = read(
+      'read',
+      `<h2>A *head*</h2><p>Some <b>bold </b>and <a href="../d(1)">a link</a>, <code>a|b</code>.</p>
+      <ul><li>one<ul><li>in it</li></ul></li></ul><ol><li>two</li></ol><table><tr><th>x</th><td>y</td></tr></table><pre>if (a)
+  b();</pre><blockquote>said</blockquote><p><a href="javascript:alert(1)">no link</a></p>`,
+    );
+    expect(markdown).toBe(
+      [
+        '## A \\*head\\*',
+        'Some **bold** and [a link](http://a.test/d%281%29), `a|b`.',
+        '- one\n  - in it\n1. two',
+        '| x | y |',
+        '```\nif (a)\n  b();\n```',
+        '> said',
+        'no link',
+      ].join('\n\n'),
+    );
+  });
+});
+
+describe('A page’s head', () => {
+  test('has its title from <title>, not from that of a picture, and else from the first h1', () => {
+    const svg = '<svg><title>icon</title></svg>';
+    expect(read('summarize', `${svg}<h1>One</h1><title>The page</title>`).title).toBe('The page');
+    expect(read('summarize', `${svg}<title> </title><h1>One <i>two</i></h1><h1>x</h1>`).title).toBe(
+      'One two',
+    );
+    expect(read('summarize', svg).title).toBe('');
+  });
+
+  test('has at most 20 headings, each once, h1 to h3', () => {
+    const all = Array.from(
+      { length: 30 },
+      (_, index) => `<h${(index % 4) + 1}>${index >> 1}</h${(index % 4) + 1}>`,
+    );
+    const { headings } = read('summarize', all.join(''));
+    expect([headings.length, new Set(headings).size, headings[1]]).toEqual([15, 15, '1']);
+  });
+
+  test('has the first value of each name in its metadata, og, twitter and description alone', () => {
+    const { meta } = read(
+      'extract',
+      `<meta property="OG:Title" content=" a  b "><meta name="og:title" content="c">
+      <meta name="twitter:card" content="d"><meta name="keywords" content="e"><meta name="description" content="f"><meta name="og:empty" content="">`,
+    );
+    expect(meta).toEqual({ 'og:title': 'a b', 'twitter:card': 'd', description: 'f' });
+  });
+
+  test('has its description from og:description where there is no other', () => {
+    const og = '<meta property="og:description" content="og">';
+    expect(read('summarize', og).description).toBe('og');
+    expect(read('summarize', `${og}<meta name=description content=own>`).description).toBe('own');
+  });
+});
+
+describe('Links and pictures', () => {
+  test('are of the web, absolute, each once, without those to the page itself', () => {
+    const { links: found } = read(
+      'extract',
+      `<a href="d">1</a><a href="d#x">2</a><a href="#x">3</a><a href="/b/c#y">4</a>
+      <a href="mailto:a@b">5</a><a href="javascript:x">6</a><a href="//e.test/ ">7</a><a href="g"><img alt="picture"></a><a href="http://[">8</a>`,
+    );
+    expect(found).toEqual([
+      { href: 'http://a.test/b/d', text: '1' },
+      { href: 'http://e.test/', text: '7' },
+      { href: 'http://a.test/b/g', text: 'picture' },
+    ]);
+  });
+
+  test('have at most 100 units of text, and never half a character', () => {
+    const { links: found } = read('extract', `<a href="d">${'a'.repeat(99)}😀</a>`);
+    expect(found[0]?.text).toBe('a'.repeat(99));
+  });
+
+  test('come from where they are loaded later, and are no pixels', () => {
+    const { images } = read(
+      'extract',
+      `<img src="data:x" data-src="1"><img srcset="2 1x, 3 2x"><picture><source srcset="4 2x"><img></picture>
+      <img src="5" width=1 height=1><img src="6" alt=" s ix "><img src="6">`,
+    );
+    expect(images).toEqual([
+      { src: 'http://a.test/b/1', alt: '' },
+      { src: 'http://a.test/b/2', alt: '' },
+      { src: 'http://a.test/b/4', alt: '' },
+      { src: 'http://a.test/b/6', alt: 's ix' },
+    ]);
+  });
+
+  test('are 50 and 20 at most', () => {
+    const many = Array.from(
+      { length: 100 },
+      (_, index) => `<a href="/${index}">x</a><img src="/${index}">`,
+    );
+    const { images, links: found } = read('extract', many.join(''));
+    expect([found.length, images.length]).toEqual([50, 20]);
+  });
+});
+
+test.each([
+  ['one two  three', 3],
+  ['', 0],
+  ['我喜欢JavaScript', 4],
+  ['你好，世界', 4],
+  ['สวัสดี', 6],
+  ['안녕 하세요', 2],
+])('%j has %i words', (text, count) => expect(countWords(text)).toBe(count));
+
+test('what is cut ends before half a character', () => {
+  expect([cut('ab😀', 3), cut('ab😀', 4), cut('abc', 2)]).toEqual(['ab', 'ab😀', 'ab']);
+});
+
+test.each([
+  [undefined, 0],
+  ['max-age=60', 60_000],
+  ['public, max-age=60, s-maxage=10', 10_000],
+  ['max-age=9999999', 300_000],
+  ['max-age=60, no-store', 0],
+  ['private, max-age=60', 0],
+  ['no-cache', 0],
+  ['max-age=-1', 0],
+])('Cache-Control %j lets an answer be kept for %i ms', (control, ms) => {
+  expect(cacheTime({ 'cache-control': control })).toBe(ms);
+});
