@@ -19,11 +19,16 @@ import { keepRunning, keepTrying } from './keep-running.js';
 import { chooseEnginePorts, type EnginePorts } from './kept-ports.js';
 import { say, step } from './report.js';
 import { builtProgram } from './root.js';
+import { minimalEnvironment } from './processes/minimal-environment.js';
 import { lastWords, run } from './processes/run.js';
 import { withMadeSecrets, type Secrets } from './secrets.js';
 import { OWN_DATABASE } from './own-database.js';
 import { startService, type ServiceName } from './services.js';
 import { isSet, withoutPayer, type LauncherSettings } from './settings.js';
+
+/** What the summarizer is told: nothing that opens anything. */
+const OF_THE_SUMMARIZER =
+  /^(HOST|SUMMARIZER_PORT|OUTBOUND_ALLOW|ALLOWED_HOSTS|TRUSTED_PROXIES|RATE_LIMIT_REQUESTS|REDIS_URL|WEB_URL|BACKEND_URL|WEB_PORT|BACKEND_PORT|EXPOSE_DEVELOPMENT|TREASURY_ADDRESS|CHAIN_TESTNET|NODE_ENV|LOG_LEVEL)(_FILE)?$/;
 
 /** What is running, in the order it was started. */
 export interface Started {
@@ -94,24 +99,26 @@ export class Platform {
     if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;
   }
 
-  /** Starts both workers, API and what answers agents' AI calls; each is started again when it dies. */
+  /** Starts both workers, API, what answers agents' AI calls and the summarizer; each is started again when it dies. */
   async startServices(): Promise<void> {
     const start = (name: ServiceName) => () =>
-      startService({
-        name,
-        env: name === 'payments' ? { ...this.env, ...this.#payer } : this.env,
-        runDir: this.settings.runDir,
-      });
+      startService({ name, env: this.#envOf(name), runDir: this.settings.runDir });
     // Only workers cannot do without Temporal, which may be somewhere else and come up later.
     const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
     for (const name of ['worker', 'payments'] as const) {
       const worker = await keepWorker(name, start(name));
       this.#started.push({ name, stop: () => worker.stop() });
     }
-    for (const name of ['api', 'agents-ai'] as const) {
+    for (const name of ['api', 'agents-ai', 'summarizer'] as const) {
       const service = await keepRunning(name, start(name));
       this.#started.push({ name, stop: () => service.stop() });
     }
+  }
+
+  /** Who breaks into any other process must not find the key that pays, and into the summarizer none at all. */
+  #envOf(name: ServiceName): NodeJS.ProcessEnv {
+    if (name === 'payments') return { ...this.env, ...this.#payer };
+    return name === 'summarizer' ? minimalEnvironment(OF_THE_SUMMARIZER, this.env) : this.env;
   }
 
   /** Whether who registers next becomes the admin. */

@@ -14,6 +14,7 @@ const PROGRAMS = {
   payments: ['worker', 'payments.js'],
   api: ['api', 'main.js'],
   'agents-ai': ['api', 'containers', 'main.js'],
+  summarizer: ['api', 'summarizer', 'main.js'],
 } as const;
 
 export type ServiceName = keyof typeof PROGRAMS;

@@ -25,18 +25,19 @@ export function summary(
     readonly firstIsAdmin: boolean;
   },
 ): string {
-  const { webUrl, backendUrl } = http;
+  const { webUrl, backendUrl, summarizerUrl } = http;
   const ownKey = isSet(process.env, 'INTERNAL_API_KEY');
   const lines = [
     '',
     'Agent Platform Service is running.',
     `  web API       ${webUrl}  (reference: ${webUrl}/docs)`,
     `  backend API   ${backendUrl}  (reference: ${backendUrl}/docs)`,
+    `  summarizer    ${summarizerUrl}  (reference: ${summarizerUrl}/docs)`,
     ...(env.TEMPORAL_UI_URL ? [`  Temporal UI   ${env.TEMPORAL_UI_URL}`] : []),
     ...(existsSync(chainFile(dataDir))
       ? [`  chain         ${env.CHAIN_RPC_URL}  (accounts with money: ${chainFile(dataDir)})`]
       : []),
-    `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, worker.log, payments.log and those of the engines (LOG_LEVEL=debug says more)`,
+    `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the engines (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin
       ? ['  first admin   who registers first: nobody has yet (ADMIN_EMAILS names others)']
       : []),

@@ -9,7 +9,7 @@ export interface RequestParts {
   readonly endpoint: Endpoint;
   readonly incoming: IncomingMessage;
   readonly response: ServerResponse;
-  readonly database: Database;
+  readonly database: Database | undefined;
   readonly params: unknown;
   readonly query: unknown;
   readonly headers: unknown;
@@ -72,7 +72,8 @@ export class HandlerRequest implements EndpointRequest {
 /** The endpoint's name where requests to it are stored. */
 export const routeOf = ({ method, path }: Endpoint): string => `${method} ${path}`;
 
-function tenantOf(tenant: TenantOfCaller, database: Database): TenantDatabase {
+function tenantOf(tenant: TenantOfCaller, database: Database | undefined): TenantDatabase {
+  if (database === undefined) throw new TypeError('this listener has no database');
   if (tenant === 'platform') return database.asPlatform();
   // No user has the empty id, so this tenant sees nothing.
   return database.asUser(tenant === 'none' ? '' : tenant.userId);

@@ -32,7 +32,8 @@ export interface ListenerOptions {
   readonly authenticate: readonly AuthenticationConfig[];
   /** Whose `X-Forwarded-For` counts, beside that of trusted proxies. */
   readonly believesForwarded?: (request: IncomingMessage) => boolean;
-  readonly database: Database;
+  /** Without one its endpoints have no `tenant`, and take no `Idempotency-Key`. */
+  readonly database?: Database;
   /** Tells the audit log of keys that open nothing. */
   readonly refusals?: Pick<Refusals, 'note'>;
   /** Seals the kept answers of endpoints that take `Idempotency-Key`. */
@@ -94,7 +95,8 @@ export function createListener(options: ListenerOptions): Listener {
     ownNames: new Set([...settings.ownNames, ...(options.alsoNamed ?? [])]),
     addressOf: addressReader(settings.trustedProxies, options.believesForwarded),
     configs: new AuthenticationConfigs(options.authenticate),
-    idempotency: options.secrets && idempotency(new KeptAnswers(database, options.secrets)),
+    idempotency:
+      options.secrets && database && idempotency(new KeptAnswers(database, options.secrets)),
     database,
     log,
     production: settings.production,

@@ -39,6 +39,7 @@ export class BenchPlatform {
           WEB_PORT: String(web),
           BACKEND_PORT: String(backend),
           AGENT_AI_PORT: String(agents),
+          SUMMARIZER_PORT: '0',
           METRICS_PORT: '0',
           AGENT_AI_METRICS_PORT: '0',
           // One client asks more here than everybody elsewhere.

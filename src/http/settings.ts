@@ -26,6 +26,7 @@ export const httpSettings = area(
     host: variable('HOST', text.prefault('127.0.0.1'), 'where the APIs listen'),
     webPort: variable('WEB_PORT', port.prefault('3000'), 'the web API'),
     backendPort: variable('BACKEND_PORT', port.prefault('3001'), 'the backend API'),
+    summarizerPort: variable('SUMMARIZER_PORT', port.prefault('3100'), 'the web summarizer'),
     metricsPort: variable(
       'METRICS_PORT',
       port.prefault('9464'),
@@ -85,7 +86,7 @@ export const httpSettings = area(
     ),
   }),
   (values, { production }) => {
-    const { allowedHosts, backendPort, host, webPort, ...others } = values;
+    const { allowedHosts, backendPort, host, summarizerPort, webPort, ...others } = values;
     const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : inUrl(host);
     const webUrl = values.webUrl ?? `http://${reachable}:${webPort}`;
     const backendUrl = values.backendUrl ?? `http://${reachable}:${backendPort}`;
@@ -94,6 +95,8 @@ export const httpSettings = area(
       ...others,
       backendPort,
       host,
+      summarizerPort,
+      summarizerUrl: `http://${reachable}:${summarizerPort}`,
       webPort,
       production,
       /** Those that open the backend. */

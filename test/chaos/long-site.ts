@@ -133,6 +133,7 @@ export async function makeLongSite(
         WEB_PORT: String(await freePort()),
         BACKEND_PORT: String(backendPort),
         AGENT_AI_PORT: String(await freePort()),
+        SUMMARIZER_PORT: '0',
         METRICS_PORT: '0',
       },
     }),

@@ -116,6 +116,7 @@ export class Place {
       WEB_PORT: String(this.webPort),
       BACKEND_PORT: String(this.backendPort),
       AGENT_AI_PORT: String(this.agentAiPort),
+      SUMMARIZER_PORT: '0',
       METRICS_PORT: '0',
       AGENT_AI_METRICS_PORT: '0',
       AGENT_RUNTIME_IMAGE: 'no-agent-is-created-here',

@@ -56,6 +56,7 @@ describe('npm start', () => {
       'chain',
       'payments',
       'postgres',
+      'summarizer',
       'temporal',
       'worker',
     ]);
@@ -116,7 +117,7 @@ describe('npm start', () => {
     try {
       const { texts } = await textsOfHistories(new Client({ connection }));
       expect(texts.join('\n')).toContain('payRoyaltySplit');
-      const logs = ['api', 'agents-ai', 'worker', 'payments'].map((name) =>
+      const logs = ['api', 'agents-ai', 'summarizer', 'worker', 'payments'].map((name) =>
         readFile(path.join(place.dataDir, 'run', `${name}.log`), 'utf8'),
       );
       return [...texts, ...(await Promise.all(logs))];
@@ -159,6 +160,7 @@ describe('npm start', () => {
       payments: 'payments',
       api: 'api',
       'agents-ai': 'agents-ai',
+      summarizer: 'summarizer',
     };
     for (const [record, name] of Object.entries(victims)) {
       const victim = (await place.processes()).find((each) => each.name === record);
@@ -190,6 +192,10 @@ describe('npm start', () => {
       );
       const holders = environments.filter(({ environment }) => environment.includes(OPERATOR_KEY));
       expect(holders.map(({ name }) => name)).toEqual(['payments']);
+      // Strangers' pages are read there.
+      const summarizer = environments.find(({ name }) => name === 'summarizer')?.environment;
+      expect(summarizer).toContain('SUMMARIZER_PORT=');
+      expect(summarizer).not.toMatch(/[A-Z]_(?:KEY|SECRET)=|DATABASE_URL=/);
       launcher.kill('SIGINT');
       expect(await launcher.ended).toBe(0);
     },

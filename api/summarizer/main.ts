@@ -1,0 +1,33 @@
+import { createLogger } from '../../src/log.js';
+import { Outbound } from '../../src/outbound/outbound.js';
+import { Pages } from '../../src/pages/pages.js';
+import { onShutdown, reportReady, runProcess } from '../../src/process-lifecycle.js';
+import { loadSummarizerSettings } from '../../src/settings.js';
+import type { Listening } from '../http/server.js';
+import { createSummarizer } from './summarizer.js';
+
+/*
+ * The process that reads pages of strangers. It has nothing that these could want: no database, no key.
+ */
+
+await runProcess(main);
+
+async function main(): Promise<void> {
+  const ended = onShutdown();
+  const settings = loadSummarizerSettings();
+  const { chain, http } = settings;
+  const log = createLogger('summarizer', settings.process);
+  const pages = new Pages({ outbound: new Outbound({ allow: settings.outbound.allow }) });
+  let listening: Listening | undefined;
+  try {
+    const listener = createSummarizer({ pages, http, chain, log });
+    listening = await listener.listen(http.host, http.summarizerPort);
+    log.info({ url: listening.url }, 'pages are read');
+    if (process.send === undefined) console.log(`The summarizer is at ${listening.url}`);
+    reportReady();
+    await ended;
+  } finally {
+    await listening?.close();
+    await pages.close();
+  }
+}

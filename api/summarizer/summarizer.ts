@@ -1,0 +1,189 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { ChainSettings } from '../../src/chain/settings.js';
+import { networkName } from '../../src/chain/networks.js';
+import type { HttpSettings } from '../../src/http/settings.js';
+import type { Pages } from '../../src/pages/pages.js';
+import { anonymous } from '../auth/anonymous.js';
+import { area } from '../http/area.js';
+import { jsonBody, MAX_BODY_BYTES } from '../http/body-format.js';
+import { createListener, type Listener, type ListenerOptions } from '../http/listener.js';
+import type { RateLimit } from '../http/rate-limit.js';
+import { reply } from '../http/reply.js';
+
+/** Of its answers, not of the product. */
+const VERSION = '1.0';
+const SERVICE = 'web-summarizer';
+
+/** What the summarizer works with. */
+export interface SummarizerDependencies {
+  readonly pages: Pages;
+  readonly http: HttpSettings;
+  readonly chain: Pick<ChainSettings, 'chainId' | 'treasury'>;
+  readonly log: Logger;
+}
+
+/** Of reading pages, as of all of the backend. */
+const PAGES_LIMIT: RateLimit = {
+  name: 'pages',
+  max: 120,
+  windowMs: 60_000,
+  message: 'Too many requests, please slow down.',
+};
+
+/** Reads pages of the internet for whoever asks. It needs nothing of the platform: no database, no Docker. */
+export function createSummarizer(
+  dependencies: SummarizerDependencies,
+  options: Pick<ListenerOptions, 'bounds'> = {},
+): Listener {
+  return createListener({
+    ...options,
+    name: 'summarizer',
+    title: 'Agent Platform Service: web summarizer',
+    endpoints: summarizerEndpoints(dependencies),
+    limits: [],
+    authenticate: [],
+    log: dependencies.log,
+    settings: dependencies.http,
+  });
+}
+
+const summarizer = area({ tag: 'Pages', auth: anonymous });
+const reader = area({ tag: 'Pages', auth: anonymous, limit: PAGES_LIMIT, errors: [503] });
+
+const body = jsonBody(
+  z.object(
+    {
+      url: z
+        .string({ error: 'url required' })
+        .refine((url) => url.trim() !== '', { error: 'url required' })
+        .describe('http or https; other addresses than public ones are refused'),
+    },
+    { error: 'url required' },
+  ),
+  MAX_BODY_BYTES,
+);
+
+const fetched = { url: z.string().describe('As it was given'), fetchedAt: z.iso.datetime() };
+
+/** Spec 4.4, and `POST /api/read`. */
+export function summarizerEndpoints({ chain, pages }: SummarizerDependencies) {
+  return [
+    summarizer({
+      method: 'GET',
+      path: '/',
+      summary: 'What this is, and where its paid form is',
+      responses: {
+        200: z.strictObject({
+          service: z.literal(SERVICE),
+          description: z.string(),
+          endpoints: z.record(z.string(), z.string()),
+          payment: z.strictObject({
+            network: z.string(),
+            currency: z.string(),
+            payTo: z.string().nullable().describe('null where nobody is paid'),
+            note: z.string(),
+          }),
+        }),
+      },
+      handler: () =>
+        reply(200, {
+          service: SERVICE,
+          description: 'Reads pages of the web: their main content, links, images and metadata.',
+          endpoints: {
+            'GET /health': 'Whether it serves',
+            'POST /api/summarize': 'Title, description, headings and first paragraphs of {url}',
+            'POST /api/extract': 'Links, images and metadata of {url}',
+            'POST /api/read': 'The whole main content of {url}, as text and as Markdown',
+          },
+          payment: {
+            network: networkName(chain.chainId),
+            currency: 'pathUSD',
+            payTo: chain.treasury ?? null,
+            note: 'Free of charge here, within limits. Paid for by a payment session: POST /api/v1/gateway.',
+          },
+        }),
+    }),
+    summarizer({
+      method: 'GET',
+      path: '/health',
+      summary: 'Whether it serves',
+      responses: {
+        200: z.strictObject({
+          status: z.literal('ok'),
+          service: z.literal(SERVICE),
+          version: z.string(),
+        }),
+      },
+      handler: () => reply(200, { status: 'ok', service: SERVICE, version: VERSION }),
+    }),
+    reader({
+      method: 'POST',
+      path: '/api/summarize',
+      summary: 'What a page is about: title, description, headings and first paragraphs',
+      body,
+      responses: {
+        200: z.strictObject({
+          ...fetched,
+          title: z.string(),
+          description: z.string(),
+          headings: z.array(z.string()).max(20).describe('h1 to h3'),
+          paragraphs: z.array(z.string()).max(10).describe('Of the main content'),
+          wordCount: z.int().describe('Of all that the page says'),
+        }),
+      },
+      async handler({ body: { url }, clientAddress: client, signal }) {
+        const { fetchedAt, finalUrl, value } = await pages.read('summarize', url, {
+          client,
+          signal,
+        });
+        return reply(200, { url, ...value, fetchedAt }, { 'Content-Location': finalUrl });
+      },
+    }),
+    reader({
+      method: 'POST',
+      path: '/api/extract',
+      summary: 'Links, images and metadata of a page',
+      body,
+      responses: {
+        200: z.strictObject({
+          ...fetched,
+          links: z.array(z.strictObject({ href: z.string(), text: z.string().max(100) })).max(50),
+          images: z.array(z.strictObject({ src: z.string(), alt: z.string().max(100) })).max(20),
+          meta: z
+            .record(z.string(), z.string())
+            .describe('`og:*`, `twitter:*` and `description`, names in lower case'),
+        }),
+      },
+      async handler({ body: { url }, clientAddress: client, signal }) {
+        const { fetchedAt, finalUrl, value } = await pages.read('extract', url, { client, signal });
+        return reply(200, { url, ...value, fetchedAt }, { 'Content-Location': finalUrl });
+      },
+    }),
+    reader({
+      method: 'POST',
+      path: '/api/read',
+      summary: 'The whole main content of a page',
+      body,
+      responses: {
+        200: z.strictObject({
+          ...fetched,
+          finalUrl: z.string().describe('After all redirects'),
+          title: z.string(),
+          byline: z.string().nullable(),
+          published: z.string().nullable().describe('As the page says it'),
+          language: z.string().nullable(),
+          siteName: z.string().nullable(),
+          description: z.string(),
+          wordCount: z.int().describe('Of the main content'),
+          text: z.string(),
+          markdown: z.string(),
+        }),
+      },
+      async handler({ body: { url }, clientAddress: client, signal }) {
+        const { fetchedAt, finalUrl, value } = await pages.read('read', url, { client, signal });
+        return reply(200, { url, finalUrl, ...value, fetchedAt }, { 'Content-Location': finalUrl });
+      },
+    }),
+  ];
+}

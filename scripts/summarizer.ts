@@ -1,0 +1,2 @@
+// The web summarizer alone, without database, Temporal and Docker: npm run summarizer
+import '../api/summarizer/main.js';
