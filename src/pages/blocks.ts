@@ -1,5 +1,5 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
-import { BLOCKS, HEADINGS, UNREAD } from './elements.js';
+import { BLOCKS, HEADINGS, UNREAD, weighText } from './elements.js';
 import { isLeftOut } from './places.js';
 import { collapsed } from './plain-text.js';
 
@@ -58,7 +58,9 @@ const STYLES: Readonly<Record<string, Run['style']>> = {
 
 /** Cuts a page into the blocks of its text, in their order. */
 export function blocksOf(document: Document): Block[] {
-  const reader = new BlockReader();
+  const weights = weighText(document);
+  const all = weights.get(document) || 1;
+  const reader = new BlockReader((element) => (weights.get(element) ?? 0) / all);
   const root: Region = { element: undefined, parent: undefined, depth: 0, isLeftOut: false };
   const usual = { kind: 'paragraph', level: 0, isNumbered: false, style: 'plain' } as const;
   reader.readAll(document.children, { ...usual, region: root, href: undefined });
@@ -72,6 +74,9 @@ class BlockReader {
   #context: Context | undefined;
   /** Lines that have just ended without any text after them. */
   #breaks = 0;
+
+  /** @param share of the page's text that is in an element. */
+  constructor(private readonly share: (element: Element) => number) {}
 
   /** As deep as the tree, which is bounded. */
   readAll(nodes: readonly ChildNode[], context: Context): void {
@@ -92,7 +97,7 @@ class BlockReader {
       return this.readAll(element.children, context);
     }
     this.flush();
-    this.readAll(element.children, blockContext(element, context));
+    this.readAll(element.children, blockContext(element, context, this.share(element)));
     this.flush();
   }
 
@@ -142,14 +147,14 @@ function inlineContext({ attribs, name }: Element, context: Context): Context {
   return { ...context, style, href };
 }
 
-function blockContext(element: Element, context: Context): Context {
+function blockContext(element: Element, context: Context, share: number): Context {
   const { name } = element;
   const { region: parent } = context;
   const region: Region = {
     element,
     parent,
     depth: parent.depth + 1,
-    isLeftOut: parent.isLeftOut || isLeftOut(element),
+    isLeftOut: parent.isLeftOut || isLeftOut(element, share),
   };
   const heading = HEADINGS[name];
   if (heading !== undefined) return { ...context, region, kind: 'heading', level: heading };

@@ -65,3 +65,20 @@ export function textOf(
 }
 
 export const isUnread = ({ name }: Element): boolean => UNREAD.has(name);
+
+/** Letters of text outside of links, for each element that begins and ends a line, and for the whole. */
+export function weighText(root: Document): ReadonlyMap<Element | Document, number> {
+  const weights = new Map<Element | Document, number>();
+  /** As deep as the tree, which is bounded. */
+  const weigh = (node: Element | Document): number => {
+    let sum = 0;
+    for (const child of node.children) {
+      if (isText(child)) sum += child.data.trim().length;
+      else if (isTag(child) && child.name !== 'a' && !isUnread(child)) sum += weigh(child);
+    }
+    if (!isTag(node) || BLOCKS.has(node.name)) weights.set(node, sum);
+    return sum;
+  };
+  weigh(root);
+  return weights;
+}

@@ -85,11 +85,24 @@ function isIn({ region }: Block, within: Region): boolean {
   return false;
 }
 
-/** Leaves out blocks that are little but links, and headings that then have nothing below them. */
+/**
+ * Leaves out blocks that are little but links, with what heads them, and headings that then have nothing
+ * below them. One or two links between text belong to it.
+ */
 function withoutLists(blocks: readonly Block[]): readonly Block[] {
-  const kept = blocks.filter(
-    (block) => block.kind === 'heading' || block.linkDensity < 0.7 || isAmongText(block),
-  );
+  const kept: Block[] = [];
+  for (let index = 0; index < blocks.length;) {
+    const block = blocks[index];
+    if (!block) break;
+    const end = endOfLinks(blocks, index);
+    if (end - index > FEW_LINKS) {
+      while (isHead(kept.at(-1))) kept.pop();
+      index = end;
+    } else {
+      kept.push(block);
+      index++;
+    }
+  }
   return kept.filter((block, index) => {
     const next = kept[index + 1];
     if (block.kind !== 'heading') return true;
@@ -97,6 +110,20 @@ function withoutLists(blocks: readonly Block[]): readonly Block[] {
   });
 }
 
-/** A link that is long enough to be a sentence, in a paragraph of its own. */
-const isAmongText = ({ kind, text }: Block): boolean =>
-  kind === 'paragraph' && weightOf(text) > 150;
+/** Links in a row that may be a part of the text. */
+const FEW_LINKS = 2;
+
+/** Where the links that begin there end. */
+function endOfLinks(blocks: readonly Block[], start: number): number {
+  let end = start;
+  while (isLinks(blocks[end])) end++;
+  return end;
+}
+
+const isLinks = (block: Block | undefined): boolean =>
+  block !== undefined && block.linkDensity >= 0.6;
+
+/** A heading, or a word or two that stand for one. */
+const isHead = (block: Block | undefined): boolean =>
+  block?.kind === 'heading' ||
+  (block?.kind === 'paragraph' && weightOf(block.text) < 40 && !/[.!?。！？]$/.test(block.text));

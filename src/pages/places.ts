@@ -1,4 +1,5 @@
 import type { Element } from 'domhandler';
+import { HEADINGS } from './elements.js';
 
 /** What a page names as something else than its content. */
 const TAGS = new Set(['nav', 'footer', 'aside', 'dialog', 'menu']);
@@ -11,7 +12,7 @@ const ROLES = new Set([
 /** Whole words of class names and ids. */
 const WORDS = new Set(
   (
-    'nav navbar navigation menu submenu footer sidebar sidebars breadcrumb breadcrumbs cookie cookies ' +
+    'nav navbar navigation relatedposts cta menu submenu footer sidebar sidebars breadcrumb breadcrumbs cookie cookies ' +
     'consent gdpr popup modal overlay lightbox related recommended recommendations share sharing social ' +
     'socials sharedaddy newsletter subscribe subscription signup login comment comments disqus respond ' +
     'replies advert advertisement ads sponsor sponsored promo promotion banner toolbar pagination pager ' +
@@ -35,8 +36,15 @@ export function wordsOf({ attribs }: Element): readonly string[] {
         .map((word) => word.toLowerCase());
 }
 
-/** Whether an element is something that no reader came for, by what the page calls it. */
-export function isLeftOut(element: Element): boolean {
+/** Of a page's text; what holds so much is not beside it, whatever it is called. */
+const MOST = 0.4;
+
+/**
+ * Whether an element is something that no reader came for, by what the page calls it.
+ *
+ * @param share of the page's text that is in it, from 0 to 1.
+ */
+export function isLeftOut(element: Element, share: number): boolean {
   const { attribs, name } = element;
   if (name === 'html' || name === 'body' || name === 'main' || name === 'article') {
     return isHidden(element);
@@ -45,6 +53,8 @@ export function isLeftOut(element: Element): boolean {
   if (attribs.role !== undefined && ROLES.has(attribs.role.trim().toLowerCase())) return true;
   if (name === 'form') return !holdsMuch(element);
   if (name === 'header' && !isWithinArticle(element)) return !holdsMuch(element);
+  // Names of headings are made of their texts.
+  if (share >= MOST || name in HEADINGS) return false;
   const words = wordsOf(element);
   if (!words.some((word) => WORDS.has(word))) return false;
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
