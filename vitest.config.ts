@@ -39,6 +39,7 @@ const FIRST = [
   'test/chaos/chaos-long.test.ts',
   'test/e2e/tour.test.ts',
   'test/chaos/chaos.test.ts',
+  'test/chaos/chaos-money.test.ts',
   'test/e2e/kill.test.ts',
   'test/containers/openclaw.test.ts',
   'test/agents/lifecycle.test.ts',

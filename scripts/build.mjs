@@ -39,6 +39,8 @@ const DEV = [
   'bench',
   'test/agent-image',
   'test/chaos',
+  'test/support/chain/rpc-proxy.ts',
+  'test/support/docker-remains.ts',
   'test/support/random.ts',
   'test/support/tcp-proxy.ts',
   'test/workflows/support',

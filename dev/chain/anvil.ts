@@ -13,7 +13,8 @@ const READY_TIMEOUT_MS = 60_000;
  * add 140 MB a day to what anvil writes out every second. Nobody asks for what was before the latest
  * block, which anvil would keep in files that nobody removes.
  */
-const BLOCKS = ['--mixed-mining', '--block-time=60', '--prune-history'];
+const BLOCKS = ['--mixed-mining', '--block-time=60'];
+const NO_HISTORY = '--prune-history';
 
 export interface AnvilOptions {
   /** Folder of the state; made when missing, kept afterwards. */
@@ -22,6 +23,8 @@ export interface AnvilOptions {
   readonly runDir: string;
   readonly port: number;
   readonly chainId: number;
+  /** Whether its blocks can be reorganised, for which it needs what was before them. */
+  readonly keepsHistory?: boolean;
 }
 
 /** A chain of one's own on loopback. */
@@ -48,6 +51,7 @@ export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
       `--state=${state.file}`,
       '--state-interval=1',
       ...BLOCKS,
+      ...(options.keepsHistory === true ? [] : [NO_HISTORY]),
     ],
     runDir: options.runDir,
   });

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { killContainer, killGateway } from '../../bench/support/deeds.js';
 import { poll } from '../../dev/poll.js';
@@ -8,6 +7,7 @@ import { restartEngine } from './kills.js';
 import { HOSTS, SERVICES, type LongPlan, type Service } from './long-plan.js';
 import type { LongSite } from './long-site.js';
 import { memoriesOf } from './marks.js';
+import { signal, stopWhereItIs } from './pauses.js';
 import { hostOf } from './site.js';
 
 /** For a memory to be taken away that somebody is just bringing up. */
@@ -120,28 +120,13 @@ async function removeMemory(site: LongSite, agentId: string): Promise<void> {
   if (!isGone) throw new Error(`The memory of ${agentId} could not be removed`);
 }
 
-/** Stops the process, with all that it has started, where they are. */
 async function pause(site: LongSite, part: string): Promise<() => Promise<void>> {
   const pid = await site.livingPidOf(part);
   if (pid === undefined) throw new Error(`${part} does not run`);
-  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  const pids = [pid, ...children.split(' ').map(Number).filter(Boolean)];
-  for (const each of pids) signal(each, 'SIGSTOP');
-  return () => {
-    for (const each of pids) signal(each, 'SIGCONT');
-    return Promise.resolve();
-  };
+  const goOn = await stopWhereItIs(pid);
+  return () => Promise.resolve(goOn());
 }
 
 function kill(pid: number | undefined): void {
   if (pid !== undefined) signal(pid, 'SIGKILL');
-}
-
-/** It may have ended meanwhile. */
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }

@@ -1,0 +1,134 @@
+// Pays while parts of the platform and its chain are hurt, and looks whether everybody was paid once.
+import { randomInt, randomUUID } from 'node:crypto';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Hex } from 'viem';
+import { runBenchmark, type AtEnd } from '../../bench/support/cleanups.js';
+import { makeFolder } from '../../bench/support/folder.js';
+import { BenchPlatform } from '../../bench/support/platform.js';
+import { poll } from '../../dev/poll.js';
+import { connectDocker } from '../../src/containers/docker-client.js';
+import { Database } from '../../src/database/database.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { removeRemains } from '../support/docker-remains.js';
+import { CarefulClient } from './careful-client.js';
+import { ChaosChain, CONFIRMATIONS } from './chaos-chain.js';
+import { MONEY_FAULTS, planMoneyRound, type MoneyPart } from './money-plan.js';
+import { runMoneyRound, type MoneyResult, type MoneySite, type Wallet } from './money-round.js';
+
+/** What differs from the product's own settings, so that a round takes seconds. */
+const HASTE = { CHAIN_FEE_BUMP_AFTER: '1s', WATCHDOG_CHECK_INTERVAL: '5s' };
+
+const READY_MS = 120_000;
+
+/** In the keys of requests: ids of agents are made of them, and others have agents on the same engine. */
+const RUN = randomUUID();
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '200' },
+    /** Of the first round; each round's seed is one more than that of the round before. */
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
+  },
+});
+const firstSeed = Number(options.seed);
+const plans = Array.from({ length: Number(options.rounds) }, (_, n) =>
+  planMoneyRound(firstSeed + n),
+);
+
+await runBenchmark(async (atEnd) => {
+  const site = await makeSite(atEnd);
+  const settings = Object.entries(HASTE).map(([name, value]) => `${name}=${value}`);
+  console.log(`${plans.length} rounds from seed ${firstSeed}, with ${settings.join(' ')}`);
+  const results: MoneyResult[] = [];
+  for (const plan of plans) {
+    const result = await runMoneyRound(site, plan);
+    results.push(result);
+    print(result);
+  }
+  conclude(results);
+});
+
+async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
+  const folder = await makeFolder(atEnd);
+  const docker = connectDocker(process.env.DOCKER_HOST);
+  const chain = await ChaosChain.start(folder, atEnd);
+  const { escrow, treasury, usdc } = chain.local;
+  const firstPort = randomInt(21_000, 29_000);
+  const common = {
+    CHAIN_RPC_URL: chain.proxy.url,
+    CHAIN_CONFIRMATIONS: String(CONFIRMATIONS),
+    USDC_CONFIRMATIONS: String(CONFIRMATIONS),
+    USDC_ADDRESS: usdc.address,
+    TREASURY_ADDRESS: treasury,
+    ESCROW_ADDRESS: escrow,
+    OPERATOR_PRIVATE_KEY: chain.operatorKey,
+  };
+  const platform = await BenchPlatform.start(path.join(folder, 'platform'), {
+    ...common,
+    AGENT_RUNTIME_IMAGE: await ensureTestImage(docker),
+    AGENT_SUBNET_POOL: `10.${randomInt(212, 231)}.0.0/16`,
+    AGENT_EGRESS: 'open',
+    AGENT_PORT_RANGE: `${firstPort}-${firstPort + 200}`,
+    AGENT_HOST_CAPACITY: '100',
+    AGENT_AI_HOST: '127.0.0.1', // these agents ask no AI
+    MANAGE_DOCKER: 'never',
+    ...HASTE,
+  });
+  atEnd(() => removeRemains(docker, platform.installation));
+  atEnd(() => platform.stop());
+  const database = new Database(platform.databaseUrl, { maxConnections: 4 });
+  atEnd(() => database.close());
+  const api = new CarefulClient(platform.backendUrl, platform.internalApiKey);
+  const [parentId, otherId] = [await makeAgent(api, 'parent'), await makeAgent(api, 'other')];
+  return {
+    ...{ run: RUN, api, chain, database, parentId },
+    wallets: [await makeWallet(api, parentId), await makeWallet(api, otherId)],
+    livingPidOf: (part: MoneyPart) =>
+      part === 'chain' ? chain.livingPid() : platform.livingPidOf(part),
+  };
+}
+
+async function makeAgent(api: CarefulClient, name: string): Promise<string> {
+  const { id } = await api.ask<{ id: string }>('POST', '/api/agents', `${RUN}-${name}`, { name });
+  let told = '';
+  const isReady = await poll(
+    async () => {
+      const { status, text } = await api.once('GET', `/api/agents/${id}`, `${name}-ready`);
+      told = text;
+      return (status === 200 && /"status":"active"/.test(text)) || undefined;
+    },
+    { timeoutMs: READY_MS, everyMs: 250 },
+  );
+  if (!isReady) throw new Error(`The agent ${name} does not come up: ${told}`);
+  return id;
+}
+
+async function makeWallet(api: CarefulClient, agentId: string): Promise<Wallet> {
+  const body = { userId: 'operator', agentId };
+  const path = '/api/underground/wallets';
+  const { address } = await api.ask<{ address: Hex }>('POST', path, `wallet-${agentId}`, body);
+  return { agentId, address };
+}
+
+function print({ plan, problems, seconds, told }: MoneyResult): void {
+  const { cloneAfterMs, fault, faultAfterMs, seed, splits } = plan;
+  const what = `${splits.length} splits${cloneAfterMs === undefined ? '' : ' and a clone'}`;
+  const how = problems.length > 0 ? 'WRONG' : 'well';
+  console.log(`seed ${seed}: ${fault} at ${faultAfterMs} ms of ${what}: ${how} (${seconds} s)`);
+  for (const each of told) console.log(`  told: ${each}`);
+  for (const problem of problems) console.log(`  ${problem}`);
+}
+
+/** @throws Error when something is wrong. */
+function conclude(results: readonly MoneyResult[]): void {
+  const wrong = results.filter(({ problems }) => problems.length > 0);
+  const faults = MONEY_FAULTS.map((fault) => {
+    const count = results.filter(({ plan }) => plan.fault === fault).length;
+    return `${fault} ${count}`;
+  });
+  console.log(`${results.length} rounds; ${faults.join(', ')}; wrong ${wrong.length}`);
+  if (wrong.length === 0) return;
+  const seeds = wrong.map(({ plan }) => plan.seed).join(' ');
+  throw new Error(`Something is wrong; seeds to run again with --rounds=1 --seed=: ${seeds}`);
+}

@@ -1,0 +1,332 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { encodeFunctionData, erc20Abi, keccak256, toHex, type Hex } from 'viem';
+import { poll } from '../../dev/poll.js';
+import type { Database } from '../../src/database/database.js';
+import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
+import { balanceOf } from '../../src/ledger/ledger.js';
+import { ALL_SHARES, dealShares, formatAmount, ONE } from '../../src/money/money.js';
+import type { CarefulClient } from './careful-client.js';
+import type { ChaosChain } from './chaos-chain.js';
+import { killProcess } from './kills.js';
+import { MONEY_PARTS, type MoneyPart, type MoneyPlan } from './money-plan.js';
+import { pauseProcess } from './pauses.js';
+
+/** For all to have come to its end: a signer's run is missed for half a minute when its worker dies. */
+const SETTLE_MS = 180_000;
+
+/** What a clone's payment costs. */
+const CLONE_PRICE = ONE;
+
+/** The platform that pays, and what looks at it. */
+export interface MoneySite {
+  /** In the keys of requests. */
+  readonly run: string;
+  readonly api: CarefulClient;
+  readonly chain: ChaosChain;
+  readonly database: Database;
+  /** The agent that others are clones of, whose wallet pays. */
+  readonly parentId: string;
+  readonly wallets: readonly [Wallet, Wallet];
+  /** The process of a part; undefined while it is dead. */
+  livingPidOf(part: MoneyPart): Promise<number | undefined>;
+}
+
+/** A wallet that is kept for an agent. */
+export interface Wallet {
+  readonly agentId: string;
+  readonly address: Hex;
+}
+
+export interface MoneyResult {
+  readonly plan: MoneyPlan;
+  /** What has failed honestly, and was asked for again. */
+  readonly told: readonly string[];
+  /** What is wrong; none when all is well. */
+  readonly problems: readonly string[];
+  readonly seconds: number;
+}
+
+interface AskedSplit {
+  readonly id: number;
+  readonly recipients: readonly { readonly address: Hex; readonly amount: bigint }[];
+}
+
+interface SplitAnswer {
+  readonly status: string;
+  readonly error?: string;
+  readonly payouts: readonly { readonly status: string; readonly transaction: Hex | null }[];
+}
+
+/** Somebody pays and is paid while something goes wrong. */
+export async function runMoneyRound(site: MoneySite, plan: MoneyPlan): Promise<MoneyResult> {
+  const begun = performance.now();
+  const round = new MoneyRound(site, plan);
+  let problems: readonly string[];
+  try {
+    await round.prepare();
+    await round.hurt();
+    problems = await round.settle();
+    await round.clear();
+  } catch (error) {
+    problems = [error instanceof Error ? (error.stack ?? error.message) : String(error)];
+  }
+  const seconds = Math.round((performance.now() - begun) / 1_000);
+  return { plan, told: round.told, problems, seconds };
+}
+
+class MoneyRound {
+  readonly told: string[] = [];
+  readonly #site: MoneySite;
+  readonly #plan: MoneyPlan;
+  readonly #splits: AskedSplit[] = [];
+  #clone: { readonly id: string; readonly request: object } | undefined;
+  #asked = 0;
+
+  constructor(site: MoneySite, plan: MoneyPlan) {
+    this.#site = site;
+    this.#plan = plan;
+  }
+
+  /** What was there may be lost with the node's newer state; what comes now, too. */
+  async prepare(): Promise<void> {
+    const { chain, wallets } = this.#site;
+    await chain.keep();
+    const usdc = chain.local.usdc.address;
+    const needed = wallets.map(({ address }, index) => {
+      const mine = this.#plan.splits.filter(({ wallet }) => wallet === index);
+      return transfer(usdc, address, BigInt(mine.length) * ONE);
+    });
+    await chain.pay(needed);
+  }
+
+  /** Pays, while something is done that nobody has expected. */
+  async hurt(): Promise<void> {
+    const { cloneAfterMs, faultAfterMs, splits } = this.#plan;
+    const fault = delay(faultAfterMs).then(() => this.#fault());
+    const asking = [
+      ...splits.map(async (split, index) => {
+        await delay(split.afterMs);
+        await this.#askSplit(split, index);
+      }),
+      ...(cloneAfterMs === undefined ? [] : [delay(cloneAfterMs).then(() => this.#askClone())]),
+    ];
+    await Promise.all([fault, ...asking]);
+  }
+
+  /** Waits until all is well. @returns what is not, once the time is over. */
+  async settle(): Promise<readonly string[]> {
+    let problems: readonly string[] = [];
+    await poll(
+      async () => {
+        try {
+          await this.#site.chain.sendAgain();
+          problems = await this.#problems();
+        } catch (error) {
+          problems = [`it cannot be seen: ${String(error)}`]; // what was killed is coming back
+        }
+        return problems.length === 0 || undefined;
+      },
+      { timeoutMs: SETTLE_MS, everyMs: 250 },
+    );
+    return problems;
+  }
+
+  async clear(): Promise<void> {
+    if (!this.#clone) return;
+    await this.#site.api.ask('DELETE', `/api/agents/${this.#clone.id}`, this.#key());
+  }
+
+  async #askSplit({ recipients, wallet }: MoneyPlan['splits'][number], index: number) {
+    const { api, wallets } = this.#site;
+    const { address: fromAddress, agentId } = wallets[wallet];
+    const share = ALL_SHARES / BigInt(recipients);
+    const shares = Array.from({ length: recipients }, (_, n) =>
+      n === 0 ? ALL_SHARES - share * BigInt(recipients - 1) : share,
+    );
+    const amounts = dealShares(ONE, shares);
+    const paid = shares.map((each, n) => ({
+      address: keccak256(toHex(`${this.#plan.seed} ${index} ${n}`)).slice(0, 42) as Hex,
+      share: Number(each) / 10_000,
+      amount: amounts[n] ?? 0n,
+    }));
+    const body = {
+      ...{ userId: 'operator', agentId, fromAddress, name: `round ${this.#plan.seed}` },
+      ...{ totalAmount: formatAmount(ONE) },
+      recipients: paid.map(({ address, share: percent }) => ({ address, share: percent })),
+    };
+    const path = '/api/underground/splits';
+    const { splitId } = await api.ask<{ splitId: number }>('POST', path, this.#key(), body);
+    this.#splits.push({ id: splitId, recipients: paid });
+  }
+
+  async #askClone(): Promise<void> {
+    const { chain, parentId } = this.#site;
+    const { chainId, token, treasury } = chain.local;
+    const transactionHash = await chain.pay([transfer(token.address, treasury, CLONE_PRICE)]);
+    const timestamp = await poll(
+      async () => (await chain.blockOf(transactionHash).catch(() => undefined))?.timestamp,
+      { timeoutMs: SETTLE_MS },
+    );
+    const request = {
+      parentAgentId: parentId,
+      name: `clone ${this.#plan.seed}`,
+      specialization: 'general',
+      generation: 1,
+      paymentProof: {
+        ...{ transactionHash, amount: formatAmount(CLONE_PRICE), currency: 'pathUSD', chainId },
+        ...{ from: chain.payer, to: treasury, timestamp },
+      },
+    };
+    const id = await poll(() => this.#requestClone(request), {
+      timeoutMs: SETTLE_MS,
+      everyMs: 250,
+    });
+    if (id === undefined) throw new Error('the clone is never accepted');
+    this.#clone = { id, request };
+  }
+
+  /** @returns undefined while the chain does not know its payment. */
+  async #requestClone(request: object): Promise<string | undefined> {
+    const path = '/api/agents/clone';
+    try {
+      const asked = this.#site.api.ask<{ clone: { id: string } }>(
+        'POST',
+        path,
+        this.#key(),
+        request,
+      );
+      return (await asked).clone.id;
+    } catch (error) {
+      if (!String(error).includes('PAYMENT_NOT_FOUND')) throw error;
+      return undefined;
+    }
+  }
+
+  async #fault(): Promise<void> {
+    const { chain, livingPidOf } = this.#site;
+    const { fault, lastsMs } = this.#plan;
+    const part = MONEY_PARTS.find((each) => fault.startsWith(`${each} `));
+    const whileItLasts = async (fate: 'deaf' | 'lost', methods: RegExp) => {
+      chain.proxy.fate = (method) => (methods.test(method) ? fate : undefined);
+      await delay(lastsMs);
+      chain.mend();
+    };
+    switch (fault) {
+      case 'deaf broadcasts':
+        return whileItLasts('deaf', /^eth_sendRawTransaction$/);
+      case 'lost broadcasts':
+        return whileItLasts('lost', /^eth_sendRawTransaction$/);
+      case 'chain away':
+        return whileItLasts('lost', /./);
+      case 'low fees':
+        await chain.hold();
+        await delay(lastsMs);
+        return chain.letGo();
+      case 'older node':
+        return chain.goBack();
+      case 'reorganised':
+        return chain.reorganise();
+      default:
+    }
+    if (!part) throw new TypeError(`Nothing is known of the fault ${fault}`);
+    const living = () => livingPidOf(part);
+    return fault.endsWith('killed')
+      ? killProcess(part, living)
+      : pauseProcess(part, living, lastsMs);
+  }
+
+  async #problems(): Promise<readonly string[]> {
+    const found = [
+      ...(await Promise.all(this.#splits.map((split) => this.#problemsOfSplit(split)))).flat(),
+      ...(await this.#problemsOfClone()),
+    ];
+    // The rest is only looked at when these have come to their end.
+    return found.length > 0 ? found : this.#problemsOfMoney();
+  }
+
+  async #problemsOfSplit({ id, recipients }: AskedSplit): Promise<string[]> {
+    const { api, chain } = this.#site;
+    const path = `/api/underground/splits/${id}`;
+    const answer = await api.once('GET', path, this.#key());
+    if (answer.status !== 200) return [`the split ${id} is answered with ${answer.status}`];
+    const { error, payouts, status } = JSON.parse(answer.text) as SplitAnswer; // as its schema says
+    if (status === 'failed' || status === 'partial') {
+      this.#tell(`the split ${id} is ${status}: ${error}`);
+      await api.once('POST', `${path}/retry`, this.#key());
+      return [`the split ${id} is ${status}: ${error}`];
+    }
+    if (status !== 'completed') return [`the split ${id} is ${status}`];
+    const problems: string[] = [];
+    for (const [index, { address, amount }] of recipients.entries()) {
+      const balance = await chain.balanceOf(chain.local.usdc.address, address);
+      if (balance !== amount) {
+        problems.push(`${address} of the split ${id} has ${balance}, not ${amount}`);
+      }
+      const { status: paid, transaction } = payouts[index] ?? {};
+      if (paid !== 'confirmed') problems.push(`a payout of the split ${id} is ${paid}`);
+      else if (!transaction || !(await chain.hasPaid(transaction))) {
+        problems.push(`a payout of the split ${id} has no transaction on the chain`);
+      }
+    }
+    return problems;
+  }
+
+  async #problemsOfClone(): Promise<string[]> {
+    if (!this.#clone) return [];
+    const { id, request } = this.#clone;
+    const [found] = await this.#site.database.asPlatform().query<{
+      state: string;
+      status: string;
+      reason: string | null;
+    }>(
+      `SELECT c.state, a.status, a.status_reason AS reason
+         FROM clones c JOIN agents a ON a.id = c.id WHERE c.id = $id`,
+      { id },
+    );
+    if (found?.state === 'handed-over' && found.status === 'active') return [];
+    if (found?.state === 'failed' || found?.status === 'error') {
+      this.#tell(`the clone has failed: ${found.reason}`);
+      await this.#requestClone(request);
+    }
+    return [`the clone is ${found?.state}, its agent ${found?.status}`];
+  }
+
+  async #problemsOfMoney(): Promise<string[]> {
+    const { chain, database } = this.#site;
+    const platform = database.asPlatform();
+    const [open] = await platform.query<{
+      payments: number;
+      clones: number;
+      splits: number;
+    }>(
+      `SELECT (SELECT count(*)::int FROM payments WHERE settled_at IS NULL) AS payments,
+              (SELECT count(*)::int FROM clones WHERE state = 'waiting') AS clones,
+              (SELECT count(*)::int FROM royalty_splits WHERE status IN ('queued', 'processing')) AS splits`,
+    );
+    const { differences, openHolds } = await checkLedger(database, LEDGER_CHECKS);
+    const left = Object.entries({ ...open, openHolds }).flatMap(([what, count]) =>
+      count === 0 ? [] : [`${count} ${what} are open`],
+    );
+    const { token, treasury } = chain.local;
+    const [onChain, booked] = await Promise.all([
+      chain.balanceOf(token.address, treasury),
+      balanceOf(platform, 'treasury', 'pathusd'),
+    ]);
+    if (onChain !== booked.balance) {
+      left.push(`the treasury has ${onChain} on the chain, and ${booked.balance} in the ledger`);
+    }
+    return [...differences, ...left];
+  }
+
+  #tell(what: string): void {
+    if (!this.told.includes(what)) this.told.push(what);
+  }
+
+  #key = (): string => `${this.#site.run}-${this.#plan.seed}-${this.#asked++}`;
+}
+
+const transfer = (token: Hex, to: Hex, amount: bigint) => ({
+  to: token,
+  data: encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [to, amount] }),
+  value: 0n,
+});
