@@ -47,6 +47,9 @@ import { ProviderKeys } from './security-events/provider-keys.js';
 import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
 import { ChainPayments } from './payments/chain-payments.js';
+import { Escrow, escrowTerms } from './payment-sessions/escrow.js';
+import { OpeningWatch } from './payment-sessions/opening-watch.js';
+import { PaymentSessions } from './payment-sessions/payment-sessions.js';
 import { SessionOpenings } from './payment-sessions/session-openings.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './splits/royalty-splits.js';
@@ -89,6 +92,7 @@ export interface ApiServices {
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
   readonly operations: AgentOperations;
+  readonly paymentSessions: PaymentSessions;
   readonly providers: SignInProviders;
   readonly refusals: Refusals;
   readonly secrets: SecretBox;
@@ -145,6 +149,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const operations = agentOperations(foundation);
   const walletProvider = new WalletProvider(settings.walletProvider);
   const chain = chainNode(settings);
+  const terms = escrowTerms(settings.chain, settings.paymentSessions);
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
     ai: createAi(foundation),
@@ -174,6 +179,12 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     hosts: new HostOperations(database, operations),
     operations,
+    paymentSessions: new PaymentSessions({
+      ...{ database, secrets, node: chain, log },
+      escrow: terms && new Escrow(chain, terms),
+      payments: new ChainPayments(database),
+      watch: new OpeningWatch(database),
+    }),
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
     secrets,

@@ -12,6 +12,7 @@ export interface WebDependencies extends Pick<
   | 'chats'
   | 'clones'
   | 'farcaster'
+  | 'paymentSessions'
   | 'providers'
   | 'refusals'
   | 'secrets'

@@ -29,6 +29,11 @@ export const LIMITS = {
     perMinute('wallets', 60),
     { ...perMinute('wallets-site', 120), by: 'site' },
   ] satisfies Limits,
+  /** An opening costs the operator a transaction, and holds the request for seconds. */
+  paymentSessions: [
+    perMinute('payment-sessions', 100),
+    { ...perMinute('payment-sessions-site', 200), by: 'site' },
+  ] satisfies Limits,
   /** Not those of signing in: who links their wallets can still come back by them. */
   walletLink: [
     perMinute('wallet-link', 20),

@@ -25,6 +25,7 @@ import { lifecycleEndpoints } from './lifecycle.js';
 import { mailedLinkEndpoints } from './mailed-links.js';
 import { modelEndpoints } from './models.js';
 import { pageEndpoints } from './pages/pages.js';
+import { paymentSessionEndpoints } from './payment-sessions.js';
 import { profileEndpoints } from './profile.js';
 import { providerEndpoints } from './providers.js';
 import { provisionEndpoints } from './provision.js';
@@ -42,6 +43,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...sessionEndpoints(dependencies),
     ...walletEndpoints(dependencies),
     ...userWalletEndpoints(dependencies),
+    ...paymentSessionEndpoints(dependencies),
     ...linkEndpoints(dependencies),
     ...tokenGatingEndpoints(dependencies),
     ...securityEventEndpoints(dependencies),

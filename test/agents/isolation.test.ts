@@ -162,6 +162,13 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/wallet/create': { nobody: 401, bob: 500, body: () => ({ email: ada.email }) },
   'GET /api/wallet/walletprov': { nobody: 200, bob: 200 },
   'POST /api/wallet/walletprov': { nobody: 401, bob: 200, body: () => ({ userId: ada.id }) },
+  // There is no escrow here: test/payment-sessions has one.
+  'POST /api/wallet/sessions': {
+    nobody: 503,
+    bob: 503,
+    body: () => ({ address: `0x${'1'.repeat(40)}`, deposit: '1.00' }),
+  },
+  'GET /api/wallet/sessions': { nobody: 400, bob: 400 },
   'POST /api/settings/identities/wallet': {
     nobody: 401,
     bob: 400,

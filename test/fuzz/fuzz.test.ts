@@ -32,6 +32,8 @@ const HARD = [
   'web: POST /api/wallet-auth',
   'web: GET /api/wallet',
   'web: POST /api/wallet/create',
+  'web: POST /api/wallet/sessions',
+  'web: GET /api/wallet/sessions',
   'backend: GET /api/underground/wallets/{address}/balance',
   'web: GET /api/auth/token-gating/verify',
   'web: POST /api/auth/token-gating/verify',

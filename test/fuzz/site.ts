@@ -78,6 +78,7 @@ const AWAY = {
   'POST /api/skills/booking-settlement': [503],
   'GET /api/wallet': [500],
   'POST /api/wallet/create': [500],
+  'POST /api/wallet/sessions': [503],
   'POST /api/agents/clone': [503],
   'POST /api/settings/identities/google': [502, 503],
   'POST /api/settings/identities/github': [503],

@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import { BadRequestError, NotFoundError } from '../../src/errors.js';
+import { amountText } from '../../src/money/money.js';
+import { findPaymentSession } from '../../src/payment-sessions/find-session.js';
+import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/payment-sessions/terms.js';
+import { optionalSession } from '../auth/optional-session.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import { chainAddress } from '../views/chain-address.js';
+import { paymentSessionItem, presentPaymentSession } from '../views/payment-sessions.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const SESSIONS = '/api/wallet/sessions';
+
+const paymentSessions = area({ tag: 'Payment sessions', auth: optionalSession });
+
+/** The largest that 64 bits hold. */
+const MAX_DEADLINE = 2n ** 64n - 1n;
+
+const NOTE =
+  'The wallet has this session open; one that is settling makes room for another when it is closed';
+const MASKED_NOTE = `${NOTE}. Its id is shown for an authorization with a nonce that was never used`;
+
+/** In lower case. */
+const hex = (pattern: RegExp, error: string) =>
+  z
+    .string()
+    .regex(pattern, { error })
+    .transform((text) => text.toLowerCase() as `0x${string}`);
+
+const authorization = z.object({
+  nonce: hex(/^0x[\da-fA-F]{64}$/, 'must be 0x and 64 hex digits'),
+  deadline: z
+    .union([z.number().int().nonnegative(), z.string().regex(/^\d{1,20}$/)])
+    .transform((value) => BigInt(value))
+    .refine((value) => value <= MAX_DEADLINE, 'must be a time')
+    .describe('Unix seconds, at most one hour ahead'),
+  signature: hex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, 'must be hex').describe(
+    "EIP-712, by the wallet's key or as ERC-1271 has it",
+  ),
+});
+
+const noStore = { 'Cache-Control': 'no-store' };
+
+/** What wallets have held for what they buy (spec 4.9). */
+export function paymentSessionEndpoints({
+  database,
+  paymentSessions: sessions,
+}: Pick<WebDependencies, 'database' | 'paymentSessions'>) {
+  return [
+    paymentSessions({
+      method: 'POST',
+      path: SESSIONS,
+      summary:
+        'Open a payment session with what the wallet lets be held of its escrow, or find the one that it has',
+      limit: LIMITS.paymentSessions,
+      body: z.object({
+        address: chainAddress,
+        deposit: amountText
+          .refine((units) => units >= MIN_DEPOSIT && units <= MAX_DEPOSIT, {
+            error: 'deposit must be from 1.00 to 100.00',
+          })
+          .describe('pathUSD, from 1.00 to 100.00'),
+        authorization: authorization
+          .optional()
+          .describe('Not needed for a wallet that is kept here for whoever is signed in'),
+      }),
+      responses: {
+        200: z.strictObject({ session: paymentSessionItem, note: z.string() }),
+        201: z.strictObject({ session: paymentSessionItem }),
+      },
+      errors: [401, 402, 503],
+      async handler({ body, caller, requestId, signal }) {
+        const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
+        const opened = await sessions.open({ userId, requestId }, body, signal);
+        const { isNew, token } = opened;
+        const session = presentPaymentSession(opened.session, token);
+        if (isNew) return reply(201, { session }, noStore);
+        const note = token === undefined ? MASKED_NOTE : NOTE;
+        return reply(200, { session, note }, noStore);
+      },
+    }),
+    paymentSessions({
+      method: 'GET',
+      path: SESSIONS,
+      summary: 'The last 50 payment sessions of a wallet, or the one of an id',
+      limit: LIMITS.wallets,
+      query: z.object({ address: chainAddress.optional(), sessionId: z.string().optional() }),
+      responses: {
+        200: z.union([
+          z.strictObject({ sessions: z.array(paymentSessionItem) }),
+          z.strictObject({ session: paymentSessionItem }),
+        ]),
+      },
+      errors: [404],
+      async handler({ caller, query: { address, sessionId: token } }) {
+        if ((address === undefined) === (token === undefined)) {
+          throw new BadRequestError('Give either address or sessionId');
+        }
+        if (address !== undefined) {
+          const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
+          const isOwner = await sessions.isOwner(userId, address);
+          const found = await sessions.list(address);
+          const items = found.map((each) =>
+            presentPaymentSession(each, isOwner ? sessions.tokenOf(each) : undefined),
+          );
+          return reply(200, { sessions: items }, noStore);
+        }
+        const session = await findPaymentSession(database, { token: token ?? '' });
+        if (!session || session.openedAt === null) throw new NotFoundError('Session not found');
+        return reply(200, { session: presentPaymentSession(session, token) }, noStore);
+      },
+    }),
+  ];
+}

@@ -1,0 +1,342 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { Hex } from 'viem';
+import { recordAudit } from '../audit/audit.js';
+import type { ChainNode } from '../chain/chain-node.js';
+import { PATH_USD } from '../chain/tempo.js';
+import { violates } from '../database/constraints.js';
+import type { Database, Statements } from '../database/database.js';
+import type { PaymentSessionRow } from '../database/models.js';
+import { selectFrom } from '../database/table.js';
+import { PaymentSession } from '../database/tables/payment-sessions.js';
+import { PaymentRequiredError, ServiceError, UnavailableError } from '../errors.js';
+import { formatAmount } from '../money/money.js';
+import type { ChainPayments } from '../payments/chain-payments.js';
+import type { SecretBox } from '../secrets/secret-box.js';
+import { tokenHash } from '../secrets/token-hash.js';
+import { linkedWallets } from '../wallets/own-wallets.js';
+import { WrongEscrowError, type Escrow } from './escrow.js';
+import {
+  holdIdOf,
+  holdTypedData,
+  isHoldSigned,
+  isInTime,
+  latestDeadline,
+  newNonce,
+  type Hold,
+} from './hold-authorization.js';
+import type { OpeningWatch } from './opening-watch.js';
+import { requestHold } from './session-holds.js';
+import { findById } from './session-openings.js';
+import { newSessionToken, sessionTokenContext, storedOf } from './session-token.js';
+import { OPEN_STATES } from './states.js';
+
+/** For how long a request waits until its session is open, in milliseconds. */
+const OPENING_MS = 20_000;
+
+/** Seconds after which to ask again for one that is not. */
+const RETRY_AFTER_S = 5;
+
+/** Sessions of a page. */
+const PAGE = 50;
+
+/** What a wallet has signed. */
+export interface Authorization {
+  /** 32 bytes in hex, in lower case. */
+  readonly nonce: Hex;
+  /** Unix seconds. */
+  readonly deadline: bigint;
+  readonly signature: Hex;
+}
+
+export interface WantedSession {
+  /** In lower case. */
+  readonly address: Hex;
+  /** Base units. */
+  readonly deposit: bigint;
+  readonly authorization?: Authorization | undefined;
+}
+
+/** Who asks for a session. */
+export interface Opener {
+  /** Undefined for whoever is not signed in. */
+  readonly userId: string | undefined;
+  readonly requestId: string;
+}
+
+/** A session, and its id for those who may have it. */
+export interface ShownSession {
+  readonly session: PaymentSessionRow;
+  /** Undefined where it is shown masked. */
+  readonly token: string | undefined;
+}
+
+/** Not before the wallet has signed. */
+export class AuthorizationRequiredError extends ServiceError {
+  constructor(typedData: object) {
+    super(401, 'Wallet authorization required', 'AUTHORIZATION_REQUIRED', { typedData });
+  }
+}
+
+/** It is being opened, and whoever asks again later finds it. */
+export class StillOpeningError extends ServiceError {
+  constructor() {
+    super(503, 'The session is still being opened: ask again', undefined, {
+      retryAfter: RETRY_AFTER_S,
+    });
+  }
+}
+
+interface Parts {
+  readonly database: Database;
+  readonly secrets: SecretBox;
+  readonly node: ChainNode;
+  /** Undefined where none is configured. */
+  readonly escrow: Escrow | undefined;
+  readonly payments: Pick<ChainPayments, 'request'>;
+  readonly watch: Pick<OpeningWatch, 'ended'>;
+  readonly log: Logger;
+  /** Milliseconds that a request waits; 20 seconds unless said. */
+  readonly openingMs?: number;
+}
+
+/** Payment sessions as wallets see them: a row is all that opens one. */
+export class PaymentSessions {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Opens a session, or finds the one that the wallet has.
+   *
+   * @throws AuthorizationRequiredError; PaymentRequiredError `ESCROW_INSUFFICIENT`; StillOpeningError;
+   *   UnavailableError where none can be opened; ChainAwayError.
+   */
+  async open(
+    by: Opener,
+    wanted: WantedSession,
+    signal: AbortSignal,
+  ): Promise<ShownSession & { readonly isNew: boolean }> {
+    const { escrow } = this.#parts;
+    if (!escrow) throw new UnavailableError('Payment sessions are not configured');
+    const waits = AbortSignal.any([
+      signal,
+      AbortSignal.timeout(this.#parts.openingMs ?? OPENING_MS),
+    ]);
+    const isKept = await this.#isKept(by, wanted.address);
+    const isOwner = isKept || (await this.#isOwner(by, wanted.address));
+    const signed = isKept ? undefined : await this.#signedOf(escrow, wanted);
+    if (!signed && !isOwner) throw this.#unauthorized(escrow, wanted);
+    // One that fails while it is waited for makes room for another.
+    while (!waits.aborted) {
+      const existing = await this.#findOpen(escrow, wanted.address);
+      if (existing) {
+        const session = await this.#opened(existing.id, waits);
+        if (!session) continue;
+        const shows = isOwner || (signed && (await this.#useUp(escrow, wanted.address, signed)));
+        return { session, token: shows ? this.tokenOf(session) : undefined, isNew: false };
+      }
+      if (!isKept && !signed) throw this.#unauthorized(escrow, wanted);
+      await this.#requireCover(escrow, wanted);
+      const made = await this.#insert(by, escrow, wanted, signed);
+      if (made === 'another') continue;
+      if (made === 'used') throw this.#unauthorized(escrow, wanted);
+      const session = await this.#opened(made.session.id, waits);
+      if (session) return { session, token: made.token, isNew: true };
+      await this.#requireCover(escrow, wanted);
+      throw new UnavailableError('The session could not be opened: sign anew, and ask again');
+    }
+    throw new StillOpeningError();
+  }
+
+  /** Those that a wallet has opened, newest first: a page of them. */
+  async list(address: Hex): Promise<PaymentSessionRow[]> {
+    return this.#platform.query<PaymentSessionRow>(
+      `${selectFrom(PaymentSession)} WHERE address = $address AND opened_at IS NOT NULL
+        ORDER BY created_at DESC, id DESC LIMIT ${PAGE}`,
+      { address },
+    );
+  }
+
+  /** Whether somebody has shown that the wallet is theirs. */
+  async isOwner(userId: string | undefined, address: Hex): Promise<boolean> {
+    return this.#isOwner({ userId }, address);
+  }
+
+  /** The id of a session, for nobody but its owner. */
+  tokenOf({ id, sealedToken }: Pick<PaymentSessionRow, 'id' | 'sealedToken'>): string {
+    return this.#parts.secrets.open(sealedToken, sessionTokenContext(id));
+  }
+
+  get #platform() {
+    return this.#parts.database.asPlatform();
+  }
+
+  /** Whether we sign for it, as the wallet of whoever asks. */
+  async #isKept({ userId }: Pick<Opener, 'userId'>, address: Hex): Promise<boolean> {
+    if (userId === undefined) return false;
+    const [kept] = await this.#platform.query(
+      `SELECT FROM wallets WHERE user_id = $userId AND address = $address
+          AND kind IN ('user', 'imported') AND sealed_key IS NOT NULL LIMIT 1`,
+      { userId, address },
+    );
+    return kept !== undefined;
+  }
+
+  async #isOwner({ userId }: Pick<Opener, 'userId'>, address: Hex): Promise<boolean> {
+    if (userId === undefined) return false;
+    return (await linkedWallets(this.#platform, userId)).includes(address);
+  }
+
+  /** Undefined unless the wallet has signed this, for now. */
+  async #signedOf(escrow: Escrow, wanted: WantedSession): Promise<Authorization | undefined> {
+    const { authorization } = wanted;
+    if (!authorization || !isInTime(authorization.deadline)) return undefined;
+    const hold = holdOf(wanted, authorization);
+    const isSigned = await isHoldSigned(
+      domainOf(escrow),
+      hold,
+      authorization.signature,
+      this.#parts.node,
+    );
+    return isSigned ? authorization : undefined;
+  }
+
+  /** @returns false for an authorization that somebody has shown before: the chain publishes them. */
+  async #useUp(
+    escrow: Escrow,
+    address: Hex,
+    { deadline, nonce }: Pick<Authorization, 'nonce' | 'deadline'>,
+    db: Statements = this.#platform,
+  ): Promise<boolean> {
+    const used = await db.query(
+      `INSERT INTO used_nonces (id, expires_at) VALUES ($id, $expiresAt)
+       ON CONFLICT DO NOTHING RETURNING id`,
+      {
+        id: tokenHash(`hold:${escrow.chainId}:${escrow.terms.escrow}:${address}:${nonce}`),
+        expiresAt: dateOf(deadline),
+      },
+    );
+    return used.length === 1;
+  }
+
+  async #findOpen(escrow: Escrow, address: Hex): Promise<PaymentSessionRow | undefined> {
+    const [found] = await this.#platform.query<PaymentSessionRow>(
+      `${selectFrom(PaymentSession)}
+        WHERE chain_id = $chainId AND address = $address AND state = ANY ($states)`,
+      { chainId: escrow.chainId, address, states: OPEN_STATES },
+    );
+    return found;
+  }
+
+  /** @returns undefined for one that was not opened. @throws StillOpeningError */
+  async #opened(id: string, signal: AbortSignal): Promise<PaymentSessionRow | undefined> {
+    const state = await this.#parts.watch.ended(id, signal);
+    if (state === 'opening') throw new StillOpeningError();
+    return state === 'failed' ? undefined : findById(this.#parts.database, id);
+  }
+
+  /** @throws PaymentRequiredError, UnavailableError, ChainAwayError */
+  async #requireCover(escrow: Escrow, { address, deposit }: WantedSession): Promise<void> {
+    const available = await this.#availableOf(escrow, address);
+    if (available >= deposit) return;
+    throw new PaymentRequiredError(
+      'The escrow has not as much of yours: deposit it there, and ask again',
+      'ESCROW_INSUFFICIENT',
+      {
+        available: formatAmount(available),
+        required: formatAmount(deposit),
+        escrow: escrow.terms.escrow,
+        token: PATH_USD,
+        chainId: escrow.chainId,
+      },
+    );
+  }
+
+  async #availableOf(escrow: Escrow, address: Hex): Promise<bigint> {
+    try {
+      return await escrow.available(address);
+    } catch (error) {
+      if (!(error instanceof WrongEscrowError)) throw error;
+      this.#parts.log.error({ err: error }, 'no payment session can be opened');
+      throw new UnavailableError('Payment sessions are not available', { cause: error });
+    }
+  }
+
+  /** `another`: the wallet has one; `used`: the authorization has been used. */
+  async #insert(
+    { requestId, userId }: Opener,
+    escrow: Escrow,
+    wanted: WantedSession,
+    signed: Authorization | undefined,
+  ): Promise<{ readonly session: PaymentSessionRow; readonly token: string } | 'another' | 'used'> {
+    const { database, payments, secrets } = this.#parts;
+    const { address, deposit } = wanted;
+    const token = newSessionToken();
+    const id = randomUUID();
+    const { deadline, nonce } = signed ?? { nonce: newNonce(), deadline: latestDeadline() };
+    const row = {
+      ...{ id, ...storedOf(token), address, nonce, escrow: escrow.terms.escrow },
+      userId: signed ? null : (userId ?? null),
+      sealedToken: secrets.seal(token, sessionTokenContext(id)),
+      chainId: String(escrow.chainId),
+      holdId: holdIdOf({ payer: address, nonce }),
+      authorizationDeadline: dateOf(deadline),
+      deposit: String(deposit),
+    };
+    try {
+      const session = await database.asPlatform().transaction(async (db) => {
+        const made = await db.PaymentSession.create(row);
+        if (signed) {
+          if (!(await this.#useUp(escrow, address, signed, db))) throw new UsedError();
+          await requestHold(db, payments, escrow.terms.operator, made, signed.signature);
+        }
+        if (userId !== undefined) {
+          await recordAudit(db, {
+            ...{ actor: userId, userId, requestId, action: 'payment-session.open', subject: id },
+            detail: { address, deposit: String(deposit) },
+          });
+        }
+        return made;
+      });
+      return { session, token };
+    } catch (error) {
+      if (error instanceof UsedError) return 'used';
+      if (violates(error, 'payment_sessions_open')) return 'another';
+      if (!violates(error, 'payment_sessions_authorization')) throw error;
+      // By a session that is over, unless there is one.
+      return (await this.#findOpen(escrow, address)) ? 'another' : 'used';
+    }
+  }
+
+  /** With what the wallet is to sign. */
+  #unauthorized(escrow: Escrow, wanted: WantedSession): AuthorizationRequiredError {
+    const fresh = { nonce: newNonce(), deadline: latestDeadline() };
+    const { message, ...typedData } = holdTypedData(domainOf(escrow), holdOf(wanted, fresh));
+    return new AuthorizationRequiredError({
+      ...typedData,
+      // JSON has no numbers of this size.
+      message: {
+        ...message,
+        amount: String(message.amount),
+        deadline: String(message.deadline),
+      },
+    });
+  }
+}
+
+/** Ends the transaction of a session whose authorization was used before. */
+class UsedError extends Error {
+  override readonly name = 'UsedError';
+}
+
+const domainOf = ({ chainId, terms }: Escrow) => ({ chainId, escrow: terms.escrow });
+
+const holdOf = (
+  { address, deposit }: WantedSession,
+  { deadline, nonce }: Pick<Authorization, 'nonce' | 'deadline'>,
+): Hold => ({ payer: address, amount: deposit, nonce, deadline });
+
+const dateOf = (seconds: bigint) => new Date(Number(seconds) * 1_000);

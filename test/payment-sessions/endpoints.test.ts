@@ -1,0 +1,252 @@
+import { randomUUID } from 'node:crypto';
+import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { balanceOf } from '../../src/ledger/ledger.js';
+import { sealKey } from '../../src/wallets/wallet-keys.js';
+import type { Person } from '../wallets/support.js';
+import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
+
+const attack = { tags: 'attack' };
+const SESSIONS = '/api/wallet/sessions';
+const FULL = /^ses_[\w-]{43}$/;
+const MASKED = /^ses_…[\w-]{4}$/;
+
+let lab: SessionLab;
+let stop = () => Promise.resolve();
+beforeAll(async () => {
+  lab = await sessionLab();
+}, 60_000);
+afterAll(() => lab?.close());
+afterEach(async () => {
+  await stop();
+  stop = () => Promise.resolve();
+});
+
+const run = () => {
+  stop = lab.run();
+};
+const post = (body: unknown, user?: Person) => lab.site.web(user, 'POST', SESSIONS, { body });
+const show = (query: string, user?: Person) => lab.site.web(user, 'GET', `${SESSIONS}?${query}`);
+
+/** Asks for a session as its wallet does. */
+async function open(wallet: PrivateKeyAccount, deposit = 5n, user?: Person) {
+  const authorization = await lab.sign(wallet, deposit * ONE);
+  const body = { address: wallet.address, deposit: `${deposit}.00`, authorization };
+  return { body, answer: await post(body, user) };
+}
+
+const rowsOf = ({ lower }: Wallet) =>
+  lab.site.database.db.asPlatform().query<{
+    id: string;
+    state: string;
+    failure: string | null;
+    userId: string | null;
+  }>(
+    `SELECT id, state, failure, user_id AS "userId" FROM payment_sessions
+      WHERE address = $lower ORDER BY created_at, id`,
+    { lower },
+  );
+
+/** A wallet that is kept here for somebody. */
+async function keptWallet(user: Person, deposited: bigint): Promise<Wallet> {
+  const privateKey = generatePrivateKey();
+  const sealed = sealKey(lab.site.dependencies.secrets, user.id, privateKey);
+  await lab.site.database.db
+    .asUser(user.id)
+    .transaction((db) =>
+      db.Wallet.create({ id: randomUUID(), userId: user.id, kind: 'imported', ...sealed }),
+    );
+  return lab.wallet(deposited, privateKey);
+}
+
+describe('a payment session', () => {
+  test('is opened with what the wallet has signed, and its deposit is in the ledger', async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { answer } = await open(wallet);
+    expect([answer.status, answer.body]).toEqual([
+      201,
+      {
+        session: {
+          id: expect.stringMatching(FULL),
+          userAddress: wallet.lower,
+          ...{ deposit: '5.000000', spent: '0.000000', remaining: '5.000000' },
+          ...{ vouchers: [], status: 'active' },
+          ...{ createdAt: expect.any(Number), lastSettledAt: null },
+        },
+      },
+    ]);
+    const [row] = await rowsOf(wallet);
+    const account = `session:${row?.id}` as const;
+    const balance = await balanceOf(lab.site.database.db.asPlatform(), account, 'pathusd');
+    expect(balance).toEqual({ balance: 5n * ONE, held: 0n });
+    const { id } = answer.body.session;
+    expect((await show(`sessionId=${id}`)).body).toEqual(answer.body);
+    const listed = await show(`address=${wallet.address}`);
+    expect(listed.body).toEqual({
+      sessions: [{ ...answer.body.session, id: expect.stringMatching(MASKED) }],
+    });
+    // Again, before what is in the escrow is looked at: nothing is.
+    const again = await open(wallet);
+    expect([again.answer.status, again.answer.body]).toEqual([
+      200,
+      { ...answer.body, note: expect.any(String) },
+    ]);
+  });
+
+  test('of a wallet that is kept for whoever is signed in is signed for here', async () => {
+    run();
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, 3n * ONE);
+    const body = { address: wallet.address, deposit: '3' };
+    expect((await post(body)).status).toBe(401);
+    const made = await post(body, ada);
+    expect([made.status, made.body.session.id]).toEqual([201, expect.stringMatching(FULL)]);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'active', userId: ada.id }]);
+    const again = await post(body, ada);
+    expect([again.status, again.body.session.id]).toEqual([200, made.body.session.id]);
+    const listed = await show(`address=${wallet.address}`, ada);
+    expect(listed.body.sessions[0].id).toBe(made.body.session.id);
+  });
+
+  test('that is asked for fifty times at once is one', async () => {
+    run();
+    const wallet = await lab.wallet(100n * ONE);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => open(wallet, 2n)));
+    const statuses = answers.map(({ answer }) => answer.status).sort();
+    expect(statuses).toEqual([...Array.from({ length: 49 }, () => 200), 201]);
+    const ids = new Set(answers.map(({ answer }) => answer.body.session.id));
+    expect([ids.size, await rowsOf(wallet)]).toEqual([1, [expect.anything()]]);
+  });
+
+  test('whose cover goes before it is held fails, and another one can be opened', async () => {
+    const wallet = await lab.wallet(5n * ONE);
+    const pending = open(wallet);
+    await expect.poll(() => rowsOf(wallet)).toMatchObject([{ state: 'opening' }]);
+    await lab.withdraw(wallet, 4n * ONE);
+    run();
+    const { answer } = await pending;
+    expect([answer.status, answer.body]).toEqual([
+      402,
+      {
+        ...{ error: expect.any(String), code: 'ESCROW_INSUFFICIENT' },
+        ...{ available: '1.000000', required: '5.000000', escrow: lab.escrow },
+        ...{ token: expect.stringMatching(/^0x20c0/), chainId: 4217 },
+      },
+    ]);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'failed' }]);
+    expect((await open(wallet, 1n)).answer.status).toBe(201);
+    expect((await show(`address=${wallet.address}`)).body.sessions).toHaveLength(1);
+  });
+
+  test('is refused in this order: what is malformed, not signed, not covered', async () => {
+    const wallet = await lab.wallet(ONE);
+    const authorization = await lab.sign(wallet, 2n * ONE);
+    const good = { address: wallet.address, deposit: '2', authorization };
+    const malformed = [
+      { ...good, address: '0x1' },
+      ...['0.99', '100.01', '1e1', '2.0000001', '-2', 2].map((deposit) => ({ ...good, deposit })),
+      { ...good, authorization: { ...authorization, nonce: '0x1' } },
+      { ...good, authorization: { ...authorization, signature: 'no' } },
+    ];
+    for (const body of malformed) expect((await post(body)).status).toBe(400);
+    const { address, deposit } = good;
+    const unsigned = await post({ address, deposit });
+    expect([unsigned.status, unsigned.body]).toMatchObject([
+      401,
+      { error: 'Wallet authorization required', code: 'AUTHORIZATION_REQUIRED' },
+    ]);
+    expect((await post(good)).status).toBe(402);
+    for (const query of ['', `address=${address}&sessionId=ses_1`, 'address=0x']) {
+      expect((await show(query)).status).toBe(400);
+    }
+    const unknown = await show('sessionId=ses_1');
+    expect([unknown.status, unknown.body]).toEqual([404, { error: 'Session not found' }]);
+  });
+
+  test('can be opened with the typed data of the refusal, as it is', async () => {
+    run();
+    const wallet = await lab.wallet(2n * ONE);
+    const asked = { address: wallet.address, deposit: '2' };
+    const { typedData } = (await post(asked)).body;
+    const signature = await wallet.signTypedData(typedData);
+    const { deadline, nonce } = typedData.message;
+    const made = await post({ ...asked, authorization: { nonce, deadline, signature } });
+    expect(made.status).toBe(201);
+  });
+});
+
+describe('whoever has not the wallet', () => {
+  test('opens nothing on its deposit, and learns no id', attack, async () => {
+    run();
+    const [ada, bob] = [await lab.wallet(5n * ONE), await lab.wallet(0n)];
+    const foreign = await lab.sign(bob, 5n * ONE, { payer: ada.address });
+    const late = await lab.sign(ada, 5n * ONE, { deadline: 1_000_000n });
+    const early = await lab.sign(ada, 5n * ONE, { deadline: 99_999_999_999n });
+    const other = await lab.sign(ada, 4n * ONE);
+    for (const authorization of [foreign, late, early, other]) {
+      const refused = await post({ address: ada.address, deposit: '5', authorization });
+      expect([refused.status, refused.body.code]).toEqual([401, 'AUTHORIZATION_REQUIRED']);
+    }
+    const made = await open(ada);
+    expect(made.answer.status).toBe(201);
+    // What it has signed is on chain now, for all to see.
+    const replayed = await post(made.body);
+    expect([replayed.status, replayed.body.session.id]).toEqual([
+      200,
+      expect.stringMatching(MASKED),
+    ]);
+    for (const authorization of [foreign, undefined]) {
+      const refused = await post({ address: ada.address, deposit: '5', authorization });
+      expect(refused.status).toBe(401);
+    }
+    const mallory = await lab.site.person();
+    const listed = await show(`address=${ada.address}`, mallory);
+    expect(listed.body.sessions[0].id).toMatch(MASKED);
+    // Shown once for an authorization that the chain never has, and not for the same again.
+    const asked = await open(ada);
+    expect(asked.answer.body.session.id).toBe(made.answer.body.session.id);
+    expect((await post(asked.body)).body.session.id).toMatch(MASKED);
+  });
+
+  test('opens nothing by an authorization that was good before', attack, async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { body } = await open(wallet, 2n);
+    await lab.site.database.db.asPlatform().query(
+      `UPDATE payment_sessions SET state = 'closed', closing_at = now(), closed_at = now()
+        WHERE address = $lower`,
+      { lower: wallet.lower },
+    );
+    expect((await post(body)).status).toBe(401);
+    await lab.site.database.db.asPlatform().query('DELETE FROM used_nonces');
+    expect((await post(body)).status).toBe(401);
+    expect(await rowsOf(wallet)).toHaveLength(1);
+  });
+
+  test('finds no id in a log, or in what is stored', attack, async () => {
+    run();
+    const wallet = await lab.wallet(ONE);
+    const { id } = (await open(wallet, 1n)).answer.body.session;
+    const tables = ['payment_sessions', 'payments', 'ledger_transfers', 'audit_log'];
+    for (const table of tables) {
+      const [found] = await lab.site.database.db
+        .asPlatform()
+        .query(`SELECT FROM ${table} t WHERE strpos(t::text, $id) > 0`, { id });
+      expect(found).toBeUndefined();
+    }
+    expect(lab.site.logged.join('\n')).not.toContain(id);
+  });
+});
+
+test('a smart wallet signs by its contract', async () => {
+  run();
+  const owner = await lab.wallet(0n);
+  const address = await lab.chain.deployWallet(owner);
+  // Its deposit is beside the point here: what is asked is whether its word is taken.
+  const authorization = await lab.sign(owner, ONE, { payer: address });
+  const asked = { address, deposit: '1', authorization };
+  expect((await post(asked)).status).toBe(402);
+  const foreign = await lab.sign(await lab.wallet(0n), ONE, { payer: address });
+  expect((await post({ ...asked, authorization: foreign })).status).toBe(401);
+});
