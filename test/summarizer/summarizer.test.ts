@@ -220,14 +220,21 @@ test('a page that allows it is given again without a fetch, any other is not', a
 test('at most four requests are with a host at once', { tags: 'attack' }, async () => {
   let now = 0;
   let most = 0;
+  let tellAll = (): void => undefined;
+  const all = new Promise<void>((resolve) => (tellAll = resolve));
   answer = (request, response) => {
     most = Math.max(most, ++now);
-    response.on('close', () => now--);
-    setTimeout(() => html(PAGE)(request, response), 20);
+    void all.then(() => {
+      now--;
+      html(PAGE)(request, response);
+    });
   };
-  const many = Array.from({ length: 12 }, (_, index) =>
-    ask('/api/read', { url: `${site}/${index}` }),
-  );
+  const urls = Array.from({ length: 12 }, (_, index) => `${site}/${index}`);
+  const many = urls.map((url) => ask('/api/read', { url }));
+  // All of them want to be with the host, and those who are stay there.
+  await expect.poll(() => urls.every((url) => pages.waitingFor(url) === 1)).toBe(true);
+  await expect.poll(() => now).toBe(4);
+  tellAll();
   const statuses = (await Promise.all(many)).map(({ status }) => status);
   expect([new Set(statuses), most]).toEqual([new Set([200]), 4]);
 });

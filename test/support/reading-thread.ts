@@ -1,7 +1,4 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { buildSync } from 'esbuild';
 import { projectRoot } from '../../dev/root.js';
 
@@ -10,15 +7,15 @@ let built: URL | undefined;
 /** The program of threads that read pages: threads do not load TypeScript. */
 export function readingThread(): URL {
   if (built) return built;
-  const outfile = path.join(mkdtempSync(path.join(tmpdir(), 'reading-thread-')), 'thread.mjs');
-  buildSync({
+  const [program] = buildSync({
     entryPoints: [path.join(projectRoot, 'src/pages/reading-thread.ts')],
-    outfile,
+    write: false,
     bundle: true,
     platform: 'node',
     format: 'esm',
     target: 'node20',
-  });
-  built = pathToFileURL(outfile);
+  }).outputFiles;
+  const code = Buffer.from(program?.contents ?? []).toString('base64');
+  built = new URL(`data:text/javascript;base64,${code}`);
   return built;
 }
