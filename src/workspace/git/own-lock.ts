@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { BadRequestError, ConflictError } from '../../errors.js';
+import type { Folder } from '../folder.js';
+
+const MAX_MARK_BYTES = 200;
+const MARK = /^agent-platform (\d+) (\d+)\n$/;
+
+/** When a process began, in ticks since the machine did; undefined when it is not there. */
+function startOf(pid: number | 'self'): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The second field is a name, which may hold anything.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  } catch {
+    return undefined; // there is none
+  }
+}
+
+/**
+ * Does something while git programs of others leave a file alone, by git's own way of locking it. The
+ * lock says whose it is, so that one of ours that was left is known from one of a program at work.
+ *
+ * @throws ConflictError while somebody else has it
+ */
+export async function withLock<T>(
+  folder: Folder,
+  name: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const lock = `${name}.lock`;
+  await clearOwnLock(folder, name);
+  const mark = Buffer.from(`agent-platform ${process.pid} ${startOf('self')}\n`);
+  await folder.create(lock, mark).catch((error: unknown) => {
+    if (!(error instanceof ConflictError)) throw error;
+    throw new ConflictError('Another program is at work in the repository: its lock is there', {
+      lock,
+    });
+  });
+  try {
+    return await work();
+  } finally {
+    await folder.remove(lock);
+  }
+}
+
+/** Removes a lock that one of our processes left when it was killed. */
+export async function clearOwnLock(folder: Folder, name: string): Promise<void> {
+  const lock = `${name}.lock`;
+  try {
+    const there = await folder.readIfThere(lock, MAX_MARK_BYTES);
+    const [, pid, start] = MARK.exec(there?.bytes.toString() ?? '') ?? [];
+    if (pid !== undefined && startOf(Number(pid)) !== start) await folder.remove(lock);
+  } catch (error) {
+    // What is larger, a link or a folder is no lock of ours.
+    if (!(error instanceof BadRequestError)) throw error;
+  }
+}

@@ -1,0 +1,147 @@
+import { BadRequestError, ConflictError } from '../errors.js';
+import { Turns } from '../turns.js';
+import { readFile, writeFile, type ReadFile } from './files.js';
+import { clearScratch, Folder } from './folder.js';
+import { diffOf, type Diff } from './git/diff.js';
+import { clearViews, withView, type GitView, type WorkspacePlace } from './git/git-view.js';
+import { logOf, type Commit } from './git/log.js';
+import { findRepository } from './git/repository.js';
+import { statusOf, type Status } from './git/status.js';
+import { clearLocks, commitAll, DEFAULT_MESSAGE, NOTHING_TO_COMMIT } from './git/sync.js';
+import { segmentsOf } from './segments.js';
+import { treeOf, type TreeNode } from './tree.js';
+
+/** Requests that git works for at a time; those of one workspace have half of it. */
+const GIT_AT_ONCE = 4;
+
+const NO_ORIGIN = 'The repository has no origin';
+const NOT_PUSHED = 'Remotes are not pushed to: push it from where the remote is known';
+
+export interface Synced {
+  readonly committed: boolean;
+  readonly pushed: boolean;
+  /** Of the commit, or of HEAD when there was nothing to commit; null before the first one. */
+  readonly hash: string | null;
+  readonly message: string;
+  /** Why a commit that was made is not pushed. */
+  readonly pushError?: string;
+}
+
+interface WorkspaceParts {
+  /** The folder, absolute. It is made when it is first used. */
+  readonly path: string;
+  /** Where git has its temporary folders: in no workspace. */
+  readonly views: string;
+}
+
+/**
+ * The files of one folder, and what git knows of them. Every method takes whatever somebody gives it, and
+ * throws ServiceErrors: 400 for what is refused, 404 for what is not there.
+ */
+export class Workspace {
+  readonly #parts: WorkspaceParts;
+  readonly #turns = new Turns(GIT_AT_ONCE);
+  #isSyncing = false;
+  #cleared: Promise<void> | undefined;
+
+  constructor(parts: WorkspaceParts) {
+    this.#parts = parts;
+  }
+
+  tree(depth: number, signal?: AbortSignal): Promise<TreeNode> {
+    return this.#in(({ root }) => treeOf(root, depth, signal));
+  }
+
+  read(path: string): Promise<ReadFile> {
+    return this.#in(({ root }) => readFile(root, path));
+  }
+
+  write(path: string, content: string): Promise<{ readonly path: string; readonly size: number }> {
+    return this.#in(({ root }) => writeFile(root, path, content));
+  }
+
+  gitStatus(signal?: AbortSignal): Promise<Status | { readonly isGitRepo: false }> {
+    return this.#git(statusOf, signal).then((status) => status ?? { isGitRepo: false });
+  }
+
+  /** @param path of which alone it tells. */
+  async gitDiff(path?: string, signal?: AbortSignal): Promise<Diff> {
+    const paths = path === undefined ? [] : [segmentsOf(path).join('/')];
+    return orNoRepository(await this.#git((view) => diffOf(view, paths), signal));
+  }
+
+  async gitLog(limit: number, signal?: AbortSignal): Promise<readonly Commit[]> {
+    return orNoRepository(await this.#git((view) => logOf(view, limit), signal));
+  }
+
+  /**
+   * Commits all that differs. Nothing is pushed: remotes are not reached from here.
+   *
+   * @throws ServiceError (500) where there is no repository, and when it cannot be committed
+   * @throws ConflictError while another sync of this workspace is under way
+   */
+  async gitSync(message = DEFAULT_MESSAGE, signal?: AbortSignal): Promise<Synced> {
+    if (message.includes('\0') || /\p{Surrogate}/u.test(message)) {
+      throw new BadRequestError('message must be well-formed text');
+    }
+    if (this.#isSyncing) throw new ConflictError('Another sync of this workspace is under way');
+    this.#isSyncing = true;
+    try {
+      return await this.#in(async (place) => {
+        const text = message.trim() === '' ? DEFAULT_MESSAGE : message;
+        const made = await commitAll(place, text, signal);
+        if (made.hash === undefined) {
+          const hash = made.head ?? null;
+          return { committed: false, pushed: false, hash, message: NOTHING_TO_COMMIT };
+        }
+        const pushError = made.remote === undefined ? NO_ORIGIN : NOT_PUSHED;
+        return { committed: true, pushed: false, hash: made.hash, message: text, pushError };
+      });
+    } finally {
+      this.#isSyncing = false;
+    }
+  }
+
+  /** Takes away what was left when somebody was killed; it is done once. */
+  clear(): Promise<void> {
+    this.#cleared ??= this.#open(async (place) => {
+      await clearViews(place.views);
+      await clearScratch(place.root);
+      await clearLocks(place.root);
+    }).catch((error: unknown) => {
+      this.#cleared = undefined; // the next request tries again
+      throw error;
+    });
+    return this.#cleared;
+  }
+
+  #git<T>(use: (view: GitView) => Promise<T>, signal?: AbortSignal): Promise<T | undefined> {
+    return this.#in((place) =>
+      this.#turns.run({ owner: this.#parts.path, isUrgent: true, signal }, async () => {
+        const ending = signal ?? new AbortController().signal;
+        const repository = await findRepository(place.root, place.path, ending);
+        return repository && withView(place, repository, signal, use);
+      }),
+    );
+  }
+
+  async #in<T>(use: (place: WorkspacePlace) => Promise<T>): Promise<T> {
+    await this.clear();
+    return this.#open(use);
+  }
+
+  async #open<T>(use: (place: WorkspacePlace) => Promise<T>): Promise<T> {
+    const { path, views } = this.#parts;
+    const root = await Folder.root(path);
+    try {
+      return await use({ root, path, views });
+    } finally {
+      await root.close();
+    }
+  }
+}
+
+function orNoRepository<T>(found: T | undefined): T {
+  if (found === undefined) throw new BadRequestError('Not a git repository');
+  return found;
+}

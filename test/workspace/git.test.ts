@@ -1,0 +1,214 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { testWorkspace, type TestWorkspace } from './support.js';
+
+let at: TestWorkspace;
+beforeEach(async () => {
+  at = await testWorkspace();
+});
+afterEach(() => at.close());
+
+async function repository(): Promise<void> {
+  await at.git('init');
+  await at.put('kept.txt', 'one\n');
+  await at.put('gone.txt', 'gone\n');
+  await at.put('moved.txt', 'a line\n'.repeat(20));
+  await at.git('add', '-A');
+  await at.git('commit', '-m', 'first');
+}
+
+test('a folder without a repository has no status, no diff and no log, and is not synced', async () => {
+  expect(await at.workspace.gitStatus()).toEqual({ isGitRepo: false });
+  await expect(at.workspace.gitDiff()).rejects.toMatchObject({ status: 400 });
+  await expect(at.workspace.gitLog(20)).rejects.toMatchObject({ status: 400 });
+  await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500 });
+});
+
+test('status tells each change as git does, with where a file was before', async () => {
+  await repository();
+  await at.put('kept.txt', 'two\n');
+  await at.git('rm', '-q', 'gone.txt');
+  await at.git('mv', 'moved.txt', 'new name.txt');
+  await at.put('added/ünïcödé "and" more.txt', 'x');
+  await at.git('remote', 'add', 'origin', 'https://ada:secret@code.test/ada/work.git');
+  const status = await at.workspace.gitStatus();
+  expect(status).toEqual({
+    isGitRepo: true,
+    branch: 'main',
+    remote: 'https://code.test/ada/work.git',
+    hasChanges: true,
+    changes: [
+      { status: 'D', path: 'gone.txt' },
+      { status: 'M', path: 'kept.txt' },
+      { status: 'R', path: 'new name.txt', from: 'moved.txt' },
+      { status: '??', path: 'added/ünïcödé "and" more.txt' },
+    ],
+  });
+});
+
+test('diff tells staged and unstaged apart, of one path where that is asked for', async () => {
+  await repository();
+  expect(await at.workspace.gitDiff()).toEqual({ unstaged: null, staged: null });
+  await at.put('kept.txt', 'staged\n');
+  await at.git('add', 'kept.txt');
+  await at.put('kept.txt', 'unstaged\n');
+  await at.put('gone.txt', 'changed\n');
+  const { staged, unstaged } = await at.workspace.gitDiff('kept.txt');
+  expect(staged).toContain('+staged');
+  expect(unstaged).toContain('-staged\n+unstaged');
+  expect(unstaged).not.toContain('gone.txt');
+  expect((await at.workspace.gitDiff()).unstaged).toContain('gone.txt');
+});
+
+test('sync commits all that differs, and git itself finds nothing left', async () => {
+  await repository();
+  await at.put('kept.txt', 'two\n');
+  await at.put('sub/new.txt', 'new\n');
+  await at.git('rm', '-q', 'gone.txt');
+  const synced = await at.workspace.gitSync('what\n\nwas done');
+  expect(synced).toMatchObject({ committed: true, pushed: false, message: 'what\n\nwas done' });
+  expect(await at.git('status', '--porcelain')).toBe('');
+  expect(await at.git('log', '-1', '--format=%H %an <%ae>%n%B')).toBe(
+    `${synced.hash} Agent Platform <agent-platform@localhost>\nwhat\n\nwas done\n`,
+  );
+  expect(await at.git('ls-tree', '-r', '--name-only', 'HEAD')).toBe(
+    'kept.txt\nmoved.txt\nsub/new.txt\n',
+  );
+  expect(await at.git('fsck', '--strict')).toBe('');
+  const [newest, first] = await at.workspace.gitLog(20);
+  expect(newest).toMatchObject({ hash: synced.hash, subject: 'what', author: 'Agent Platform' });
+  expect(first).toMatchObject({ subject: 'first', author: 'Ada' });
+  expect(await at.workspace.gitSync()).toEqual({
+    ...{ committed: false, pushed: false, hash: synced.hash, message: 'nothing to commit' },
+  });
+});
+
+test('sync takes what is ignored, removed, renamed and linked as git does, and names that are odd', async () => {
+  await repository();
+  await at.put('.gitignore', '*.log\n');
+  await at.put('noise.log', 'x');
+  await at.put('.git/info/exclude', 'private.txt\n');
+  await at.put('private.txt', 'x');
+  await at.put('-rf', 'x');
+  await at.put(':(top)*', 'x');
+  await at.put('a\nb', 'x');
+  await rm(path.join(at.path, 'gone.txt'));
+  await at.put('gone.txt/now a folder', 'x');
+  expect(await at.workspace.gitSync()).toMatchObject({ committed: true, message: 'sync changes' });
+  expect((await at.git('ls-tree', '-r', '-z', '--name-only', 'HEAD')).split('\0').sort()).toEqual([
+    '',
+    '-rf',
+    '.gitignore',
+    ':(top)*',
+    'a\nb',
+    'gone.txt/now a folder',
+    'kept.txt',
+    'moved.txt',
+  ]);
+  expect(await at.git('status', '--porcelain')).toBe('');
+});
+
+test('sync makes the first commit, names the repository’s author, and keeps to the branch', async () => {
+  await at.git('init', '-b', 'team/first');
+  await at.git('config', 'user.name', 'Grace');
+  await at.git('config', 'user.email', 'grace@example.test');
+  expect(await at.workspace.gitLog(20)).toEqual([]);
+  expect(await at.workspace.gitSync()).toMatchObject({ committed: false, hash: null });
+  await at.put('a', 'a');
+  const { hash } = await at.workspace.gitSync('  ');
+  expect(await at.git('log', 'team/first', '--format=%H %an <%ae> %s')).toBe(
+    `${hash} Grace <grace@example.test> sync changes\n`,
+  );
+});
+
+test('sync of a commit that is checked out by itself moves HEAD', async () => {
+  await repository();
+  await at.git('checkout', '-q', '--detach');
+  await at.put('kept.txt', 'two\n');
+  expect(await at.workspace.gitStatus()).toMatchObject({ branch: 'HEAD' });
+  const { hash } = await at.workspace.gitSync();
+  expect((await at.git('rev-parse', 'HEAD')).trim()).toBe(hash);
+  expect((await at.git('rev-parse', 'main')).trim()).not.toBe(hash);
+});
+
+test('packed branches and objects are found, and moved on', async () => {
+  await repository();
+  await at.git('gc', '-q');
+  await at.git('pack-refs', '--all');
+  await at.put('kept.txt', 'two\n');
+  const { hash } = await at.workspace.gitSync();
+  expect((await at.git('rev-parse', 'main')).trim()).toBe(hash);
+  expect(await at.workspace.gitLog(1)).toHaveLength(1);
+  expect(await at.git('fsck', '--strict')).toBe('');
+});
+
+test('what git has under way, and conflicts, are left to who has begun them', async () => {
+  await repository();
+  await at.git('checkout', '-q', '-b', 'side');
+  await at.put('kept.txt', 'side\n');
+  await at.git('commit', '-qam', 'side');
+  await at.git('checkout', '-q', 'main');
+  await at.put('kept.txt', 'main\n');
+  await at.git('commit', '-qam', 'main');
+  await expect(at.git('merge', 'side')).rejects.toThrow();
+  expect(await at.workspace.gitStatus()).toMatchObject({ changes: [{ status: 'UU' }] });
+  await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500 });
+  await rm(path.join(at.path, '.git/MERGE_HEAD'));
+  await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500 });
+});
+
+describe('locks', () => {
+  const lock = () => path.join(at.path, '.git/index.lock');
+  /** As a process that is gone has left it: no process of this number began at this time. */
+  const LEFT = `agent-platform ${process.pid} 1\n`;
+
+  test('of other programs are told of, and left', async () => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    await writeFile(lock(), '');
+    await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 409 });
+    expect(await readFile(lock(), 'utf8')).toBe('');
+  });
+
+  test('of ours that were left are cleared by the next start, with all else that was', async () => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    await writeFile(lock(), LEFT);
+    await writeFile(path.join(at.path, '.git/refs/heads/main.lock'), LEFT);
+    await at.put('.agent-platform-tmp/0123456789abcdef01234567', 'half');
+    await writeFile(path.join(at.around, 'x'), '');
+    await at.again().read('kept.txt');
+    expect(await readdir(path.join(at.path, '.git'))).not.toContain('index.lock');
+    expect(await readdir(path.join(at.path, '.git/refs/heads'))).toEqual(['main']);
+    expect(await readdir(at.path)).not.toContain('.agent-platform-tmp');
+    expect(await at.again().gitSync()).toMatchObject({ committed: true });
+  });
+
+  test('two syncs at a time are one, and a 409', async () => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    const [one, other] = await Promise.allSettled([at.workspace.gitSync(), at.workspace.gitSync()]);
+    expect(one).toMatchObject({ status: 'fulfilled', value: { committed: true } });
+    expect(other).toMatchObject({ status: 'rejected', reason: { status: 409 } });
+  });
+});
+
+test('who leaves while git is at work has it ended, and nothing changed', async () => {
+  await repository();
+  await at.put('kept.txt', 'two\n');
+  const before = await at.git('rev-parse', 'HEAD');
+  await expect(at.workspace.gitSync('x', AbortSignal.abort())).rejects.toThrow();
+  expect(await at.git('rev-parse', 'HEAD')).toBe(before);
+  expect(await readdir(path.join(at.path, '.git'))).not.toContain('index.lock');
+  expect(await readdir(at.views).catch(() => [])).toEqual([]);
+});
+
+test('a diff of more than a megabyte is cut, and says so', async () => {
+  await repository();
+  await at.put('kept.txt', 'a line of an ünlimited file\n'.repeat(60_000));
+  const { truncated, unstaged } = await at.workspace.gitDiff();
+  expect(truncated).toBe(true);
+  expect(Buffer.byteLength(unstaged ?? '')).toBeLessThanOrEqual(1_048_576);
+  expect(unstaged).not.toContain('\ufffd');
+});
