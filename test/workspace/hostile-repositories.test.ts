@@ -1,0 +1,361 @@
+// @module-tag attack
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmod,
+  cp,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ServiceError } from '../../src/errors.js';
+import { plainGit, testWorkspace, type TestWorkspace } from './support.js';
+
+const SECRET = 'the secret of another folder';
+
+let template: TestWorkspace;
+let at: TestWorkspace;
+let markers: string;
+let traps: string;
+beforeAll(async () => {
+  template = await testWorkspace();
+  await template.git('init', '-q');
+  await template.put('file.txt', 'one\n');
+  await template.put('both.bin', 'one\n');
+  await template.git('add', '-A');
+  await template.git('commit', '-q', '-m', 'first');
+});
+afterAll(() => template?.close());
+beforeEach(async () => {
+  at = await testWorkspace();
+  markers = path.join(at.around, 'markers');
+  traps = path.join(at.around, 'traps');
+  await mkdir(markers);
+  await mkdir(traps);
+  await cp(template.path, at.path, { recursive: true });
+});
+afterEach(() => at.close());
+
+/** A program that tells that it was run. */
+async function trap(name: string): Promise<string> {
+  const file = path.join(traps, name);
+  await writeFile(file, `#!/bin/sh\n: > "${markers}/${name}"\n`);
+  await chmod(file, 0o755);
+  return file;
+}
+
+/** All that the explorer asks of git, whatever comes of each. */
+async function askAll(): Promise<string> {
+  const { workspace } = at;
+  const answers = [
+    () => workspace.gitStatus(),
+    () => workspace.gitDiff(),
+    () => workspace.gitLog(20),
+    () => workspace.gitSync('by the explorer'),
+  ];
+  const told: unknown[] = [];
+  for (const ask of answers) {
+    try {
+      told.push(await ask());
+    } catch (error) {
+      // Whatever is wrong with it, it is told as what is wrong with it.
+      if (!(error instanceof ServiceError)) throw error;
+      told.push([error.status, error.message, error.facts]);
+    }
+  }
+  return JSON.stringify(told);
+}
+
+const HOOKS = [
+  ...['pre-commit', 'prepare-commit-msg', 'commit-msg', 'post-commit', 'post-index-change'],
+  ...['reference-transaction', 'pre-push', 'post-checkout', 'fsmonitor-watchman', 'pre-auto-gc'],
+  ...['post-rewrite', 'pre-merge-commit', 'post-merge', 'pre-rebase', 'push-to-checkout'],
+];
+
+/** Keys of a configuration that each name a program. */
+const PROGRAMS = [
+  ...['core.fsmonitor', 'core.sshCommand', 'core.gitProxy', 'core.askPass', 'core.editor'],
+  ...['core.pager', 'pager.log', 'pager.diff', 'pager.status', 'core.alternateRefsCommand'],
+  ...['sequence.editor', 'diff.external', 'diff.trap.command', 'diff.trap.textconv'],
+  ...['filter.trap.clean', 'filter.trap.smudge', 'filter.late.process', 'merge.trap.driver'],
+  ...['credential.helper', 'gpg.program', 'gpg.ssh.program', 'gpg.x509.program', 'web.browser'],
+  ...['interactive.diffFilter', 'trailer.x.command', 'uploadpack.packObjectsHook'],
+  ...['gc.recentObjectsHook', 'remote.origin.uploadpack', 'remote.origin.receivepack'],
+  ...['ssh.variant', 'difftool.x.cmd', 'mergetool.x.cmd', 'hook.x.command', 'browser.x.cmd'],
+  ...['imap.tunnel', 'sendemail.smtpserver', 'man.viewer', 'instaweb.httpd'],
+];
+
+test('no program that a repository names is run, whatever names it', async () => {
+  expect(HOOKS.length + PROGRAMS.length).toBeGreaterThanOrEqual(40);
+  for (const name of HOOKS) await cp(await trap(name), path.join(at.path, '.git/hooks', name));
+  await mkdir(path.join(traps, 'hooks'));
+  const elsewhere = await trap('hooksPath');
+  for (const name of HOOKS) await cp(elsewhere, path.join(traps, 'hooks', name));
+  const set = (key: string, value: string) => at.git('config', '--add', key, value);
+  for (const key of PROGRAMS) await set(key, await trap(key));
+  for (const name of ['status', 'diff', 'log', 'commit', 'update-index', 'write-tree']) {
+    await set(`alias.${name}`, `!${await trap(`alias.${name}`)}`);
+  }
+  await set('hook.x.event', 'pre-commit');
+  await set('filter.trap.required', 'true');
+  await set('filter.late.required', 'true');
+  await set('commit.gpgSign', 'true');
+  await set('log.showSignature', 'true');
+  await set('push.gpgSign', 'true');
+  await set('protocol.allow', 'always');
+  await set('protocol.ext.allow', 'always');
+  await set('remote.origin.url', `ext::${await trap('ext')} %S`);
+  await set('remote.origin.vcs', 'ext');
+  await set(`url.ext::${await trap('insteadOf')} .insteadOf`, 'https://');
+  await writeFile(path.join(traps, 'included'), `[core]\n  fsmonitor = ${await trap('include')}\n`);
+  await set('include.path', path.join(traps, 'included'));
+  await set(`includeIf.gitdir:${at.around}/.path`, path.join(traps, 'included'));
+  await writeFile(path.join(traps, 'attributes'), '* filter=trap diff=trap merge=trap\n');
+  await set('core.attributesFile', path.join(traps, 'attributes'));
+  await at.put('.gitattributes', '* filter=trap diff=trap merge=trap\n*.bin filter=late\n');
+  await mkdir(path.join(at.path, '.git/info'), { recursive: true });
+  await cp(path.join(traps, 'attributes'), path.join(at.path, '.git/info/attributes'));
+  await at.put('file.txt', 'two\n');
+  await at.put('both.bin', 'two\n');
+  await at.put('new.txt', 'new\n');
+
+  // That they are traps: git by itself steps into them.
+  const control = path.join(at.around, 'control');
+  await cp(at.path, control, { recursive: true });
+  await plainGit(control, 'diff').catch(() => undefined);
+  await plainGit(control, 'add', '-A').catch(() => undefined);
+  const sprung = await readdir(markers);
+  expect(sprung).toEqual(
+    expect.arrayContaining([
+      'include',
+      'diff.trap.command',
+      'filter.trap.clean',
+      'post-index-change',
+    ]),
+  );
+  for (const name of sprung) await rm(path.join(markers, name));
+
+  // Nor where the configuration puts the hooks, or when it names the address of a remote by a program.
+  for (const rest of [() => undefined, () => set('core.hooksPath', path.join(traps, 'hooks'))]) {
+    await rest();
+    await at.put('new.txt', `${String(rest)}\n`);
+    const told = await askAll();
+    expect(told).toContain('"committed":true');
+    expect(await readdir(markers)).toEqual([]);
+  }
+  const committed = await at.git('cat-file', '-p', 'HEAD:file.txt').catch(() => 'two\n');
+  expect(committed).toBe('two\n');
+});
+
+test.each([
+  ...[
+    'ext::sh -c "touch /tmp/x"',
+    'file:///etc',
+    '/etc',
+    '../other',
+    'ssh://host/x',
+    'git://host/x',
+  ],
+  ...['-oProxyCommand=x', '--upload-pack=x', 'git@host:x', 'ftp://host/x', 'https://', 'fd::7', ''],
+])('to a remote like %s nothing is pushed', async (remote) => {
+  await at.git('config', 'remote.origin.url', remote);
+  await at.put('new.txt', 'new');
+  expect(await at.workspace.gitSync()).toMatchObject({
+    committed: true,
+    pushed: false,
+    pushError: expect.any(String),
+  });
+});
+
+describe('a repository that leads elsewhere', () => {
+  /** Another repository, which nobody here may see. */
+  let other: string;
+  beforeEach(async () => {
+    other = path.join(at.around, 'other');
+    await mkdir(other);
+    await cp(path.join(template.path, '.git'), path.join(other, '.git'), { recursive: true });
+    await writeFile(path.join(other, 'secret.txt'), `${SECRET}\n`);
+    await plainGit(other, 'add', '-A');
+    await plainGit(other, 'commit', '-q', '-m', SECRET);
+    await writeFile(path.join(at.around, 'secret.txt'), `${SECRET}\n`);
+    await at.put('file.txt', 'two\n');
+  });
+
+  const inGit = (...names: string[]) => path.join(at.path, '.git', ...names);
+  const ofOther = (...names: string[]) => path.join(other, '.git', ...names);
+  const replaced = async (name: string, target: string) => {
+    await rm(inGit(name), { recursive: true, force: true });
+    await symlink(target, inGit(name));
+  };
+
+  const CASES: Readonly<Record<string, () => Promise<unknown>>> = {
+    '.git is a file': async () => {
+      await rm(inGit(), { recursive: true });
+      await writeFile(inGit(), `gitdir: ${ofOther()}\n`);
+    },
+    '.git is a link': async () => {
+      await rm(inGit(), { recursive: true });
+      await symlink(ofOther(), inGit());
+    },
+    commondir: () => writeFile(inGit('commondir'), ofOther()),
+    gitdir: () => writeFile(inGit('gitdir'), ofOther()),
+    'core.worktree': () => at.git('config', 'core.worktree', other),
+    'extensions.worktreeConfig': async () => {
+      await at.git('config', 'extensions.worktreeConfig', 'true');
+      await writeFile(inGit('config.worktree'), `[core]\n  worktree = ${other}\n`);
+    },
+    'extensions.refStorage': () => at.git('config', 'extensions.refStorage', 'reftable'),
+    'an unknown extension': () => at.git('config', 'extensions.somethingNew', 'true'),
+    alternates: async () => {
+      await mkdir(inGit('objects/info'), { recursive: true });
+      await writeFile(inGit('objects/info/alternates'), `${ofOther('objects')}\n`);
+      await pointTo(await plainGit(other, 'rev-parse', 'HEAD'));
+    },
+    'linked objects': async () => {
+      await replaced('objects', ofOther('objects'));
+      await pointTo(await plainGit(other, 'rev-parse', 'HEAD'));
+    },
+    'a linked folder of objects': async () => {
+      const names = (await readdir(ofOther('objects'))).filter((name) => name.length === 2);
+      for (const name of names) {
+        await rm(inGit('objects', name), { recursive: true, force: true });
+        await symlink(ofOther('objects', name), inGit('objects', name));
+      }
+      await pointTo(await plainGit(other, 'rev-parse', 'HEAD'));
+    },
+    'a linked pack': async () => {
+      await plainGit(other, 'gc', '-q');
+      for (const name of await readdir(ofOther('objects/pack'))) {
+        await symlink(ofOther('objects/pack', name), inGit('objects/pack', name));
+      }
+      await pointTo(await plainGit(other, 'rev-parse', 'HEAD'));
+    },
+    'a linked HEAD': () => replaced('HEAD', ofOther('HEAD')),
+    'a HEAD that climbs': () =>
+      writeFile(inGit('HEAD'), `ref: refs/heads/../../../../other/.git/refs/heads/main\n`),
+    'a HEAD outside of refs': () => writeFile(inGit('HEAD'), `ref: ${at.around}/secret.txt\n`),
+    'a HEAD of nothing': () => writeFile(inGit('HEAD'), 'hello\n'),
+    'a linked branch': () => replaced('refs/heads/main', ofOther('refs/heads/main')),
+    'linked branches': () => replaced('refs/heads', ofOther('refs/heads')),
+    'linked refs': () => replaced('refs', ofOther('refs')),
+    'linked packed refs': async () => {
+      await plainGit(other, 'pack-refs', '--all');
+      await rm(inGit('refs/heads/main'));
+      await replaced('packed-refs', ofOther('packed-refs'));
+    },
+    'a linked configuration': () => replaced('config', ofOther('config')),
+    'a configuration that is a pipe': async () => {
+      await rm(inGit('config'));
+      execFileSync('mkfifo', [inGit('config')]);
+    },
+    'a configuration that is none': () => writeFile(inGit('config'), '[[[\0'),
+    'a linked index': () => replaced('index', ofOther('index')),
+    'an index that is none': () => writeFile(inGit('index'), 'DIRCxxxxxxxxxxxxxxxxxxxxxxxx'),
+    'an index that leads out': () => forgedIndex('xx/secret.txt', '../secret.txt'),
+    'an index of absolute paths': async () => {
+      const target = path.join(at.around, 'secret.txt');
+      await forgedIndex('x'.repeat(target.length), target);
+    },
+    'an index of git’s own files': () => forgedIndex('xgit/hooks/x', '.git/hooks/x'),
+    'a shared index': async () => {
+      await at.git('update-index', '--split-index');
+      await at.put('file.txt', 'three\n');
+      await at.git('add', 'file.txt');
+    },
+    'linked lists of what is ignored': () => replaced('info', ofOther('info')),
+    'a linked list of what is ignored': () => replaced('info/exclude', `${at.around}/secret.txt`),
+    'a linked shallow': () => symlink(`${at.around}/secret.txt`, inGit('shallow')),
+    'linked attributes': () =>
+      symlink(`${at.around}/secret.txt`, path.join(at.path, '.gitattributes')),
+    'a linked mailmap': () => symlink(`${at.around}/secret.txt`, path.join(at.path, '.mailmap')),
+    'a linked folder that is tracked': async () => {
+      await at.put('folder/secret.txt', 'mine');
+      await at.git('add', '-A');
+      await at.git('commit', '-q', '-m', 'second');
+      await rm(path.join(at.path, 'folder'), { recursive: true });
+      await symlink(other, path.join(at.path, 'folder'));
+    },
+    'a replaced commit': async () => {
+      const [head = ''] = (await at.git('rev-parse', 'HEAD')).split('\n');
+      await mkdir(inGit('refs/replace'), { recursive: true });
+      await writeFile(inGit('refs/replace', head), await plainGit(other, 'rev-parse', 'HEAD'));
+    },
+    'a submodule with a program': async () => {
+      const fsmonitor = await trap('submodule');
+      await cp(other, path.join(at.path, 'sub'), { recursive: true });
+      await rm(path.join(at.path, 'sub/secret.txt'));
+      await at.git('add', 'sub');
+      await at.git('commit', '-q', '-m', 'with another');
+      await plainGit(path.join(at.path, 'sub'), 'config', 'core.fsmonitor', fsmonitor);
+      await writeFile(path.join(at.path, 'sub/changed.txt'), 'changed');
+    },
+    'a folder of another’s repository': async () => {
+      const fsmonitor = await trap('nested');
+      await cp(other, path.join(at.path, 'nested'), { recursive: true });
+      await rm(path.join(at.path, 'nested/secret.txt'));
+      await plainGit(path.join(at.path, 'nested'), 'config', 'core.fsmonitor', fsmonitor);
+    },
+    'a folder that says where its repository is': () =>
+      at.put('nested/.git', `gitdir: ${ofOther()}\n`),
+    'a bare repository as the workspace': async () => {
+      await rename(inGit(), path.join(at.around, 'bare'));
+      await rm(at.path, { recursive: true });
+      await rename(path.join(at.around, 'bare'), at.path);
+    },
+    'a repository around the workspace': async () => {
+      await rename(inGit(), path.join(at.around, '.git'));
+    },
+  };
+
+  test.each(Object.entries(CASES))('%s', async (_, make) => {
+    await make();
+    const before = await stateOf(at.around);
+    const told = await askAll();
+    expect(told).not.toContain(SECRET);
+    expect(await stateOf(at.around)).toEqual(before);
+    expect(await readdir(markers)).toEqual([]);
+    // Files are none of git's business.
+    await at.workspace.write('beside.txt', 'beside');
+  });
+
+  test('is one in which git by itself would show what lies outside', async () => {
+    await forgedIndex('xx/secret.txt', '../secret.txt');
+    expect(await at.git('diff')).toContain(SECRET);
+    await expect(at.workspace.gitDiff()).rejects.toMatchObject({ status: 400 });
+  });
+
+  const pointTo = (hash: string) => writeFile(inGit('refs/heads/main'), hash);
+
+  /** An index with one file, whose name is another than git would take. */
+  async function forgedIndex(real: string, forged: string): Promise<void> {
+    await rm(inGit('index'));
+    await at.put(real, 'mine');
+    await at.git('add', real);
+    const index = await readFile(inGit('index'));
+    const body = index.subarray(0, -20);
+    body.write(forged, body.indexOf(real));
+    await writeFile(
+      inGit('index'),
+      Buffer.concat([body, createHash('sha1').update(body).digest()]),
+    );
+    await rm(path.join(at.path, real));
+  }
+});
+
+/** All that lies around the workspace, and what is in it. */
+async function stateOf(folder: string): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const full = path.join(entry.parentPath, entry.name);
+    const name = path.relative(folder, full);
+    if (/^(work|views|markers)(\/|$)/.test(name) || !entry.isFile()) continue;
+    found[name] = await readFile(full, 'latin1');
+  }
+  return found;
+}
