@@ -55,6 +55,9 @@ async function main(): Promise<void> {
     if (settings.accounts.firstIsAdmin) {
       log.info('the first account on an empty database becomes the admin: ADMIN_EMAILS is not set');
     }
+    await services.workspace.clear().catch((error: unknown) => {
+      log.warn({ err: error }, 'the workspace cannot be opened');
+    });
     reportReady();
     await ended;
   } finally {

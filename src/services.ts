@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { Logger } from 'pino';
 import { WalletNonces } from './accounts/wallet-nonces.js';
 import { WalletProofs } from './accounts/wallet-proofs.js';
@@ -58,6 +59,7 @@ import { TokenGate } from './token-gating/token-gate.js';
 import { WalletProvider } from './wallet-provider/wallet-provider.js';
 import { AgentWallets } from './wallets/agent-wallets.js';
 import { UserWallets } from './wallets/user-wallets.js';
+import { Workspace } from './workspace/workspace.js';
 
 /** What API and worker stand on, as whoever starts them gives it. */
 export interface Foundation {
@@ -104,6 +106,8 @@ export interface ApiServices {
   readonly wallets: WalletProofs;
   readonly securityEvents: SecurityEvents;
   readonly splits: RoyaltySplits;
+  /** The operators' own folder. */
+  readonly workspace: Workspace;
 }
 
 /** Those at whom people sign in, as far as they are configured. */
@@ -207,6 +211,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     }),
     securityEvents: new SecurityEvents(database, eventTrust(settings)),
     splits: new RoyaltySplits(settings.chain.usdc),
+    workspace: operatorsWorkspace(settings),
   };
 }
 
@@ -317,6 +322,15 @@ function createSignInProviders({ codeHost, http, identityProvider }: Settings): 
         ? undefined
         : new CodeHost(codeHost, { id, secret }, cameBack('github')),
   };
+}
+
+/** Git's temporary folders are beside it, so that no path of a caller's leads to them. */
+function operatorsWorkspace({ process: { dataDir }, workspace }: Settings): Workspace {
+  const folder = path.resolve(dataDir);
+  return new Workspace({
+    path: path.resolve(workspace.root ?? path.join(folder, 'workspace')),
+    views: path.join(folder, 'workspace-git'),
+  });
 }
 
 const chainNode = ({ chain: { chainId, rpcUrl } }: Settings) =>

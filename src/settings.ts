@@ -22,6 +22,7 @@ import { retentionSettings } from './retention/settings.js';
 import { secretsSettings } from './secrets/settings.js';
 import { temporalSettings } from './temporal/settings.js';
 import { walletProviderSettings } from './wallet-provider/settings.js';
+import { workspaceSettings } from './workspace/settings.js';
 
 /** What the product reads from its environment, in the order of the docs. */
 export const AREAS = {
@@ -45,6 +46,7 @@ export const AREAS = {
   notifications: notificationSettings,
   outbound: outboundSettings,
   retention: retentionSettings,
+  workspace: workspaceSettings,
   process: processSettings,
 } as const;
 

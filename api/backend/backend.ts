@@ -12,6 +12,7 @@ import { agentEndpoints } from './agents.js';
 import { aiChatEndpoints } from './ai-chat.js';
 import { guardedHost } from '../../src/hosts/guarded-host.js';
 import { aiEndpoints } from './ai.js';
+import { browseEndpoints } from './browse.js';
 import { cloneEndpoints } from './clones.js';
 import type { BackendDependencies } from './dependencies.js';
 import { deploymentEndpoints } from './deployments.js';
@@ -49,6 +50,7 @@ export function backendEndpoints(dependencies: BackendDependencies) {
     ...keyEndpoints(),
     ...undergroundWalletEndpoints(dependencies),
     ...splitEndpoints(dependencies),
+    ...browseEndpoints(dependencies),
     ...healthEndpoints(dependencies),
   ];
 }

@@ -39,6 +39,10 @@ interface Keeping {
    * the backend is asked once more under the same id, also while it is still at the first time.
    */
   readonly keepsAnswer?: boolean;
+  /** Milliseconds until it is given up, where the usual ones are too few. */
+  readonly takesMs?: number;
+  /** Gives it up as well. */
+  readonly signal?: AbortSignal;
 }
 
 /** What an endpoint answers when it does as it is asked. */
@@ -84,7 +88,8 @@ export class BackendClient {
   /** The same, for those who do not look at what they send and get. */
   async forward(on: OnBehalfOf, endpoint: Declaration, sent: AnySent): Promise<unknown> {
     const { method } = endpoint;
-    const { body, keepsAnswer, query } = sent;
+    const { body, keepsAnswer, query, signal, takesMs = CALL_TIMEOUT_MS + waitMs(query) } = sent;
+    const late = AbortSignal.timeout(takesMs);
     const { user } = on.caller;
     const request = new Request(`${this.#url}${addressOf(endpoint, sent)}`, {
       method,
@@ -101,7 +106,7 @@ export class BackendClient {
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(CALL_TIMEOUT_MS + waitMs(query)),
+      signal: signal ? AbortSignal.any([signal, late]) : late,
     });
     const { response, text } = await exchange(request);
     const parsed = tryParseJson(text);

@@ -8,6 +8,7 @@ import { createListener, type Listener } from '../http/listener.js';
 import { accountEndpoints } from './accounts.js';
 import { agentInteractionEndpoints } from './agent.js';
 import { agentEndpoints } from './agents.js';
+import { browseEndpoints } from './browse.js';
 import { chatEndpoints } from './chat.js';
 import { cloneEndpoints } from './clones.js';
 import { costEndpoints } from './cost.js';
@@ -67,6 +68,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...costEndpoints(dependencies),
     ...healthEndpoints(),
     ...splitEndpoints(dependencies),
+    ...browseEndpoints(dependencies),
     ...pageEndpoints(dependencies),
   ];
 }

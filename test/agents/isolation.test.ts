@@ -138,6 +138,21 @@ const clone = () => ({
   },
 });
 
+/** The seven of the file explorer, asked for the workspace of Ada's agent. */
+function browsing(visit: Visit): Readonly<Record<string, Visit>> {
+  const asked = (more = '') => ({ ...visit, query: () => `?agentId=${agentId}${more}` });
+  const sent = (more: object) => ({ ...visit, body: () => ({ agentId, ...more }) });
+  return {
+    'GET /api/browse/tree': asked(),
+    'GET /api/browse/read': asked('&path=openclaw.json'),
+    'POST /api/browse/write': sent({ path: 'of-bob.txt', content: 'of bob' }),
+    'GET /api/browse/git-status': asked(),
+    'GET /api/browse/git-diff': asked(),
+    'GET /api/browse/git-log': asked(),
+    'POST /api/browse/git-sync': sent({}),
+  };
+}
+
 const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/register': {
     body: () => ({ email: ada.email, password: 'another password' }),
@@ -284,6 +299,7 @@ const WEB: Readonly<Record<string, Visit>> = {
   'POST /api/skills/instant-split': { ...missing, body: payment },
   'GET /api/skills/booking-settlement': { nobody: 401, bob: 200 },
   'POST /api/skills/booking-settlement': { ...missing, body: payment },
+  ...browsing(missing),
   // Opened by the identity provider's signature, and there is no such provider here.
   'POST /api/security/risc': { nobody: 503, bob: 503, body: () => ({ sub: ada.id }) },
   'GET /api/security/risc': { nobody: 200, bob: 200 },
@@ -353,6 +369,7 @@ const BACKEND: Readonly<Record<string, Visit>> = {
   },
   'GET /api/underground/splits/:id': { ...missing, anotherKey: 401 },
   'POST /api/underground/splits/:id/retry': { ...missing, anotherKey: 401 },
+  ...browsing({ ...missing, anotherKey: 401 }),
   // Opened by users' keys alone: the internal key, whoever it speaks for, is none.
   'POST /api/validate-key': { nobody: 401, bob: 401, anotherKey: 401 },
   'GET /api/ai/health': { nobody: 200, bob: 200 },

@@ -80,6 +80,7 @@ const AWAY = {
   'POST /api/wallet/create': [500],
   'POST /api/wallet/sessions': [503],
   'POST /api/agents/clone': [503],
+  'POST /api/browse/git-sync': [500],
   'POST /api/settings/identities/google': [502, 503],
   'POST /api/settings/identities/github': [503],
 };
@@ -230,6 +231,7 @@ async function furnish(
       ],
       // A signature that is no key's may be a contract's, and there is no chain here to ask.
       away: {
+        'POST /api/browse/git-sync': [500],
         'POST /api/underground/wallets': [503],
         'POST /api/underground/splits': [503],
         'GET /api/underground/wallets/{address}/balance': [500],

@@ -1,0 +1,80 @@
+import { isAdminEmail } from '../../src/accounts/admin.js';
+import { isAdminById } from '../../src/accounts/users.js';
+import { getAgent } from '../../src/agents/agents.js';
+import type { TenantDatabase } from '../../src/database/database.js';
+import { BadRequestError } from '../../src/errors.js';
+import type { Workspace } from '../../src/workspace/workspace.js';
+import type { ApiKeyCaller } from '../auth/api-key.js';
+import type { InternalCaller } from '../auth/internal-key.js';
+import { reply } from '../http/reply.js';
+import {
+  browseGitDiff,
+  browseGitLog,
+  browseGitStatus,
+  browseGitSync,
+  browseRead,
+  browseTree,
+  browseWrite,
+} from './browse-contract.js';
+import type { BackendDependencies } from './dependencies.js';
+
+interface Asked {
+  readonly caller: InternalCaller | ApiKeyCaller;
+  readonly tenant: TenantDatabase;
+}
+
+/** `/api/browse/*` (spec 4.14). */
+export function browseEndpoints({ database, settings, workspace }: BackendDependencies) {
+  const isOperator = async (caller: Asked['caller']) => {
+    if (caller.kind === 'api-key') return caller.isAdmin;
+    if (caller.user) return isAdminById(database, caller.user.id, settings.accounts);
+    return caller.email === undefined || isAdminEmail(caller.email, settings.accounts);
+  };
+
+  /** @throws BadRequestError, NotFoundError */
+  const workspaceOf = async (asked: Asked, agentId: string | undefined): Promise<Workspace> => {
+    if (agentId !== undefined) {
+      await getAgent(asked.tenant, agentId);
+      throw new BadRequestError('Workspaces of agents are not served yet');
+    }
+    if (!(await isOperator(asked.caller))) throw new BadRequestError('agentId required');
+    return workspace;
+  };
+
+  return [
+    browseTree.handledBy(async (request) => {
+      const { agentId, depth } = request.query;
+      const of = await workspaceOf(request, agentId);
+      return reply(200, { ok: true, root: await of.tree(depth, request.signal) });
+    }),
+    browseRead.handledBy(async (request) => {
+      const { agentId, path } = request.query;
+      const of = await workspaceOf(request, agentId);
+      return reply(200, { ok: true, ...(await of.read(path)) });
+    }),
+    browseWrite.handledBy(async (request) => {
+      const { agentId, content, path } = request.body;
+      const of = await workspaceOf(request, agentId);
+      return reply(200, { ok: true, ...(await of.write(path, content)) });
+    }),
+    browseGitStatus.handledBy(async (request) => {
+      const of = await workspaceOf(request, request.query.agentId);
+      return reply(200, { ok: true, ...(await of.gitStatus(request.signal)) });
+    }),
+    browseGitDiff.handledBy(async (request) => {
+      const { agentId, path } = request.query;
+      const of = await workspaceOf(request, agentId);
+      return reply(200, { ok: true, ...(await of.gitDiff(path, request.signal)) });
+    }),
+    browseGitLog.handledBy(async (request) => {
+      const { agentId, limit } = request.query;
+      const of = await workspaceOf(request, agentId);
+      return reply(200, { ok: true, commits: await of.gitLog(limit, request.signal) });
+    }),
+    browseGitSync.handledBy(async (request) => {
+      const { agentId, message } = request.body;
+      const of = await workspaceOf(request, agentId);
+      return reply(200, { ok: true, ...(await of.gitSync(message, request.signal)) });
+    }),
+  ];
+}

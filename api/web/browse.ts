@@ -1,0 +1,27 @@
+import { person } from '../auth/person.js';
+import { BROWSE, BROWSE_MS } from '../backend/browse-contract.js';
+import { errorsOf } from '../http/derived-errors.js';
+import { endpoint, type Declaration } from '../http/endpoint.js';
+import { reply } from '../http/reply.js';
+import { successOf } from './backend-client.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+/** The backend's `/api/browse/*` (spec 4.14) for who is signed in: it decides whose files those are. */
+export function browseEndpoints({ backend }: WebDependencies) {
+  return BROWSE.map((declared: Declaration) => {
+    const { body, idempotent, method, path, query, responses, summary, tag } = declared;
+    return endpoint({
+      ...{ method, path, summary, tag, idempotent, query, body, responses },
+      auth: person,
+      limit: LIMITS.agents,
+      errors: errorsOf(declared),
+      async handler(request) {
+        const sent = { query: request.query, body: request.body };
+        const waits = { takesMs: BROWSE_MS, signal: request.signal };
+        const answer = await backend.forward(request, declared, { ...sent, ...waits });
+        return reply(successOf(declared).status, answer);
+      },
+    });
+  });
+}

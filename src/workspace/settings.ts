@@ -1,0 +1,13 @@
+import { area, variable, type SettingsOf } from '../environment/area.js';
+import { text } from '../environment/types.js';
+
+export const workspaceSettings = area('File explorer', () => ({
+  root: variable(
+    'WORKSPACE_ROOT',
+    text.optional(),
+    'the folder whose files operators read, write and commit; one API process has it',
+    { otherwise: '`workspace` in `DATA_DIR`' },
+  ),
+}));
+
+export type WorkspaceSettings = SettingsOf<typeof workspaceSettings>;

@@ -1,0 +1,196 @@
+// @module-tag attack
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createBackend } from '../../api/backend/backend.js';
+import { BROWSE } from '../../api/backend/browse-contract.js';
+import type { Listening } from '../../api/http/server.js';
+import { BackendClient } from '../../api/web/backend-client.js';
+import { createWeb } from '../../api/web/web.js';
+import { createApiKey } from '../../src/accounts/api-keys.js';
+import { makeAccount, signIn, type TestAccount } from '../support/account.js';
+import { databaseAlone } from '../support/dependencies.js';
+import { call, type Answer } from '../support/http.js';
+import { ADMIN_EMAIL, keptLog } from '../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { plainGit } from './support.js';
+
+const KEY = 'the internal key of these tests';
+const SECRET = 'what stands in the operators’ file';
+const PASSWORD = 'password-of-the-remote';
+
+let database: TestDatabase;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
+let backend: Listening;
+let web: Listening;
+let folder: string;
+let bob: TestAccount;
+let admin: TestAccount;
+const { log, lines } = keptLog();
+
+beforeAll(async () => {
+  database = await testDatabase();
+  folder = await mkdtemp(path.join(tmpdir(), 'aps-browse-'));
+  alone = await databaseAlone(database, log, {
+    ...{ TRUSTED_PROXIES: '127.0.0.1', INTERNAL_API_KEY: KEY, WORKSPACE_ROOT: folder },
+  });
+  backend = await createBackend(alone.dependencies).listen('127.0.0.1', 0);
+  const client = new BackendClient(backend.url, KEY);
+  web = await createWeb({ ...alone.dependencies, backend: client }).listen('127.0.0.1', 0);
+  bob = await makeAccount(database.db);
+  admin = await makeAccount(database.db, { email: ADMIN_EMAIL, isAdmin: true });
+  await writeFile(path.join(folder, 'secret.txt'), SECRET);
+}, 60_000);
+afterAll(async () => {
+  await web?.close();
+  await backend?.close();
+  await alone?.close();
+  await database?.close();
+  if (folder) await rm(folder, { recursive: true });
+});
+
+type Headers = Readonly<Record<string, string>>;
+const internal: Headers = { authorization: `Bearer ${KEY}` };
+
+const ask = (method: string, name: string, given: { body?: unknown; headers?: Headers } = {}) =>
+  call(backend.url, method, `/api/browse/${name}`, { headers: internal, ...given });
+
+/** All seven, as somebody who would get on with each. */
+async function askAll(
+  base: string,
+  headers: Headers,
+  agentId?: string,
+): Promise<Record<string, Answer>> {
+  const answers: Record<string, Answer> = {};
+  for (const { method, path: at } of BROWSE) {
+    const given = { path: 'secret.txt', content: 'of bob', ...(agentId && { agentId }) };
+    const query = new URLSearchParams(given).toString();
+    answers[`${method} ${at}`] =
+      method === 'GET'
+        ? await call(base, method, `${at}?${query}`, { headers })
+        : await call(base, method, at, { headers, body: given });
+  }
+  return answers;
+}
+
+const refusals = (answers: Record<string, Answer>) => [
+  ...new Set(Object.values(answers).map(({ status, body }) => `${status} ${body?.error}`)),
+];
+
+describe('who is no operator', () => {
+  const keyOf = async ({ id: userId }: TestAccount) => {
+    const owner = { userId, requestId: randomUUID() };
+    const asked = { name: 'a key', site: 'here' };
+    return (await createApiKey(database.db.asUser(userId), owner, asked)).key;
+  };
+
+  test.each<[string, () => Headers | Promise<Headers>, string[]]>([
+    ['nobody', () => ({}), ['401 Unauthorized']],
+    ['another key', () => ({ authorization: 'Bearer sk_none' }), ['401 Unauthorized']],
+    ['a user', () => ({ ...internal, 'x-user-id': bob.id }), ['400 agentId required']],
+    ['somebody unknown', () => ({ ...internal, 'x-user-id': 'x' }), ['400 agentId required']],
+    ['an address', () => ({ ...internal, 'x-user-email': 'x@y.z' }), ['400 agentId required']],
+    [
+      'a user who says to be an admin',
+      () => ({
+        ...internal,
+        'x-user-id': bob.id,
+        'x-user-role': 'admin',
+        'x-user-email': ADMIN_EMAIL,
+      }),
+      ['400 agentId required'],
+    ],
+    [
+      'a user’s program',
+      async () => ({ authorization: `Bearer ${await keyOf(bob)}` }),
+      ['400 agentId required'],
+    ],
+  ])('gets at nothing of it on the backend: %s', async (_, headers, expected) => {
+    const answers = await askAll(backend.url, await headers());
+    expect(refusals(answers)).toEqual(expected);
+    expect(await readdir(folder)).toEqual(['secret.txt']);
+  });
+
+  test('gets at nothing of it on the web API, signed in or not', async () => {
+    expect(refusals(await askAll(web.url, {}))).toEqual(['401 Unauthorized']);
+    const signedIn = { cookie: await signIn(database.db, bob) };
+    expect(refusals(await askAll(web.url, signedIn))).toEqual(['400 agentId required']);
+    const program = { authorization: `Bearer ${await keyOf(bob)}` };
+    expect(refusals(await askAll(web.url, program))).toEqual(['400 agentId required']);
+  });
+
+  test('finds no agent that is not theirs, or not there', async () => {
+    const signedIn = { cookie: await signIn(database.db, bob) };
+    expect(refusals(await askAll(web.url, signedIn, randomUUID()))).toEqual([
+      '404 Agent not found',
+    ]);
+    expect(refusals(await askAll(backend.url, internal, randomUUID()))).toEqual([
+      '404 Agent not found',
+    ]);
+  });
+});
+
+test('an administrator who is signed in has it on the web API, and by the internal key', async () => {
+  const cookie = await signIn(database.db, admin);
+  const read = '/api/browse/read?path=secret.txt';
+  expect((await call(web.url, 'GET', read, { headers: { cookie } })).body.content).toBe(SECRET);
+  const headers = { ...internal, 'x-user-id': admin.id };
+  expect((await ask('GET', 'read?path=secret.txt', { headers })).body.content).toBe(SECRET);
+});
+
+test('the operator writes, reads, lists, commits and finds what was committed', async () => {
+  const written = await ask('POST', 'write', { body: { path: 'notes/a.md', content: 'größe' } });
+  expect([written.status, written.body]).toEqual([200, { ok: true, path: 'notes/a.md', size: 7 }]);
+  const read = await ask('GET', 'read?path=notes%2Fa.md');
+  expect(Object.keys(read.body)).toEqual(['ok', 'path', 'content', 'size', 'modified']);
+  const tree = await ask('GET', 'tree?depth=9');
+  expect(tree.body.root.children.map(({ path: at }: { path: string }) => at)).toEqual([
+    'notes',
+    'secret.txt',
+  ]);
+  expect((await ask('GET', 'git-status')).body).toEqual({ ok: true, isGitRepo: false });
+  await plainGit(folder, 'init', '-q');
+  await plainGit(folder, 'config', 'remote.origin.url', `https://ada:${PASSWORD}@code.test/w.git`);
+  const status = await ask('GET', 'git-status');
+  expect(status.body).toMatchObject({
+    ...{ ok: true, isGitRepo: true, branch: 'main', remote: 'https://code.test/w.git' },
+    ...{
+      hasChanges: true,
+      changes: [{ status: '??', path: 'notes/a.md' }, { path: 'secret.txt' }],
+    },
+  });
+  const synced = await ask('POST', 'git-sync', { body: { message: 'all of it' } });
+  expect(synced.body).toMatchObject({ ok: true, committed: true, pushed: false });
+  await ask('POST', 'write', { body: { path: 'notes/a.md', content: 'another' } });
+  const diff = await ask('GET', 'git-diff?path=notes/a.md');
+  expect(diff.body).toMatchObject({ ok: true, staged: null });
+  expect(diff.body.unstaged).toContain('+another');
+  const { body } = await ask('GET', 'git-log?limit=500');
+  expect(body.commits).toMatchObject([{ hash: synced.body.hash, subject: 'all of it' }]);
+  await rm(path.join(folder, '.git'), { recursive: true });
+});
+
+test.each([
+  ['GET', 'read', 400],
+  ['GET', 'read?path=', 400],
+  ['GET', 'read?path=..%2Fx', 400],
+  ['GET', 'read?path=missing', 404],
+  ['GET', 'tree?depth=0', 400],
+  ['GET', 'tree?depth=x', 400],
+  ['GET', 'git-log?limit=0', 400],
+  ['GET', 'git-log', 400],
+  ['GET', 'git-diff', 400],
+  ['GET', 'git-diff?path=..', 400],
+  ['POST', 'git-sync', 500],
+])('%s %s is a %i', async (method, name, status) => {
+  const answer = await ask(method, name, method === 'POST' ? { body: {} } : {});
+  expect([answer.status, typeof answer.body.error]).toEqual([status, 'string']);
+});
+
+test('no content of a file, no key and no password of a remote is logged', () => {
+  const logged = lines.join('\n');
+  expect(logged).toContain('/api/browse/read');
+  for (const secret of [SECRET, 'größe', KEY, PASSWORD]) expect(logged).not.toContain(secret);
+});
