@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import { lstat, mkdir, open, opendir, rename, rmdir, unlink } from 'node:fs/promises';
+import { lstat, mkdir, open, opendir, readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../errors.js';
 import { SCRATCH } from './segments.js';
@@ -163,10 +163,9 @@ export class Folder {
 
   /** Whether there is nothing but files and folders in it, whatever their names. */
   async isPlain(): Promise<boolean> {
-    for await (const entry of await opendir(this.#path)) {
-      if (!entry.isFile() && !entry.isDirectory()) return false;
-    }
-    return true;
+    // All at once: repositories have hundreds of small folders.
+    const entries = await readdir(this.#path, { withFileTypes: true });
+    return entries.every((entry) => entry.isFile() || entry.isDirectory());
   }
 
   /** Makes a file that must not be there. @throws ConflictError */

@@ -52,6 +52,15 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     }
   });
 
+  test('files', async () => {
+    const sizes = ['--listed=200', '--tracked=100'];
+    const output = await bench('files', ['--runs=3', '--statuses=1', ...sizes]);
+    expect(Number(rowOf(output, 'read, 10 kB')[1])).toBeGreaterThan(0);
+    expect(rowOf(output, 'read, 10 kB')[3]).toBe('2');
+    expect(Number(rowOf(output, 'status to git status')[1])).toBeGreaterThan(0);
+    expect(rowOf(output, 'status to git status')[2]).toBe('1.3');
+  });
+
   test('auth', async () => {
     const output = await bench('auth', [
       '--answers=2',
