@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DEFAULT_LOG } from '../../src/workspace/git/log.js';
 import { MAX_MESSAGE } from '../../src/workspace/git/sync.js';
-import { DEFAULT_DEPTH, type TreeNode } from '../../src/workspace/tree.js';
+import { DEFAULT_DEPTH, MAX_DEPTH, type TreeNode } from '../../src/workspace/tree.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
 
@@ -25,15 +25,18 @@ const ofWorkspace = { agentId };
 
 const whole = (least: number, usual: number) => z.coerce.number().int().min(least).default(usual);
 
-const node: z.ZodType<TreeNode> = z.lazy(() =>
-  z.strictObject({
-    type: z.enum(['file', 'folder']),
-    name: z.string(),
-    path: z.string(),
-    children: z.array(node).optional(),
-    truncated: z.literal(true).optional(),
-  }),
-);
+const entry = {
+  type: z.enum(['file', 'folder']),
+  name: z.string(),
+  path: z.string(),
+  truncated: z.literal(true).optional(),
+};
+
+/** Level by level, because there are only so many: who reads the document needs no references. */
+const node = (levels: number): z.ZodType<TreeNode> =>
+  levels === 0
+    ? z.strictObject(entry)
+    : z.strictObject({ ...entry, children: z.array(node(levels - 1)).optional() });
 
 const path = z.string().describe('Relative to the workspace, with slashes');
 
@@ -42,7 +45,7 @@ export const browseTree = browse.declare({
   path: '/api/browse/tree',
   summary: 'Files and folders, folders first; at most 4 levels and 10,000 entries',
   query: z.object({ ...ofWorkspace, depth: whole(1, DEFAULT_DEPTH) }),
-  responses: { 200: z.strictObject({ ok, root: node }) },
+  responses: { 200: z.strictObject({ ok, root: node(MAX_DEPTH) }) },
 });
 
 export const browseRead = browse.declare({
