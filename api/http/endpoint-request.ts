@@ -28,6 +28,7 @@ export class HandlerRequest implements EndpointRequest {
   readonly caller: Caller;
   readonly requestId: string;
   readonly clientAddress: string;
+  keepAnswer: EndpointRequest['keepAnswer'];
   readonly #parts: RequestParts;
   #tenant: TenantDatabase | undefined;
   #signal: AbortSignal | undefined;

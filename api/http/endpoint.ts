@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { TenantDatabase } from '../../src/database/database.js';
+import type { Statements, TenantDatabase } from '../../src/database/database.js';
 import type { Authentication, Caller } from '../auth/authentication.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { Limits, RateLimit } from './rate-limit.js';
@@ -68,7 +68,15 @@ export interface EndpointRequest<
    * is random without one: made into ids, it makes a repetition meet what the first try left.
    */
   readonly idempotencyId: string;
+  /**
+   * Keeps the answer for the caller's `Idempotency-Key` in a transaction of the platform's, so that it
+   * is there if and only if what it tells of is. Undefined without a key. Resolves to false where a
+   * repetition has taken the request over: the transaction is to be given up.
+   */
+  readonly keepAnswer: KeepReply | undefined;
 }
+
+type KeepReply = (db: Statements, reply: ReplyTo<Responses>) => Promise<boolean>;
 
 /** How an endpoint words its errors. */
 export interface ErrorForm {

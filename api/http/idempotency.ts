@@ -1,16 +1,24 @@
 import { createHash } from 'node:crypto';
 import { BadRequestError } from '../../src/errors.js';
+import type { Statements } from '../../src/database/database.js';
 import type {
+  EarlyKeeper,
   KeptAnswer,
   KeptAnswers,
   RequestIdentity,
 } from '../../src/idempotency/kept-answers.js';
 import { JSON_TYPE, type Answer } from './presenter.js';
 
+/**
+ * Keeps an answer in a transaction of the platform's: false where another run has the key by now, or
+ * where it is none that is kept.
+ */
+export type KeepAnswer = (db: Statements, answer: Answer) => Promise<boolean>;
+
 /** Runs `work` once for each identity, and gives its answer to every repetition. */
 export type OncePerKey = (
   identity: RequestIdentity,
-  work: () => Promise<Answer>,
+  work: (keep: KeepAnswer) => Promise<Answer>,
 ) => Promise<Answer>;
 
 const MAX_KEY_LENGTH = 255;
@@ -38,7 +46,12 @@ const asJson = (_: string, value: unknown): unknown =>
 /** Answers a repetition with what is kept of the first answer. */
 export function idempotency(answers: KeptAnswers): OncePerKey {
   return async (identity, work) => {
-    const done = await answers.once(identity, work, whatIsKept);
+    const begun = ({ keep }: EarlyKeeper) =>
+      work(async (db, answer) => {
+        const kept = whatIsKept(answer);
+        return kept !== undefined && keep(db, kept);
+      });
+    const done = await answers.once(identity, begun, whatIsKept);
     if ('answer' in done) return done.answer;
     const { body, headers, status } = done.kept;
     return {

@@ -192,10 +192,9 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   /** Has a request handled, or repeats the answer that its `Idempotency-Key` has already got. */
   function once(plan: Plan, request: HandlerRequest, identity: Identity): Promise<Answer> {
     const { endpoint } = plan;
-    const work = () => handle(plan, request);
-    if (idempotency === undefined || !endpoint.idempotent) return work();
+    if (idempotency === undefined || !endpoint.idempotent) return handle(plan, request);
     const key = readIdempotencyKey(request.idempotencyKey);
-    if (key === undefined || identity.keepsAnswer === true) return work();
+    if (key === undefined || identity.keepsAnswer === true) return handle(plan, request);
     return idempotency(
       {
         caller: identity.scope,
@@ -203,7 +202,10 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
         key,
         requestHash: hashRequest(request.params, request.query, request.body),
       },
-      work,
+      (keep) => {
+        request.keepAnswer = (db, reply) => keep(db, plan.presenter.present(reply));
+        return handle(plan, request);
+      },
     );
   }
 

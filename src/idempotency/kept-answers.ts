@@ -1,4 +1,4 @@
-import type { Database, TenantDatabase } from '../database/database.js';
+import type { Database, Statements, TenantDatabase } from '../database/database.js';
 import { ConflictError, UnprocessableError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 
@@ -44,8 +44,10 @@ const READ = `
   FROM idempotency_keys WHERE caller = $caller AND route = $route AND key = $key`;
 
 // The lock's end tells this run from one that took the key over after it.
-const OWNED = `caller = $caller AND route = $route AND key = $key AND state = 'running'
+const OF_RUN = `caller = $caller AND route = $route AND key = $key
   AND locked_until = $lock::timestamptz`;
+const OWNED = `${OF_RUN} AND state = 'running'`;
+const DONE = `SET state = 'done', status = $status, body = $body::jsonb, headers = $headers::jsonb`;
 
 const FINISH = `
   WITH purged AS (
@@ -53,12 +55,23 @@ const FINISH = `
       SELECT ctid FROM idempotency_keys
       WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
       ORDER BY created_at LIMIT ${PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)))
-  UPDATE idempotency_keys
-  SET state = 'done', status = $status, body = $body::jsonb, headers = $headers::jsonb
-  WHERE ${OWNED}`;
+  UPDATE idempotency_keys ${DONE} WHERE ${OWNED}`;
+
+// Also what the same run has kept already: who did not hear of it asks again.
+const KEEP = `UPDATE idempotency_keys ${DONE} WHERE ${OF_RUN} RETURNING true AS kept`;
 
 // Free for the same request alone: the failed one may have done its work, and then its key is taken.
 const RELEASE = `UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
+
+/** Keeps an answer before its request is done. */
+export interface EarlyKeeper {
+  /**
+   * Keeps the answer in a transaction of the platform's, with what it is the answer to.
+   *
+   * @returns false where another run has taken the key over: what this one does is not to hold.
+   */
+  keep(db: Statements, answer: KeptAnswer): Promise<boolean>;
+}
 
 interface StoredRow {
   readonly request_hash: string;
@@ -94,7 +107,7 @@ export class KeptAnswers {
    */
   async once<A>(
     identity: RequestIdentity,
-    work: () => Promise<A>,
+    work: (keeper: EarlyKeeper) => Promise<A>,
     keep: (answer: A) => KeptAnswer | undefined,
   ): Promise<{ readonly answer: A } | { readonly kept: KeptAnswer }> {
     const { caller, route, key } = identity;
@@ -114,15 +127,18 @@ export class KeptAnswers {
       return { kept: keptIn(stored, hashes, (body) => secrets.open(body, context)) };
     }
     const owned = { ...named, lock: claim.lock };
-    const answer = await work();
+    const valuesOf = ({ body, headers, status }: KeptAnswer) => ({
+      ...owned,
+      status,
+      body: body === undefined ? null : JSON.stringify(secrets.seal(body, context)),
+      headers: JSON.stringify(headers),
+    });
+    const answer = await work({
+      keep: async (db, early) => (await db.query(KEEP, valuesOf(early))).length > 0,
+    });
     const kept = keep(answer);
     if (kept === undefined) await this.#platform.query(RELEASE, owned);
-    else {
-      const body =
-        kept.body === undefined ? null : JSON.stringify(secrets.seal(kept.body, context));
-      const headers = JSON.stringify(kept.headers);
-      await this.#platform.query(FINISH, { ...owned, status: kept.status, body, headers });
-    }
+    else await this.#platform.query(FINISH, valuesOf(kept));
     return { answer };
   }
 }
