@@ -31,6 +31,8 @@ import { Chats } from './chat/chats.js';
 import type { Database } from './database/database.js';
 import { FarcasterTokens } from './farcaster/farcaster-tokens.js';
 import { QuickAuth } from './farcaster/quick-auth.js';
+import { Gateway } from './gateway/gateway.js';
+import { gatewayActions } from './gateway/gateway-actions.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
@@ -91,6 +93,8 @@ export interface ApiServices {
   readonly clones: Clones;
   readonly directory: HostDirectory;
   readonly deployments: Deployments;
+  /** What is sold by the run. */
+  readonly gateway: Gateway;
   readonly heartbeats: UserHeartbeats;
   readonly hosts: HostOperations;
   readonly operations: AgentOperations;
@@ -154,9 +158,10 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const walletProvider = new WalletProvider(settings.walletProvider);
   const chain = chainNode(settings);
   const terms = escrowTerms(settings.chain, settings.paymentSessions);
+  const ai = createAi(foundation);
   return {
     agentWallets: new AgentWallets({ secrets, chain }),
-    ai: createAi(foundation),
+    ai,
     chain,
     chats: new Chats(directory, settings),
     clones: new Clones({
@@ -181,6 +186,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       accounts: settings.accounts,
       log,
     }),
+    gateway: new Gateway({ actions: gatewayActions({ ai, chain }), log }),
     hosts: new HostOperations(database, operations),
     operations,
     paymentSessions: new PaymentSessions({

@@ -9,6 +9,7 @@ import * as ledger from './tables/ledger.js';
 import * as mail from './tables/mail.js';
 import * as notifications from './tables/notifications.js';
 import * as paymentSessions from './tables/payment-sessions.js';
+import * as paymentVouchers from './tables/payment-vouchers.js';
 import * as payments from './tables/payments.js';
 import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
@@ -33,6 +34,7 @@ const MODELLED = {
   ...wallets,
   ...splits,
   ...paymentSessions,
+  ...paymentVouchers,
 } as const;
 
 /** Every table; those that only functions and statements of our own use have no model. */

@@ -28,6 +28,9 @@ export type Account =
 /** What a user has of credits: it is in `usd`. */
 export const creditsOf = (userId: string) => `user:${userId}:credits` as const;
 
+/** What a user has spent of them: an account of their own, so that nobody waits for anybody else. */
+export const spentOf = (userId: string) => `user:${userId}:spent` as const;
+
 /** An amount that goes from one account to another. */
 export interface Movement {
   readonly debit: Account;

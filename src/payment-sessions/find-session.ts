@@ -18,3 +18,16 @@ export async function findPaymentSession(
     });
   return found;
 }
+
+/**
+ * The same for whoever debits it, who also says whose wallet it is of, in any case of its letters. Of
+ * one that was never opened nothing is told.
+ */
+export async function findPayingSession(
+  database: Database,
+  { address, token }: { readonly token: string; readonly address: string },
+): Promise<PaymentSessionRow | undefined> {
+  const found = await findPaymentSession(database, { token });
+  if (found?.address !== address.toLowerCase()) return undefined;
+  return found.openedAt === null ? undefined : found;
+}

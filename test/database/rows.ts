@@ -74,6 +74,10 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
     escrow: `0x${'e'.repeat(40)}`,
     ...{ hold_id: `0x${uuidOf(user, n).repeat(2)}`, nonce: `0x${uuidOf(user, n).repeat(2)}` },
   }),
+  payment_vouchers: (user, n) => ({
+    id: n === 1 ? user : `${user}-${n}`,
+    session_id: uuidOf(user, n),
+  }),
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
   transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),
@@ -108,7 +112,7 @@ function rowOf({ name: table, columns, policy }: Table): RowOf {
   };
 }
 
-const FIRST = ['users', 'agents', 'royalty_splits'];
+const FIRST = ['users', 'agents', 'royalty_splits', 'payment_sessions'];
 const LAST = ['account_deletions'];
 
 /** What others refer to comes before them, and what keeps others away after them. */
@@ -134,6 +138,7 @@ export function ownerColumn(table: string): string {
     risc_events: 'id',
     reset_mail_stops: 'id',
     payments: 'id',
+    payment_vouchers: 'id',
     transactions: 'hash',
     mails: 'address',
     mail_tokens: 'user_id',

@@ -33,6 +33,7 @@ import { migration as clones } from './035-clones.js';
 import { migration as paymentSessions } from './036-payment-sessions.js';
 import { migration as splits } from './037-splits.js';
 import { migration as oneHandOver } from './038-one-hand-over.js';
+import { migration as gateway } from './039-gateway.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -72,4 +73,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '036-payment-sessions', migration: paymentSessions },
   { name: '037-splits', migration: splits },
   { name: '038-one-hand-over', migration: oneHandOver },
+  { name: '039-gateway', migration: gateway },
 ];

@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import type { Ai } from '../ai/ai.js';
+import { modelsOfFamily, type ModelEntry } from '../ai/catalogue.js';
+import { NoAnswerError } from '../ai/no-answer-error.js';
+import type { Router } from '../ai/route.js';
+import { UnavailableError } from '../errors.js';
+import { gatewayAction } from './gateway-action.js';
+
+const MAX_TOKENS = 1_024;
+
+/** UTF-8, of all messages: no more tokens than that, so a call never costs its price. */
+const MAX_BYTES = 16_000;
+const MAX_MESSAGES = 50;
+
+/** Small ones, one at least of each provider: the first that can be had is what is sold. */
+const FAMILIES: readonly string[] = [
+  'gpt-6-luna',
+  'gpt-oss-120b',
+  'claude-haiku-5-5',
+  'gemini-2.5-flash',
+  'minimax-m3',
+];
+
+/** On whose account the calls are: it is the platform that buys them. */
+const GATEWAY = { userId: 'gateway', agentId: 'gateway', plan: undefined } as const;
+
+const PATH = '/api/v1/gateway';
+
+/** `ai` `chat`: one small model, whoever serves it. */
+export const aiChat = ({ completions, router }: Pick<Ai, 'completions' | 'router'>) =>
+  gatewayAction({
+    plugin: 'ai',
+    action: 'chat',
+    description: `The answer of a small language model, of at most ${MAX_TOKENS} tokens`,
+    price: 10_000n,
+    input: z.strictObject({
+      messages: z
+        .array(
+          z.strictObject({
+            role: z.enum(['system', 'user', 'assistant']),
+            content: z.string().min(1).max(MAX_BYTES),
+          }),
+        )
+        .min(1)
+        .max(MAX_MESSAGES)
+        .refine(
+          (messages) =>
+            messages.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0) <= MAX_BYTES,
+          `input.messages must be at most ${MAX_BYTES} bytes together`,
+        )
+        .describe('The conversation, oldest first'),
+      max_tokens: z.number().int().min(1).max(MAX_TOKENS).default(MAX_TOKENS),
+    }),
+    async run(request, { id: callId, signal }) {
+      const route = routeTo(router);
+      const call = { ...GATEWAY, callId, endpoint: PATH, route, request, signal };
+      try {
+        const { completion, model, usage } = await completions.answer(call);
+        const { inputTokens, outputTokens } = usage;
+        return { model, content: completion.content, usage: { inputTokens, outputTokens } };
+      } catch (error) {
+        throw error instanceof NoAnswerError ? error.refusal : error;
+      }
+    },
+  });
+
+/** One model wherever it is served, and no other in its place: it is this one that is paid for. */
+function routeTo(router: Router) {
+  const served = FAMILIES.flatMap(modelsOfFamily).find((entry: ModelEntry) =>
+    router.available(entry),
+  );
+  if (!served) throw new UnavailableError('No AI provider is configured');
+  return router
+    .forModel(served.id, 'network')
+    .filter(({ entry }) => entry?.family === served.family);
+}

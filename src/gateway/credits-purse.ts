@@ -1,0 +1,59 @@
+import type { Database, Statements } from '../database/database.js';
+import {
+  balanceOf,
+  creditsOf,
+  hold,
+  InsufficientFundsError,
+  post,
+  release,
+  spentOf,
+} from '../ledger/ledger.js';
+import { holdEnd, type Purse } from './debits.js';
+
+const CURRENCY = 'usd';
+
+const causeOf = ({ id }: { readonly id: string }) => `gateway:${id}`;
+
+/** A user's credits. What is spent goes to an account of theirs, so that no two users wait for each other. */
+export function creditsPurse(database: Database, userId: string): Purse {
+  const tenant = database.asUser(userId);
+  const remaining = async (db: Statements) => {
+    const { balance, held } = await balanceOf(db, creditsOf(userId), CURRENCY);
+    return balance - held;
+  };
+  return {
+    method: 'credits',
+
+    async hold(debit) {
+      try {
+        await hold(tenant, {
+          debit: creditsOf(userId),
+          credit: spentOf(userId),
+          amount: debit.amount,
+          currency: CURRENCY,
+          cause: causeOf(debit),
+          expiresAt: holdEnd(),
+        });
+        return undefined;
+      } catch (error) {
+        if (!(error instanceof InsufficientFundsError)) throw error;
+        return { code: 'CREDITS_EXHAUSTED', remaining: await remaining(tenant) };
+      }
+    },
+
+    async post(debit, also) {
+      const paying = async (db: Statements) => {
+        await post(db, causeOf(debit));
+        return { remaining: await remaining(db) };
+      };
+      if (!also) return paying(tenant);
+      return database.asPlatform().transaction(async (db) => {
+        const paid = await paying(db);
+        await also(db, paid);
+        return paid;
+      });
+    },
+
+    release: (debit) => release(tenant, causeOf(debit)),
+  };
+}

@@ -1,0 +1,111 @@
+import type { Database, FunctionCall, Values } from '../database/database.js';
+import { CauseUsedError, HoldOverError, release, type HoldState } from '../ledger/ledger.js';
+import type { PaymentSessionSettings } from '../payment-sessions/settings.js';
+import { holdEnd, type Debit, type DebitRefusal, type Paid, type Purse } from './debits.js';
+
+interface Held {
+  readonly outcome: HoldState | 'insufficient' | 'other' | 'closed' | 'unknown';
+  /** Null where nothing was ever deposited. */
+  readonly remaining: string | null;
+}
+
+interface Posted {
+  readonly outcome: 'posted' | 'released' | 'unknown' | 'other';
+  readonly sequence: string;
+  readonly amount: string;
+  readonly cumulative: string;
+  readonly created_at: Date;
+  readonly remaining: string;
+}
+
+const HOLD: FunctionCall = {
+  name: 'hold_debit',
+  text: 'SELECT outcome, remaining FROM hold_debit($1, $2, $3, $4)',
+};
+
+const POST: FunctionCall = {
+  name: 'post_debit',
+  text: `SELECT * FROM post_debit($1, $2, $3, $4, $5, make_interval(secs => $6))`,
+};
+
+const POST_WITHIN = `SELECT * FROM post_debit($session, $id, $plugin, $action,
+  $threshold::numeric, make_interval(secs => $interval::double precision))`;
+
+const causeOf = ({ id }: { readonly id: string }) => `voucher:${id}`;
+
+/** A payment session's deposit, by the id of its row. Each step of a debit is one statement. */
+export function sessionPurse(
+  database: Database,
+  sessionId: string,
+  { settleIntervalMs, settleThreshold }: PaymentSessionSettings,
+): Purse {
+  const paying = ({ action, id, plugin }: Debit) =>
+    ({
+      ...{ session: sessionId, id, plugin, action },
+      threshold: String(settleThreshold),
+      interval: settleIntervalMs / 1_000,
+    }) satisfies Values;
+  return {
+    method: 'session',
+
+    async hold(debit) {
+      const values = [sessionId, debit.id, String(debit.amount), holdEnd()];
+      const [held] = await database.call<Held>(HOLD, values);
+      if (!held) throw oneRow();
+      return refusalOf(debit, held);
+    },
+
+    async post(debit, also) {
+      const values = paying(debit);
+      if (!also) {
+        const [posted] = await database.call<Posted>(POST, Object.values(values));
+        return paidOf(debit, posted);
+      }
+      return database.asPlatform().transaction(async (db) => {
+        const [posted] = await db.query<Posted>(POST_WITHIN, values);
+        const paid = paidOf(debit, posted);
+        await also(db, paid);
+        return paid;
+      });
+    },
+
+    release: (debit) => release(database.asPlatform(), causeOf(debit)),
+  };
+}
+
+function refusalOf(debit: Debit, { outcome, remaining }: Held): DebitRefusal | undefined {
+  const left = remaining === null ? undefined : BigInt(remaining);
+  switch (outcome) {
+    case 'open':
+      return undefined;
+    case 'insufficient':
+      return { code: 'SESSION_EXHAUSTED', remaining: left };
+    case 'closed':
+      return { code: 'SESSION_CLOSED', remaining: left };
+    case 'unknown':
+      return { code: 'SESSION_INVALID', remaining: undefined };
+    case 'posted':
+    case 'released':
+    case 'other':
+      throw new CauseUsedError(causeOf(debit));
+  }
+}
+
+function paidOf(debit: Debit, posted: Posted | undefined): Paid {
+  if (!posted) throw oneRow();
+  const { amount, created_at: createdAt, cumulative, outcome, remaining, sequence } = posted;
+  if (outcome === 'other') throw new CauseUsedError(causeOf(debit));
+  if (outcome !== 'posted') throw new HoldOverError(causeOf(debit), outcome);
+  return {
+    voucher: {
+      id: debit.id,
+      sequence: Number(sequence),
+      amount: BigInt(amount),
+      cumulative: BigInt(cumulative),
+      createdAt,
+    },
+    remaining: BigInt(remaining),
+  };
+}
+
+const oneRow = () => new RangeError('A function of the gateway answers one row');
