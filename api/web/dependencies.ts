@@ -13,6 +13,7 @@ export interface WebDependencies extends Pick<
   | 'clones'
   | 'farcaster'
   | 'paymentSessions'
+  | 'gateway'
   | 'providers'
   | 'refusals'
   | 'secrets'

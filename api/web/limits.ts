@@ -11,6 +11,7 @@ export const LIMITS = {
   agents: perMinute('agents', 100),
   /** Both ways to ask agents share it, so that neither is a way around the other's. */
   chat: perMinute('chat', 60),
+  gateway: perMinute('gateway', 100),
   instance: perMinute('instance', 30),
   register: unstated('register'),
   /** All that has mail sent to an address that was typed in. */

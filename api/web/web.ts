@@ -1,7 +1,9 @@
 import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
 import { LastUses } from '../../src/accounts/last-uses.js';
+import { findPayingSession } from '../../src/payment-sessions/find-session.js';
 import { findSession } from '../../src/accounts/sessions.js';
 import { apiKey } from '../auth/api-key.js';
+import { payer } from '../auth/payer.js';
 import { freshSession } from '../auth/fresh-session.js';
 import { session } from '../auth/session.js';
 import { createListener, type Listener } from '../http/listener.js';
@@ -15,6 +17,7 @@ import { costEndpoints } from './cost.js';
 import { demoEndpoints } from './demo.js';
 import type { WebDependencies } from './dependencies.js';
 import { farcasterEndpoints } from './farcaster.js';
+import { gatewayEndpoints } from './gateway.js';
 import { healthEndpoints } from './health.js';
 import { heartbeatEndpoints } from './heartbeat.js';
 import { identityEndpoints } from './identities.js';
@@ -69,6 +72,7 @@ export function webEndpoints(dependencies: WebDependencies) {
     ...healthEndpoints(),
     ...splitEndpoints(dependencies),
     ...browseEndpoints(dependencies),
+    ...gatewayEndpoints(dependencies),
     ...pageEndpoints(dependencies),
   ];
 }
@@ -94,6 +98,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
         publicUrl: settings.http.webUrl,
       }),
       apiKey.with((shown) => keys.find(shown.apiKey)),
+      payer.with((shown) => findPayingSession(database, shown)),
       freshSession.with({ maxAgeMs: settings.accounts.stepUpMaxAgeMs }),
     ],
     database,

@@ -300,6 +300,12 @@ const WEB: Readonly<Record<string, Visit>> = {
   'GET /api/skills/booking-settlement': { nobody: 401, bob: 200 },
   'POST /api/skills/booking-settlement': { ...missing, body: payment },
   ...browsing(missing),
+  'GET /api/v1/gateway': { nobody: 200, bob: 200 },
+  'POST /api/v1/gateway': {
+    nobody: 402,
+    bob: 402,
+    body: () => ({ plugin: 'chain', action: 'transfers', input: { hash: `0x${'1'.repeat(64)}` } }),
+  },
   // Opened by the identity provider's signature, and there is no such provider here.
   'POST /api/security/risc': { nobody: 503, bob: 503, body: () => ({ sub: ada.id }) },
   'GET /api/security/risc': { nobody: 200, bob: 200 },

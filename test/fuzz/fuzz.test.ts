@@ -48,6 +48,8 @@ const HARD = [
   'web: DELETE /api/settings',
   'web: POST /api/skills/instant-split',
   'web: POST /api/skills/booking-settlement',
+  // For credits, which nobody has here.
+  'web: POST /api/v1/gateway',
   'backend: POST /api/underground/splits',
   'backend: GET /api/underground/splits/{id}',
   'backend: POST /api/underground/splits/{id}/retry',

@@ -1,0 +1,73 @@
+import type { PaymentSessionRow } from '../../src/database/models.js';
+import { anonymousIdentity } from './anonymous.js';
+import { configurableAuthentication } from './authentication.js';
+import { header } from './credential.js';
+import { optionalPerson, type ProgramCaller } from './person.js';
+import type { SessionCaller } from './session.js';
+
+const sessionId = header('x-session-id');
+const walletAddress = header('x-wallet-address');
+
+/** Who shows the id of a payment session. */
+export interface PaymentSessionCaller {
+  readonly kind: 'payment-session';
+  readonly session: PaymentSessionRow;
+}
+
+/** Who shows nothing that could pay. */
+export interface NoPayer {
+  readonly kind: 'anonymous';
+  /** Whether it was meant to be a payment session. */
+  readonly showsSession: boolean;
+}
+
+/** What is shown of a payment session. */
+export interface ShownPaymentSession {
+  readonly token: string;
+  /** In whatever case it was written. */
+  readonly address: string;
+}
+
+type FindSession = (shown: ShownPaymentSession) => Promise<PaymentSessionRow | undefined>;
+
+/**
+ * Whoever pays: by a payment session, or a person by their credits. Nobody is refused for showing
+ * nothing that pays: what they are told of it is the endpoint's. An `Idempotency-Key` is the session's or
+ * the person's, however they sign in, and means nothing of anybody else.
+ */
+export const payer = configurableAuthentication<
+  FindSession,
+  PaymentSessionCaller | SessionCaller | ProgramCaller | NoPayer
+>({
+  name: 'payer',
+  schemes: [
+    { sessionId: sessionId.scheme, walletAddress: walletAddress.scheme },
+    ...optionalPerson.schemes,
+  ],
+  optional: true,
+  errors: optionalPerson.errors,
+  errorsOfChanges: optionalPerson.errorsOfChanges,
+  prepare(find, configs) {
+    const byPerson = optionalPerson.prepare(configs);
+    return async (presented) => {
+      const [token, address] = [sessionId, walletAddress].map(({ of }) => of(presented.request));
+      const nobody = (showsSession: boolean) => ({
+        ...anonymousIdentity(presented),
+        caller: { kind: 'anonymous' as const, showsSession },
+        keepsAnswer: true,
+      });
+      if (token !== undefined && address !== undefined) {
+        const session = await find({ token, address });
+        if (!session) return nobody(true);
+        const caller = { kind: 'payment-session' as const, session };
+        return { caller, tenant: 'none' as const, scope: `payment-session:${session.id}` };
+      }
+      const found = await byPerson(presented);
+      if (found === undefined) return undefined;
+      const { caller } = found;
+      return caller.kind === 'anonymous'
+        ? nobody(false)
+        : { ...found, caller, scope: caller.user.id };
+    };
+  },
+});

@@ -1,0 +1,159 @@
+import { z } from 'zod';
+import { networkName } from '../../src/chain/networks.js';
+import type { ChainSettings } from '../../src/chain/settings.js';
+import { PATH_USD } from '../../src/chain/tempo.js';
+import type { DebitRefusal, Purse } from '../../src/gateway/debits.js';
+import type { Served } from '../../src/gateway/gateway.js';
+import type { GatewayAction } from '../../src/gateway/gateway-action.js';
+import { DECIMALS, formatAmount, formattedAmount } from '../../src/money/money.js';
+import { voucherAnswer, presentVoucher } from './vouchers.js';
+import { holdSecondsOf, type PaymentSessionSettings } from '../../src/payment-sessions/settings.js';
+import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/payment-sessions/terms.js';
+
+/** What prices are in, whichever dollars pay them. */
+const PRICED_IN = 'USD';
+
+const CURRENCIES = { session: 'pathUSD', credits: 'USD' } as const satisfies Record<
+  Purse['method'],
+  string
+>;
+
+/** What a wallet has to know to pay by a session. */
+const paymentTerms = z.strictObject({
+  chainId: z.number(),
+  network: z.string(),
+  token: z.string(),
+  decimals: z.number(),
+  escrow: z.string().nullable().describe('Holds deposits; null where none can be made'),
+  operator: z.string().nullable(),
+  treasury: z.string().nullable(),
+  holdSeconds: z.number().describe('From a hold until its payer can take back what is left'),
+  minDeposit: formattedAmount,
+  maxDeposit: formattedAmount,
+});
+
+export const presentPaymentTerms = (
+  { chainId, escrow, operator, treasury }: ChainSettings,
+  { holdMs }: Pick<PaymentSessionSettings, 'holdMs'>,
+): z.infer<typeof paymentTerms> => ({
+  chainId,
+  network: networkName(chainId),
+  token: PATH_USD,
+  decimals: DECIMALS,
+  escrow: escrow ?? null,
+  operator: operator?.address ?? null,
+  treasury: treasury ?? null,
+  holdSeconds: Number(holdSecondsOf(holdMs)),
+  minDeposit: formatAmount(MIN_DEPOSIT),
+  maxDeposit: formatAmount(MAX_DEPOSIT),
+});
+
+/** What is sold, and how to pay for it. */
+export const gatewayOffer = z.strictObject({
+  plugins: z.array(
+    z.strictObject({
+      plugin: z.string(),
+      action: z.string(),
+      description: z.string(),
+      price: formattedAmount,
+      currency: z.literal(PRICED_IN),
+      input: z.record(z.string(), z.unknown()).describe('A JSON schema'),
+    }),
+  ),
+  payment: paymentTerms,
+});
+
+export const presentAction = ({
+  action,
+  description,
+  input,
+  plugin,
+  price,
+}: GatewayAction): z.input<typeof gatewayOffer>['plugins'][number] => ({
+  ...{ plugin, action, description },
+  price: formatAmount(price),
+  currency: PRICED_IN,
+  input: z.toJSONSchema(input, { io: 'input' }),
+});
+
+export const gatewayOrder = z.object({
+  plugin: z.string().min(1).max(64),
+  action: z.string().min(1).max(64),
+  input: z.record(z.string(), z.unknown()).default({}).describe('As `GET` has it of the action'),
+});
+
+export const gatewayAnswer = z.strictObject({
+  plugin: z.string(),
+  action: z.string(),
+  result: z.unknown(),
+  payment: z.strictObject({
+    method: z.enum(['session', 'credits']),
+    amount: formattedAmount,
+    currency: z.enum(Object.values(CURRENCIES)),
+    voucher: voucherAnswer.optional(),
+    remaining: formattedAmount.describe('What can be spent yet'),
+  }),
+});
+
+export function presentServed(
+  { action, plugin, price }: GatewayAction,
+  { method }: Purse,
+  { remaining, result, voucher }: Served,
+): z.input<typeof gatewayAnswer> {
+  return {
+    ...{ plugin, action, result },
+    payment: {
+      method,
+      amount: formatAmount(price),
+      currency: CURRENCIES[method],
+      ...(voucher && { voucher: presentVoucher({ ...voucher, plugin, action }) }),
+      remaining: formatAmount(remaining),
+    },
+  };
+}
+
+/** Why nothing was sold, and what can be done about it. */
+export const paymentRefusal = z.strictObject({
+  error: z.string(),
+  code: z.enum([
+    'PAYMENT_REQUIRED',
+    'SESSION_INVALID',
+    'SESSION_CLOSED',
+    'SESSION_EXHAUSTED',
+    'CREDITS_EXHAUSTED',
+  ]),
+  price: formattedAmount.optional(),
+  currency: z.literal(PRICED_IN).optional(),
+  remaining: formattedAmount.optional(),
+  payment: paymentTerms.optional(),
+});
+
+const REFUSALS: Readonly<Record<DebitRefusal['code'], string>> = {
+  SESSION_INVALID: 'The payment session is unknown, or of another wallet: open one',
+  SESSION_CLOSED: 'The payment session takes no debit any more: open another',
+  SESSION_EXHAUSTED: 'The payment session has not as much left: close it and open another',
+  CREDITS_EXHAUSTED: 'There are not as many credits left',
+};
+
+export function presentRefusal(
+  { price }: GatewayAction,
+  { code, remaining }: DebitRefusal,
+): z.input<typeof paymentRefusal> {
+  const refused = { error: REFUSALS[code], code };
+  const isExhausted = code === 'SESSION_EXHAUSTED' || code === 'CREDITS_EXHAUSTED';
+  if (!isExhausted || remaining === undefined) return refused;
+  return { ...refused, price: formatAmount(price), remaining: formatAmount(remaining) };
+}
+
+/** For who shows nothing that could pay. */
+export const presentUnpaid = (
+  { price }: GatewayAction,
+  payment: z.input<typeof paymentTerms>,
+): z.input<typeof paymentRefusal> => ({
+  error:
+    'Pay by a payment session (X-Session-Id and X-Wallet-Address), or sign in to pay by credits',
+  code: 'PAYMENT_REQUIRED',
+  price: formatAmount(price),
+  currency: PRICED_IN,
+  payment,
+});

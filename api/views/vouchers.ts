@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { formatAmount, formattedAmount } from '../../src/money/money.js';
+
+/** A debit of a payment session, as its wallet sees it. */
+export const voucherAnswer = z.strictObject({
+  id: z.string(),
+  sequence: z.number().int(),
+  amount: formattedAmount,
+  cumulative: formattedAmount.describe('What was delivered up to it, itself included'),
+  plugin: z.string(),
+  action: z.string(),
+  createdAt: z.number().describe('Unix milliseconds'),
+});
+
+export interface PresentedVoucher {
+  readonly id: string;
+  readonly sequence: number;
+  /** Base units. */
+  readonly amount: bigint;
+  readonly cumulative: bigint;
+  readonly plugin: string;
+  readonly action: string;
+  readonly createdAt: Date;
+}
+
+export const presentVoucher = ({
+  action,
+  amount,
+  createdAt,
+  cumulative,
+  id,
+  plugin,
+  sequence,
+}: PresentedVoucher): z.input<typeof voucherAnswer> => ({
+  ...{ id, sequence, plugin, action },
+  amount: formatAmount(amount),
+  cumulative: formatAmount(cumulative),
+  createdAt: createdAt.getTime(),
+});

@@ -1,0 +1,94 @@
+import { creditsPurse } from '../../src/gateway/credits-purse.js';
+import { findAction } from '../../src/gateway/gateway-actions.js';
+import { sessionPurse } from '../../src/gateway/session-purse.js';
+import type { Purse } from '../../src/gateway/debits.js';
+import { StillRunningError } from '../../src/idempotency/kept-answers.js';
+import { formatAmount } from '../../src/money/money.js';
+import { anonymous } from '../auth/anonymous.js';
+import type { CallerOf } from '../auth/authentication.js';
+import { payer } from '../auth/payer.js';
+import { area } from '../http/area.js';
+import { reply } from '../http/reply.js';
+import { validator } from '../http/validation.js';
+import {
+  gatewayAnswer,
+  gatewayOffer,
+  gatewayOrder,
+  paymentRefusal,
+  presentAction,
+  presentPaymentTerms,
+  presentRefusal,
+  presentServed,
+  presentUnpaid,
+} from '../views/gateway.js';
+import type { WebDependencies } from './dependencies.js';
+import { LIMITS } from './limits.js';
+
+const PATH = '/api/v1/gateway';
+
+const REMAINING = 'X-Session-Remaining';
+
+const sold = area({ tag: 'Gateway', auth: anonymous, limit: LIMITS.gateway });
+
+/** `GET|POST /api/v1/gateway` (spec 4.9, 4.15). */
+export function gatewayEndpoints({ database, gateway, settings }: WebDependencies) {
+  const payment = presentPaymentTerms(settings.chain, settings.paymentSessions);
+  const offer = { plugins: gateway.actions.map(presentAction), payment };
+  const readers = new Map(
+    gateway.actions.map((action) => [action, validator(action.input, 'input')]),
+  );
+
+  return [
+    sold({
+      method: 'GET',
+      path: PATH,
+      summary: 'What is sold, for how much, and how to pay',
+      responses: { 200: gatewayOffer },
+      handler: () => reply(200, offer),
+    }),
+    sold({
+      method: 'POST',
+      path: PATH,
+      summary: 'Buy one run of an action, by a payment session or by credits',
+      auth: payer,
+      idempotent: true,
+      body: gatewayOrder,
+      responses: { 200: gatewayAnswer, 402: paymentRefusal },
+      errors: [400, 404, 502],
+      async handler({ body, caller, keepAnswer }) {
+        const action = findAction(gateway.actions, body.plugin, body.action);
+        const input = readers.get(action)?.(body.input);
+        if (caller.kind === 'anonymous') {
+          return caller.showsSession
+            ? reply(402, presentRefusal(action, { code: 'SESSION_INVALID', remaining: undefined }))
+            : reply(402, presentUnpaid(action, payment));
+        }
+        const purse = purseOf(caller);
+        const answerTo = (served: Parameters<typeof presentServed>[2]) =>
+          reply(200, presentServed(action, purse, served), remainingOf(purse, served.remaining));
+        const served = await gateway.serve(
+          { action, input, purse },
+          keepAnswer &&
+            (async (db, served) => {
+              const isOurs = await keepAnswer(db, answerTo(served));
+              if (!isOurs) throw new StillRunningError();
+            }),
+        );
+        if (!('code' in served)) return answerTo(served);
+        return reply(402, presentRefusal(action, served), remainingOf(purse, served.remaining));
+      },
+    }),
+  ];
+
+  function purseOf(caller: Exclude<CallerOf<typeof payer>, { kind: 'anonymous' }>): Purse {
+    return caller.kind === 'payment-session'
+      ? sessionPurse(database, caller.session.id, settings.paymentSessions)
+      : creditsPurse(database, caller.user.id);
+  }
+}
+
+/** Credits are not told of in a header. */
+const remainingOf = ({ method }: Purse, remaining: bigint | undefined) =>
+  method === 'session' && remaining !== undefined
+    ? { [REMAINING]: formatAmount(remaining) }
+    : undefined;

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ChainNode } from '../../src/chain/chain-node.js';
+import type { GatewayAction } from '../../src/gateway/gateway-action.js';
+import { findAction } from '../../src/gateway/gateway-actions.js';
+import { databaseAlone } from '../support/dependencies.js';
+import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../support/chain/chain.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { sendJson, startProvider, type ProviderStub } from '../support/provider-stub.js';
+import { chainTransfers } from '../../src/gateway/chain-transfers.js';
+
+/** Runs it as it is run when its input was looked at. */
+const run = async (action: GatewayAction, input: unknown): Promise<unknown> => {
+  const { signal } = new AbortController();
+  return action.run(action.input.parse(input), { id: crypto.randomUUID(), signal });
+};
+
+describe('chain transfers', () => {
+  let chain: TestChain;
+  let action: GatewayAction;
+  beforeAll(async () => {
+    chain = await testChain();
+    action = chainTransfers(new ChainNode({ chainId: CHAIN_ID, url: chain.rpcUrl }));
+  });
+  afterAll(() => chain?.close());
+
+  test('tells what a transaction moved, and to whom, in either case of its hash', async () => {
+    const to = chain.account(3).address.toLowerCase() as `0x${string}`;
+    const from = chain.account(0).address.toLowerCase();
+    const hash = await chain.pay(to, 1_500_000n);
+    const moved = await run(action, { hash: `0x${hash.slice(2).toUpperCase()}` });
+    expect(moved).toMatchObject({ hash, succeeded: true, blockNumber: expect.any(Number) });
+    expect(moved).toHaveProperty(
+      'transfers',
+      expect.arrayContaining([
+        {
+          ...{ token: PATH_USD, from, to, isFee: false },
+          ...{ amount: '1.500000', amountRaw: '1500000' },
+        },
+      ]),
+    );
+  });
+
+  test('refuses a transaction that is in no block', async () => {
+    await expect(run(action, { hash: `0x${'1'.repeat(64)}` })).rejects.toMatchObject({
+      status: 400,
+    });
+    await expect(run(action, { hash: '0x1' })).rejects.toThrow('64 hex digits');
+  });
+
+  test('fails while the chain is away', async () => {
+    const away = chainTransfers(new ChainNode({ chainId: CHAIN_ID, url: undefined }));
+    await expect(run(away, { hash: `0x${'1'.repeat(64)}` })).rejects.toThrow('Chain unavailable');
+  });
+});
+
+describe('ai chat', () => {
+  let database: TestDatabase;
+  let alone: Awaited<ReturnType<typeof databaseAlone>>;
+  let provider: ProviderStub;
+  let action: GatewayAction;
+  beforeAll(async () => {
+    database = await testDatabase();
+    provider = await startProvider();
+    alone = await databaseAlone(database, undefined, {
+      OPENAI_API_KEY: provider.apiKey,
+      OPENAI_BASE_URL: provider.baseUrl,
+    });
+    action = findAction(alone.dependencies.gateway.actions, 'ai', 'chat');
+  });
+  afterAll(async () => {
+    await alone?.close();
+    await provider?.close();
+    await database?.close();
+  });
+
+  const messages = [{ role: 'user', content: 'hello' }];
+
+  test('has one small model answer, in so many tokens at most', async () => {
+    expect(await run(action, { messages })).toEqual({
+      ...{ model: 'openai/gpt-6-luna', content: 'said: hello' },
+      usage: { inputTokens: 3, outputTokens: 2 },
+    });
+    const [asked] = provider.requests;
+    expect(asked?.body.model).toBe('gpt-6-luna');
+    expect(JSON.stringify(asked?.body)).toContain('1024');
+  });
+
+  test('asks no dearer one in its place', async () => {
+    const before = provider.requests.length;
+    provider.behave((_, response) => sendJson(response, 500, {}));
+    await expect(run(action, { messages })).rejects.toMatchObject({ status: 502 });
+    provider.behave();
+    const models = provider.requests.slice(before).map(({ body }) => body.model);
+    expect(new Set(models)).toEqual(new Set(['gpt-6-luna']));
+  });
+
+  test.each([
+    ['more tokens', { messages, max_tokens: 1_025 }],
+    ['nothing said', { messages: [] }],
+    ['too much said', { messages: Array(2).fill({ role: 'user', content: 'é'.repeat(5_000) }) }],
+    ['another role', { messages: [{ role: 'tool', content: 'a' }] }],
+    ['another field', { messages, model: 'gpt-6.1-sol' }],
+  ])('takes not %s', (_, input) => {
+    expect(action.input.safeParse(input).success).toBe(false);
+  });
+});

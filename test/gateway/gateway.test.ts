@@ -1,0 +1,616 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Listening } from '../../api/http/server.js';
+import { createWeb } from '../../api/web/web.js';
+import { createApiKey } from '../../src/accounts/api-keys.js';
+import { TABLES } from '../../src/database/models.js';
+import { HOLD_MS, RUN_MS } from '../../src/gateway/debits.js';
+import { Gateway } from '../../src/gateway/gateway.js';
+import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
+import { releaseEndedHolds } from '../../src/ledger/ended-holds.js';
+import { newSessionToken } from '../../src/payment-sessions/session-token.js';
+import { queryRows } from '../database/catalog.js';
+import { makeAccount, signIn, type TestAccount } from '../support/account.js';
+import { databaseAlone } from '../support/dependencies.js';
+import { until } from '../support/docker.js';
+import { call, send, type Answer } from '../support/http.js';
+import { keptLog } from '../support/platform-environment.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import {
+  booksOf,
+  creditsLeft,
+  giveCredits,
+  openSession,
+  PRICE,
+  setState,
+  testActions,
+  type Behaviour,
+  type TestSession,
+} from './support.js';
+
+const attack = { tags: 'attack' };
+
+const PATH = '/api/v1/gateway';
+const ESCROW = `0x${'e'.repeat(40)}`;
+
+const { log, lines } = keptLog();
+const behaviour: Behaviour = { run: (text) => Promise.resolve(text) };
+
+let database: TestDatabase;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
+/** Sells what the tests say. */
+let web: Listening;
+/** The same, and nothing may take any time. */
+let hasty: Listening;
+/** Sells what the product sells. */
+let real: Listening;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  alone = await databaseAlone(database, log, {
+    ESCROW_ADDRESS: ESCROW,
+    TRUSTED_PROXIES: '127.0.0.1',
+  });
+  const { dependencies } = alone;
+  const selling = (runMs: number) => {
+    const gateway = new Gateway({ actions: testActions(behaviour), log, runMs });
+    return createWeb({ ...dependencies, gateway }).listen('127.0.0.1', 0);
+  };
+  web = await selling(RUN_MS);
+  hasty = await selling(1);
+  real = await createWeb(dependencies).listen('127.0.0.1', 0);
+}, 60_000);
+afterAll(async () => {
+  await Promise.all([web, hasty, real].map((each) => each?.close()));
+  await alone?.close();
+  await database?.close();
+});
+beforeEach(() => {
+  behaviour.run = (text) => Promise.resolve(text);
+});
+
+type Headers = Readonly<Record<string, string>>;
+
+const ORDER = { plugin: 'echo', action: 'say', input: { text: 'hello' } };
+
+const buy = (headers: Headers, body: unknown = ORDER, at: Listening = web): Promise<Answer> =>
+  call(at.url, 'POST', PATH, { body, headers });
+
+const open = (deposit: bigint) => openSession(database.db, deposit);
+const books = (session: TestSession) => booksOf(database.db, session);
+const owner = <Row extends object>(sql: string) => queryRows<Row>(database.ownerUrl, sql);
+
+async function person(credits: bigint): Promise<TestAccount & { readonly cookie: string }> {
+  const account = await makeAccount(database.db);
+  if (credits > 0n) await giveCredits(database.db, account.id, credits);
+  return { ...account, cookie: await signIn(database.db, account) };
+}
+
+function openable() {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { opened, open };
+}
+
+/** Lets actions begin, and wait until they may go on. */
+function gate() {
+  const begun: string[] = [];
+  const { open, opened } = openable();
+  behaviour.run = async (text) => {
+    begun.push(text);
+    await opened;
+    return text;
+  };
+  const untilBegun = (count: number) =>
+    until(() => Promise.resolve(begun.length >= count || undefined));
+  return { begun, untilBegun, open };
+}
+
+const remainingOf = ({ headers }: Answer) => headers.get('x-session-remaining');
+
+const isServed = ({ status }: Answer) => status === 200;
+
+test('what is sold is listed with its price and what it takes, and how to pay', async () => {
+  const { status, body } = await call(real.url, 'GET', PATH);
+  expect(status).toBe(200);
+  const sold = body.plugins.map(({ plugin, action, price, currency, input }: typeof body) => [
+    ...[plugin, action, price, currency],
+    Object.keys(input.properties),
+  ]);
+  expect(sold).toEqual([
+    ['chain', 'transfers', '0.001000', 'USD', ['hash']],
+    ['ai', 'chat', '0.010000', 'USD', ['messages', 'max_tokens']],
+  ]);
+  expect(body.payment).toEqual({
+    ...{ chainId: 4217, network: 'tempo', decimals: 6, escrow: ESCROW },
+    token: '0x20c0000000000000000000000000000000000000',
+    ...{ operator: null, treasury: null, holdSeconds: 172_800 },
+    ...{ minDeposit: '1.000000', maxDeposit: '100.000000' },
+  });
+});
+
+describe('by a payment session', () => {
+  test('a run is a debit with its voucher', async () => {
+    const session = await open(3n * PRICE);
+    const answers = [await buy(session.headers), await buy(session.headers)];
+    const { vouchers, ...rest } = await books(session);
+    answers.forEach(({ body, status }, index) => {
+      expect([status, body]).toEqual([
+        200,
+        {
+          ...{ plugin: 'echo', action: 'say', result: { text: 'hello' } },
+          payment: {
+            ...{ method: 'session', amount: '0.001000', currency: 'pathUSD' },
+            voucher: {
+              ...{ id: vouchers[index]?.id, sequence: index + 1, plugin: 'echo', action: 'say' },
+              ...{ amount: '0.001000', cumulative: `0.00${index + 1}000` },
+              createdAt: expect.any(Number),
+            },
+            remaining: `0.00${2 - index}000`,
+          },
+        },
+      ]);
+    });
+    expect(answers.map(remainingOf)).toEqual(['0.002000', '0.001000']);
+    expect(rest).toEqual({
+      ...{ delivered: 2n * PRICE, nextSequence: 3, settlementDueAt: expect.any(Date) },
+      ...{ left: PRICE, held: 0n, spent: 2n * PRICE },
+    });
+  });
+
+  test('its wallet is the same in any case', async () => {
+    const { headers, address } = await open(PRICE);
+    const upper = { ...headers, 'x-wallet-address': `0x${address.slice(2).toUpperCase()}` };
+    expect((await buy(upper)).status).toBe(200);
+  });
+
+  test('comes before cookie and API key', async () => {
+    const session = await open(PRICE);
+    const { cookie, id } = await person(PRICE);
+    expect((await buy({ ...session.headers, cookie })).body.payment.method).toBe('session');
+    expect((await creditsLeft(database.db, id)).balance).toBe(PRICE);
+  });
+
+  test('is to be settled within an hour, and at once when there is enough to be', async () => {
+    const session = await open(30_000_000n);
+    await buy(session.headers);
+    const { settlementDueAt: first } = await books(session);
+    expect(first?.getTime()).toBeGreaterThan(Date.now() + 1_800_000);
+    await buy(session.headers);
+    expect((await books(session)).settlementDueAt).toEqual(first);
+    // As if what it has bought had been dear.
+    const shifted = (amount: number) =>
+      owner(
+        `UPDATE payment_sessions SET delivered = delivered + ${amount} WHERE id = '${session.id}'`,
+      );
+    await shifted(9_997_000);
+    await buy(session.headers);
+    const now = (await books(session)).settlementDueAt?.getTime() ?? Infinity;
+    expect(now).toBeLessThan(first?.getTime() ?? 0);
+    await shifted(-9_997_000);
+  });
+});
+
+describe('by credits', () => {
+  test('a run takes its price from whoever is signed in', async () => {
+    const { cookie, id } = await person(3n * PRICE);
+    const answer = await buy({ cookie });
+    expect([answer.status, answer.body.payment]).toEqual([
+      200,
+      { method: 'credits', amount: '0.001000', currency: 'USD', remaining: '0.002000' },
+    ]);
+    expect(remainingOf(answer)).toBeNull();
+    expect(await creditsLeft(database.db, id)).toEqual({
+      balance: 2n * PRICE,
+      held: 0n,
+      spent: PRICE,
+    });
+  });
+
+  test('also by an API key, and a repetition is one by either', async () => {
+    const { cookie, id } = await person(3n * PRICE);
+    const asked = { name: 'a program', site: 'here' };
+    const by = { userId: id, requestId: randomUUID() };
+    const { key } = await createApiKey(database.db.asUser(id), by, asked);
+    const authorization = `Bearer ${key}`;
+    const once = { 'idempotency-key': randomUUID() };
+    const first = await buy({ ...once, authorization });
+    const again = await buy({ ...once, cookie });
+    expect([first.status, again.text]).toEqual([200, first.text]);
+    expect((await creditsLeft(database.db, id)).spent).toBe(PRICE);
+    expect((await buy({ authorization })).status).toBe(200);
+  });
+
+  test('nobody is asked to with a key that is none', async () => {
+    expect((await buy({ authorization: 'Bearer sk_none' })).status).toBe(401);
+  });
+});
+
+describe('what is not paid is not run', () => {
+  let ran = 0;
+  beforeEach(() => {
+    ran = 0;
+    behaviour.run = (text) => {
+      ran += 1;
+      return Promise.resolve(text);
+    };
+  });
+
+  test('before that, what is malformed or unknown is told', async () => {
+    const refused: [unknown, number, string][] = [
+      ['no JSON', 400, 'JSON'],
+      [{ action: 'say' }, 400, 'plugin is required'],
+      [{ plugin: 'echo', action: 'say', input: 1 }, 400, 'input must be an object'],
+      [{ plugin: 'other', action: 'say' }, 404, 'Unknown plugin'],
+      [{ plugin: 'echo', action: 'other' }, 404, 'Unknown action'],
+      [{ plugin: 'echo', action: 'say' }, 400, 'text is required'],
+      [{ plugin: 'echo', action: 'say', input: { text: 'a', more: 1 } }, 400, 'more is not known'],
+      [ORDER, 402, 'Pay by'],
+    ];
+    for (const [body, status, error] of refused) {
+      const answer = await buy({}, body);
+      expect([answer.status, answer.body.error]).toEqual([status, expect.stringContaining(error)]);
+    }
+  });
+
+  test('who shows nothing is told the price, and how to pay', async () => {
+    const offered = await call(web.url, 'GET', PATH);
+    const { cookie } = await person(0n);
+    const half = { 'x-session-id': newSessionToken() };
+    const shown: Headers[] = [{}, half, { cookie: `${cookie}a` }];
+    for (const headers of shown) {
+      const { body, status } = await buy(headers);
+      expect([status, body]).toEqual([
+        402,
+        {
+          error: expect.any(String),
+          code: 'PAYMENT_REQUIRED',
+          ...{ price: '0.001000', currency: 'USD', payment: offered.body.payment },
+        },
+      ]);
+    }
+  });
+
+  test('a session that is unknown, or of another wallet, is of no use', attack, async () => {
+    const session = await open(PRICE);
+    const other = await open(PRICE);
+    for (const headers of [
+      { 'x-session-id': newSessionToken(), 'x-wallet-address': session.address },
+      { 'x-session-id': session.token, 'x-wallet-address': other.address },
+      { 'x-session-id': session.id, 'x-wallet-address': session.address },
+      { 'x-session-id': 'ses_', 'x-wallet-address': "' OR true --" },
+    ]) {
+      const answer = await buy({ ...headers, 'idempotency-key': 'one' });
+      expect([answer.status, answer.body]).toEqual([
+        402,
+        { error: expect.any(String), code: 'SESSION_INVALID' },
+      ]);
+      expect(remainingOf(answer)).toBeNull();
+    }
+    expect(ran).toBe(0);
+  });
+
+  test('nor is one that is being closed, or is', async () => {
+    const session = await open(2n * PRICE);
+    await buy(session.headers);
+    for (const state of ['settling', 'closed'] as const) {
+      await setState(database.ownerUrl, session, state);
+      const answer = await buy(session.headers);
+      expect([answer.status, answer.body.code]).toEqual([402, 'SESSION_CLOSED']);
+      expect(remainingOf(answer)).toBe('0.001000');
+    }
+    expect(ran).toBe(1);
+  });
+
+  test('nor one that has not as much left', async () => {
+    const session = await open(PRICE + 1n);
+    await buy(session.headers);
+    const answer = await buy(session.headers);
+    expect([answer.status, answer.body]).toEqual([
+      402,
+      {
+        error: expect.any(String),
+        code: 'SESSION_EXHAUSTED',
+        ...{ price: '0.001000', remaining: '0.000001' },
+      },
+    ]);
+    expect(remainingOf(answer)).toBe('0.000001');
+    expect(ran).toBe(1);
+  });
+
+  test('nor are credits that are not as much', async () => {
+    const { cookie } = await person(PRICE - 1n);
+    const { body, status } = await buy({ cookie });
+    expect([status, body]).toEqual([
+      402,
+      {
+        error: expect.any(String),
+        code: 'CREDITS_EXHAUSTED',
+        ...{ price: '0.001000', remaining: '0.000999' },
+      },
+    ]);
+    expect(ran).toBe(0);
+  });
+});
+
+describe('who is not served does not pay', () => {
+  const expectUnpaid = async (session: TestSession, user: TestAccount) => {
+    expect(await books(session)).toMatchObject({ vouchers: [], left: PRICE, held: 0n });
+    const { balance, held } = await creditsLeft(database.db, user.id);
+    expect([balance, held]).toEqual([PRICE, 0n]);
+  };
+
+  test('what fails is a 502, what refuses its input a 400', async () => {
+    const session = await open(PRICE);
+    const user = await person(PRICE);
+    for (const headers of [session.headers, { cookie: user.cookie }]) {
+      behaviour.run = () => Promise.reject(new Error('the secret of the upstream'));
+      const failed = await buy(headers);
+      expect([failed.status, failed.body.error]).toEqual([502, 'echo say has failed']);
+      const refused = await buy(headers, { ...ORDER, input: { text: 'refused' } });
+      expect([refused.status, refused.body.error]).toEqual([400, 'It is not said back']);
+    }
+    await expectUnpaid(session, user);
+  });
+
+  test('what takes too long is a 502, and is told so', async () => {
+    const session = await open(PRICE);
+    const user = await person(PRICE);
+    const signals: AbortSignal[] = [];
+    behaviour.run = (_, signal) => {
+      signals.push(signal);
+      return new Promise(() => undefined);
+    };
+    for (const headers of [session.headers, { cookie: user.cookie }]) {
+      const { body, status } = await buy(headers, ORDER, hasty);
+      expect([status, body.error]).toEqual([502, 'echo say took too long']);
+    }
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
+    await expectUnpaid(session, user);
+  });
+
+  test('what who died held is free within two minutes, and is not paid later', async () => {
+    // A pass comes twice a minute (temporal/schedules.ts), give or take.
+    expect(HOLD_MS + 32_000).toBeLessThan(120_000);
+    expect(HOLD_MS).toBeGreaterThan(RUN_MS);
+    const session = await open(PRICE);
+    const user = await person(PRICE);
+    const running = gate();
+    const asked = [buy(session.headers), buy({ cookie: user.cookie })];
+    await running.untilBegun(2);
+    expect((await books(session)).held).toBe(PRICE);
+    await owner(`UPDATE ledger_holds SET expires_at = now() - interval '1 s' WHERE state = 'open'`);
+    expect(await releaseEndedHolds(database.db)).toBe(2);
+    running.open();
+    for (const { body, status } of await Promise.all(asked)) {
+      expect([status, body.error]).toEqual([502, 'echo say took too long']);
+    }
+    await expectUnpaid(session, user);
+  });
+});
+
+describe('who was served pays once', () => {
+  test('also when the client has left', async () => {
+    const session = await open(3n * PRICE);
+    const running = gate();
+    const leaving = new AbortController();
+    const headers = { ...session.headers, 'idempotency-key': randomUUID() };
+    const left = send(web.url, 'POST', PATH, { body: ORDER, headers, signal: leaving.signal });
+    const gone = expect(left).rejects.toThrow();
+    await running.untilBegun(1);
+    leaving.abort();
+    await gone;
+    running.open();
+    const { vouchers } = await until(async () => {
+      const found = await books(session);
+      return found.vouchers.length > 0 ? found : undefined;
+    });
+    expect(vouchers).toHaveLength(1);
+    // The answer that nobody heard is there for who asks again.
+    const again = await buy(headers);
+    expect([again.status, again.body.payment.voucher.id]).toEqual([200, vouchers[0]?.id]);
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(running.begun).toHaveLength(1);
+  });
+
+  test('a repetition gets the first answer, with its headers', async () => {
+    const session = await open(2n * PRICE);
+    const headers = { ...session.headers, 'idempotency-key': randomUUID() };
+    const first = await buy(headers);
+    await buy(session.headers);
+    const again = await buy(headers);
+    expect([again.status, again.text, remainingOf(again)]).toEqual([200, first.text, '0.001000']);
+    expect((await books(session)).vouchers).toHaveLength(2);
+    // Refusals, too.
+    const refused = { ...session.headers, 'idempotency-key': randomUUID() };
+    for (const answer of [await buy(refused), await buy(refused)]) {
+      expect([answer.status, remainingOf(answer)]).toEqual([402, '0.000000']);
+    }
+    expect((await buy(headers, { ...ORDER, input: { text: 'other' } })).status).toBe(422);
+  });
+
+  test('a key is of one session alone', attack, async () => {
+    const [one, two] = [await open(PRICE), await open(PRICE)];
+    const key = { 'idempotency-key': randomUUID() };
+    const answers = [
+      await buy({ ...one.headers, ...key }),
+      await buy({ ...two.headers, ...key }),
+      await buy(key),
+      await buy({ ...one.headers, ...key, 'x-wallet-address': two.address }),
+    ];
+    expect(answers.map(({ status, body }) => [status, body.code])).toEqual([
+      [200, undefined],
+      [200, undefined],
+      [402, 'PAYMENT_REQUIRED'],
+      [402, 'SESSION_INVALID'],
+    ]);
+    expect((await books(one)).vouchers).toHaveLength(1);
+    expect((await books(two)).vouchers).toHaveLength(1);
+  });
+
+  test.each(['session', 'credits'])(
+    'whoever dies between payment and answer has kept the answer, by %s',
+    async (method) => {
+      const session = await open(2n * PRICE);
+      const user = await person(2n * PRICE);
+      const key = randomUUID();
+      const by: Headers = method === 'session' ? session.headers : { cookie: user.cookie };
+      const headers = { ...by, 'idempotency-key': key };
+      const spent = async () =>
+        (method === 'session' ? await books(session) : await creditsLeft(database.db, user.id))
+          .spent;
+      // What comes after the transaction of the payment is as if nobody were there to do it.
+      await owner(
+        `CREATE TABLE public.payments_seen (at bigint);
+         GRANT INSERT, SELECT ON payments_seen TO PUBLIC;
+         CREATE FUNCTION see_payment() RETURNS trigger LANGUAGE plpgsql AS
+         $$BEGIN INSERT INTO public.payments_seen VALUES (txid_current()); RETURN NULL; END$$;
+         CREATE TRIGGER see_payment AFTER INSERT ON ledger_transfers
+           FOR EACH ROW EXECUTE FUNCTION see_payment();
+         CREATE FUNCTION only_with_payment() RETURNS trigger LANGUAGE plpgsql AS
+         $$BEGIN
+           IF EXISTS (SELECT FROM public.payments_seen WHERE at = txid_current()) THEN RETURN NEW; END IF;
+           RETURN NULL;
+         END$$;
+         CREATE TRIGGER only_with_payment BEFORE UPDATE ON idempotency_keys
+           FOR EACH ROW EXECUTE FUNCTION only_with_payment()`,
+      );
+      try {
+        const first = await buy(headers);
+        const again = await buy(headers);
+        expect([first.status, again.text, remainingOf(again)]).toEqual([
+          200,
+          first.text,
+          remainingOf(first),
+        ]);
+        expect(await spent()).toBe(PRICE);
+      } finally {
+        await owner(
+          `DROP FUNCTION only_with_payment CASCADE; DROP FUNCTION see_payment CASCADE;
+           DROP TABLE payments_seen`,
+        );
+      }
+    },
+  );
+
+  test('a run whose key another has taken over is not paid', async () => {
+    const session = await open(2n * PRICE);
+    const key = randomUUID();
+    const headers = { ...session.headers, 'idempotency-key': key };
+    const running = gate();
+    const first = buy(headers);
+    await running.untilBegun(1);
+    // As when the first is taken for dead.
+    await owner(
+      `UPDATE idempotency_keys SET locked_until = now() - interval '1 s' WHERE key = '${key}'`,
+    );
+    const second = buy(headers);
+    await running.untilBegun(2);
+    running.open();
+    const answers = await Promise.all([first, second]);
+    expect(answers.map(({ status }) => status)).toEqual([409, 200]);
+    const { vouchers, held } = await books(session);
+    expect(vouchers.map(({ id }) => id)).toEqual([answers[1]?.body.payment.voucher.id]);
+    expect(held).toBe(0n);
+    expect((await buy(headers)).text).toBe(answers[1]?.text);
+  });
+});
+
+describe('200 debits at once', () => {
+  /** What is stored is what so many, one after the other, would have left. */
+  async function expectInOrder(session: TestSession, deposit: bigint, served: readonly Answer[]) {
+    const { vouchers, ...rest } = await books(session);
+    const sum = PRICE * BigInt(served.length);
+    expect(vouchers.map(({ cumulative, sequence }) => [sequence, cumulative])).toEqual(
+      served.map((_, index) => [index + 1, PRICE * BigInt(index + 1)]),
+    );
+    expect(served.map(({ body }) => body.payment.voucher.id).toSorted()).toEqual(
+      vouchers.map(({ id }) => id).toSorted(),
+    );
+    expect(rest).toMatchObject({
+      ...{ delivered: sum, spent: sum, held: 0n },
+      ...{ left: deposit - sum, nextSequence: served.length + 1 },
+    });
+  }
+
+  const codesOf = (answers: readonly Answer[]) => [
+    ...new Set(answers.filter((answer) => !isServed(answer)).map(({ body }) => body.code)),
+  ];
+
+  test('on one session are never more than its deposit', attack, async () => {
+    const deposit = 120n * PRICE;
+    const session = await open(deposit);
+    const answers = await Promise.all(Array.from({ length: 200 }, () => buy(session.headers)));
+    const served = answers.filter(isServed);
+    expect(served).toHaveLength(120);
+    expect(codesOf(answers)).toEqual(['SESSION_EXHAUSTED']);
+    await expectInOrder(session, deposit, served);
+  });
+
+  test('on 100 sessions take from each what is its own', attack, async () => {
+    const sessions = await Promise.all(Array.from({ length: 100 }, () => open(PRICE)));
+    const asked = [...sessions, ...sessions].map((session) => buy(session.headers));
+    const answers = await Promise.all(asked);
+    expect(codesOf(answers)).toEqual(['SESSION_EXHAUSTED']);
+    for (const [index, session] of sessions.entries()) {
+      const served = answers.filter((answer, at) => at % 100 === index && isServed(answer));
+      expect(served).toHaveLength(1);
+      await expectInOrder(session, PRICE, served);
+    }
+  });
+
+  test('while it is closed: none is begun once it settles', attack, async () => {
+    const deposit = 300n * PRICE;
+    const session = await open(deposit);
+    const running = gate();
+    const some = (count: number) => Array.from({ length: count }, () => buy(session.headers));
+    const before = some(100);
+    await running.untilBegun(50);
+    const closing = setState(database.ownerUrl, session, 'settling');
+    const meanwhile = some(50);
+    await closing;
+    // What is held by then: nothing is added to it.
+    const [begun] = await owner<{ count: number }>(
+      `SELECT count(*)::integer AS count FROM ledger_holds WHERE debit = 'session:${session.id}'`,
+    );
+    const after = await Promise.all(some(50));
+    running.open();
+    const answers = [...(await Promise.all([...before, ...meanwhile])), ...after];
+    expect(after.filter(isServed)).toEqual([]);
+    expect(codesOf(answers)).toEqual(['SESSION_CLOSED']);
+    const served = answers.filter(isServed);
+    expect(served).toHaveLength(begun?.count ?? 0);
+    await expectInOrder(session, deposit, served);
+  });
+
+  test('of somebody by credits are never more than there are', attack, async () => {
+    const { cookie, id } = await person(20n * PRICE);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => buy({ cookie })));
+    expect(answers.filter(isServed)).toHaveLength(20);
+    const left = { balance: 0n, held: 0n, spent: 20n * PRICE };
+    expect(await creditsLeft(database.db, id)).toEqual(left);
+  });
+});
+
+test('a session’s id is in no log and no table', attack, async () => {
+  const session = await open(3n * PRICE);
+  const headers = { ...session.headers, 'idempotency-key': randomUUID() };
+  behaviour.run = () => Promise.reject(new Error('down'));
+  await buy(headers);
+  behaviour.run = (text) => Promise.resolve(text);
+  await buy(headers);
+  await setState(database.ownerUrl, session, 'settling');
+  await buy(session.headers);
+  const isLogged = () => lines.filter((line) => line.includes(session.id)).length >= 3;
+  await until(() => Promise.resolve(isLogged() || undefined));
+  const secret = session.token.slice('ses_'.length, -4);
+  expect(lines.filter((line) => line.includes(secret))).toEqual([]);
+  for (const { name } of TABLES) {
+    const found = await owner(`SELECT 1 FROM ${name} t WHERE strpos(t::text, '${secret}') > 0`);
+    expect([name, found]).toEqual([name, []]);
+  }
+});
+
+test('and then the ledger balances', async () => {
+  expect((await checkLedger(database.db, LEDGER_CHECKS)).differences).toEqual([]);
+});

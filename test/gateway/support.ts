@@ -1,0 +1,110 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { Database } from '../../src/database/database.js';
+import { BadRequestError } from '../../src/errors.js';
+import { gatewayAction } from '../../src/gateway/gateway-action.js';
+import { balanceOf, creditsOf, spentOf, transfer } from '../../src/ledger/ledger.js';
+import { newSessionToken, storedOf } from '../../src/payment-sessions/session-token.js';
+import type { PaymentSessionState } from '../../src/payment-sessions/states.js';
+import { queryRows } from '../database/catalog.js';
+
+/** What the actions of tests cost, in base units. */
+export const PRICE = 1_000n;
+
+/** A payment session as its wallet knows it. */
+export interface TestSession {
+  /** The row's. */
+  readonly id: string;
+  readonly token: string;
+  readonly address: string;
+  /** Of its requests. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const hex = (bytes: number) => `0x${randomBytes(bytes).toString('hex')}`;
+
+/** A session as it is once its hold is confirmed: nothing of it is on a chain. */
+export async function openSession(database: Database, deposit: bigint): Promise<TestSession> {
+  const token = newSessionToken();
+  const address = hex(20);
+  const id = randomUUID();
+  await database.asPlatform().transaction(async (db) => {
+    await db.PaymentSession.create({
+      ...{ id, ...storedOf(token), sealedToken: 'sealed', address, chainId: '4217' },
+      ...{ escrow: hex(20), holdId: hex(32), nonce: hex(32), authorizationDeadline: new Date() },
+      ...{ deposit: String(deposit), state: 'active', openedAt: new Date() },
+      holdExpiresAt: new Date(Date.now() + 3_600_000),
+    });
+    await transfer(db, {
+      ...{ debit: 'external', credit: `session:${id}`, amount: deposit, currency: 'pathusd' },
+      cause: `session-open:${id}`,
+    });
+  });
+  return { id, token, address, headers: { 'x-session-id': token, 'x-wallet-address': address } };
+}
+
+/** Gives somebody credits, in base units. */
+export const giveCredits = (database: Database, userId: string, amount: bigint) =>
+  transfer(database.asPlatform(), {
+    ...{ debit: 'referrals', credit: creditsOf(userId), amount, currency: 'usd' },
+    cause: `referral:${randomUUID()}`,
+  });
+
+/** Has it closing, or closed. */
+export const setState = (ownerUrl: string, { id }: TestSession, state: PaymentSessionState) =>
+  queryRows(
+    ownerUrl,
+    `UPDATE payment_sessions SET state = '${state}', closing_at = now(),
+            closed_at = ${state === 'closed' ? 'now()' : 'NULL'} WHERE id = '${id}'`,
+  );
+
+/** All that is stored of what a session has paid. */
+export async function booksOf(database: Database, { id }: TestSession) {
+  const platform = database.asPlatform();
+  const vouchers = await platform.transaction((db) =>
+    db.PaymentVoucher.findAll({ where: { sessionId: id }, order: ['sequence'] }),
+  );
+  const row = await platform.transaction((db) => db.PaymentSession.getByPk(id));
+  const own = await balanceOf(platform, `session:${id}`, 'pathusd');
+  const spent = await balanceOf(platform, `session:${id}:spent`, 'pathusd');
+  return {
+    vouchers: vouchers.map(({ amount, cumulative, id: voucher, sequence }) => ({
+      id: voucher,
+      sequence: Number(sequence),
+      amount: BigInt(amount),
+      cumulative: BigInt(cumulative),
+    })),
+    delivered: BigInt(row.delivered),
+    nextSequence: Number(row.nextSequence),
+    settlementDueAt: row.settlementDueAt,
+    left: own.balance,
+    held: own.held,
+    spent: spent.balance,
+  };
+}
+
+export async function creditsLeft(database: Database, userId: string) {
+  const { balance, held } = await balanceOf(database.asPlatform(), creditsOf(userId), 'usd');
+  const spent = await balanceOf(database.asPlatform(), spentOf(userId), 'usd');
+  return { balance, held, spent: spent.balance };
+}
+
+/** What the actions do next; each test says it. */
+export interface Behaviour {
+  run: (text: string, signal: AbortSignal) => Promise<string>;
+}
+
+/** Says back what it is told, unless it is to do something else. */
+export const testActions = (behaviour: Behaviour) => [
+  gatewayAction({
+    plugin: 'echo',
+    action: 'say',
+    description: 'Says it back',
+    price: PRICE,
+    input: z.strictObject({ text: z.string().min(1) }),
+    async run({ text }, { signal }) {
+      if (text === 'refused') throw new BadRequestError('It is not said back');
+      return { text: await behaviour.run(text, signal) };
+    },
+  }),
+];
