@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import type { PaymentSessionRow } from '../../src/database/models.js';
 import { formatAmount, formattedAmount } from '../../src/money/money.js';
+import type { VoucherRow } from '../../src/payment-sessions/pending-vouchers.js';
 import { maskedId } from '../../src/payment-sessions/session-token.js';
+import { presentVoucher, voucherAnswer } from './vouchers.js';
 
 /** A payment session (spec 2). */
 export const paymentSessionItem = z.strictObject({
@@ -10,16 +12,24 @@ export const paymentSessionItem = z.strictObject({
   deposit: formattedAmount,
   spent: formattedAmount.describe('What was delivered for it'),
   remaining: formattedAmount,
-  vouchers: z.array(z.unknown()).describe('What of it is not settled on chain'),
+  vouchers: z
+    .array(voucherAnswer)
+    .describe('What is not settled on chain yet, oldest first: the latest 1,000'),
   status: z.enum(['active', 'settling', 'closed']),
   createdAt: z.number().describe('Unix milliseconds'),
   lastSettledAt: z.number().nullable().describe('Unix milliseconds; null before the first time'),
 });
 
-/** Of one that was opened. @param token in full, where whoever asks may have it. */
+/**
+ * Of one that was opened.
+ *
+ * @param token in full, where whoever asks may have it.
+ * @param pending what is not settled yet, of this session and maybe of others.
+ */
 export function presentPaymentSession(
   session: PaymentSessionRow,
   token: string | undefined,
+  pending: readonly VoucherRow[],
 ): z.input<typeof paymentSessionItem> {
   const { address, createdAt, delivered, deposit, state } = session;
   return {
@@ -28,7 +38,16 @@ export function presentPaymentSession(
     deposit: formatAmount(BigInt(deposit)),
     spent: formatAmount(BigInt(delivered)),
     remaining: formatAmount(BigInt(deposit) - BigInt(delivered)),
-    vouchers: [],
+    vouchers: pending
+      .filter(({ sessionId }) => sessionId === session.id)
+      .map((voucher) =>
+        presentVoucher({
+          ...voucher,
+          sequence: Number(voucher.sequence),
+          amount: BigInt(voucher.amount),
+          cumulative: BigInt(voucher.cumulative),
+        }),
+      ),
     status: state === 'settling' || state === 'closed' ? state : 'active',
     createdAt: createdAt.getTime(),
     lastSettledAt: null,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
 import { amountText } from '../../src/money/money.js';
 import { findPaymentSession } from '../../src/payment-sessions/find-session.js';
+import { pendingVouchers } from '../../src/payment-sessions/pending-vouchers.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/payment-sessions/terms.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
@@ -48,6 +49,8 @@ export function paymentSessionEndpoints({
   database,
   paymentSessions: sessions,
 }: Pick<WebDependencies, 'database' | 'paymentSessions'>) {
+  const pendingOf = (found: readonly { readonly id: string }[]) =>
+    pendingVouchers(database.asPlatform(), found);
   return [
     paymentSessions({
       method: 'POST',
@@ -75,7 +78,11 @@ export function paymentSessionEndpoints({
         const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
         const opened = await sessions.open({ userId, requestId }, body, signal);
         const { isNew, token } = opened;
-        const session = presentPaymentSession(opened.session, token);
+        const session = presentPaymentSession(
+          opened.session,
+          token,
+          await pendingOf([opened.session]),
+        );
         if (isNew) return reply(201, { session }, noStore);
         const note = token === undefined ? MASKED_NOTE : NOTE;
         return reply(200, { session, note }, noStore);
@@ -102,14 +109,16 @@ export function paymentSessionEndpoints({
           const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
           const isOwner = await sessions.isOwner(userId, address);
           const found = await sessions.list(address);
+          const pending = await pendingOf(found);
           const items = found.map((each) =>
-            presentPaymentSession(each, isOwner ? sessions.tokenOf(each) : undefined),
+            presentPaymentSession(each, isOwner ? sessions.tokenOf(each) : undefined, pending),
           );
           return reply(200, { sessions: items }, noStore);
         }
         const session = await findPaymentSession(database, { token: token ?? '' });
         if (!session || session.openedAt === null) throw new NotFoundError('Session not found');
-        return reply(200, { session: presentPaymentSession(session, token) }, noStore);
+        const item = presentPaymentSession(session, token, await pendingOf([session]));
+        return reply(200, { session: item }, noStore);
       },
     }),
   ];

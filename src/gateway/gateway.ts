@@ -131,6 +131,7 @@ const tookTooLong = (name: string, cause?: unknown) =>
 /** Rejects when the signal aborts, also where nobody heeds it. */
 function abortOf(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    const ended = () => reject(new Error('The run was ended', { cause: signal.reason }));
+    signal.addEventListener('abort', ended, { once: true });
   });
 }

@@ -70,7 +70,7 @@ export interface EarlyKeeper {
    *
    * @returns false where another run has taken the key over: what this one does is not to hold.
    */
-  keep(db: Statements, answer: KeptAnswer): Promise<boolean>;
+  readonly keep: (db: Statements, answer: KeptAnswer) => Promise<boolean>;
 }
 
 interface StoredRow {

@@ -158,6 +158,26 @@ describe('by a payment session', () => {
     });
   });
 
+  test('what is not settled yet is shown with the session, and what is settled is not', async () => {
+    const session = await open(3n * PRICE);
+    await buy(session.headers);
+    await buy(session.headers);
+    const show = async () => {
+      const path = `/api/wallet/sessions?sessionId=${session.token}`;
+      const { body } = await call(web.url, 'GET', path);
+      const { remaining, spent, vouchers } = body.session;
+      return { remaining, spent, vouchers: vouchers.map((each: typeof body) => each.cumulative) };
+    };
+    expect(await show()).toEqual({
+      ...{ spent: '0.002000', remaining: '0.001000' },
+      vouchers: ['0.001000', '0.002000'],
+    });
+    await owner(`UPDATE payment_sessions SET settled = ${PRICE} WHERE id = '${session.id}'`);
+    expect((await show()).vouchers).toEqual(['0.002000']);
+    const { body } = await call(web.url, 'GET', `/api/wallet/sessions?address=${session.address}`);
+    expect(body.sessions[0].vouchers).toHaveLength(1);
+  });
+
   test('its wallet is the same in any case', async () => {
     const { headers, address } = await open(PRICE);
     const upper = { ...headers, 'x-wallet-address': `0x${address.slice(2).toUpperCase()}` };
