@@ -208,6 +208,11 @@ export const migration: Migration = {
            moved := coalesce(part, known.amount);
            IF known.state = 'posted' AND known.posted <> moved THEN RETURN 'other'; END IF;
            IF known.state <> 'open' THEN RETURN known.state; END IF;
+           -- Before an account is found to have too little for it, which would be told otherwise.
+           IF moved NOT BETWEEN 1 AND known.amount THEN
+             RAISE EXCEPTION 'only what is held is posted: ledger_holds_posted_within'
+               USING ERRCODE = 'check_violation', CONSTRAINT = 'ledger_holds_posted_within';
+           END IF;
            PERFORM public.lock_ledger_accounts(
              ARRAY[known.debit, known.credit], known.currency, 0);
            IF NOT public.book_transfer(of_cause, known.debit, known.credit, known.currency, moved,
