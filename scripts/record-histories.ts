@@ -9,6 +9,8 @@ import path from 'node:path';
 import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { createCloneActivities } from '../activities/clones.js';
+import { createSettlementActivities } from '../activities/payment-sessions.js';
+import type { SettlementStep } from '../src/payment-sessions/session-settlements.js';
 import type { PaymentState } from '../src/clones/clone-payments.js';
 import { RETAINED } from '../src/retention/retained.js';
 import { EVENT_TYPES } from '../src/security-events/event-types.js';
@@ -114,6 +116,7 @@ async function recordMoney(): Promise<void> {
   for (const workflow of ['keepMoney', 'checkLedger'] as const) {
     const { workflowId } = await moneyPass(lab.environment, await bundleWorkflows(), workflow, {
       releaseEndedHolds: () => Promise.resolve(2),
+      closeAgedSessions: () => Promise.resolve(1),
       checkWholeLedger: () =>
         Promise.resolve({ accounts: 1, transfers: 0, openHolds: 0, differences: 0 }),
     });
@@ -207,9 +210,24 @@ async function recordSplit(): Promise<void> {
   await keep('pay-royalty-split', 'partial', await historyOf(workflowId));
 }
 
+/** Opened, and closed while a debit is under way. */
 async function recordPaymentSession(): Promise<void> {
+  const steps: SettlementStep[] = [
+    { next: 'debits' },
+    { next: 'payment', cause: 'settlement:1:1000000:close' },
+    { next: 'nothing', state: 'closed' },
+  ];
+  let looks = 0;
   const { workflowId } = await sessionRun(lab.environment, await bundleWorkflows(), {
-    platform: { finishSessionOpening: () => Promise.resolve(true) },
+    platform: {
+      finishSessionOpening: () => Promise.resolve(true),
+      ...createSettlementActivities({
+        request: () => Promise.resolve(steps.shift() ?? { next: 'nothing', state: 'closed' }),
+        hasNoDebits: () => Promise.resolve(++looks > 1),
+        settle: () => Promise.resolve(),
+        closeAged: () => Promise.resolve(0),
+      }),
+    },
     payments: {
       requestSessionHold: () => Promise.resolve('session-open:1'),
       awaitPayment: () =>
@@ -218,7 +236,7 @@ async function recordPaymentSession(): Promise<void> {
         }),
     },
   });
-  await keep('settle-payment-session', 'opening', await historyOf(workflowId));
+  await keep('settle-payment-session', 'whole', await historyOf(workflowId));
 }
 
 /** Both versions of the workflow in the recipe for a change. */

@@ -54,6 +54,7 @@ import { Escrow, escrowTerms } from './payment-sessions/escrow.js';
 import { OpeningWatch } from './payment-sessions/opening-watch.js';
 import { PaymentSessions } from './payment-sessions/payment-sessions.js';
 import { SessionOpenings } from './payment-sessions/session-openings.js';
+import { SessionSettlements } from './payment-sessions/session-settlements.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './splits/royalty-splits.js';
 import { SplitPayments } from './splits/split-payments.js';
@@ -131,6 +132,7 @@ export interface WorkerServices {
   readonly notifier: Notifier;
   readonly reconciliation: Reconciliation;
   readonly paymentSessions: SessionOpenings;
+  readonly settlements: SessionSettlements;
   readonly releases: ReleaseStore;
   readonly retention: Retention;
   readonly runtimes: RuntimeStore;
@@ -285,6 +287,14 @@ export function createWorkerServices({
       database,
       payments: new ChainPayments(database),
       node: chainNode(settings),
+    }),
+    settlements: new SessionSettlements({
+      database,
+      payments: new ChainPayments(database),
+      node: chainNode(settings),
+      confirmations: settings.chain.confirmations,
+      operator: settings.chain.operator?.address,
+      settings: settings.paymentSessions,
     }),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),

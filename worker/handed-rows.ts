@@ -68,11 +68,11 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
   start: (id) => runs.start(id),
 });
 
-/** Payment sessions that are being opened. */
+/** Payment sessions that are being opened or closed, or of which something is to be settled. */
 export const paymentSessions = (runs: RowRuns): Handed => ({
   table: 'payment_sessions',
   key: 'id',
-  open: `state = 'opening'`,
+  open: `(state IN ('opening', 'settling') OR settlement_due_at <= now())`,
   again: '20 seconds',
   failure: 'payment sessions are not handed over yet, which is tried again',
   start: (id) => runs.start(id),

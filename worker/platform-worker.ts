@@ -9,7 +9,10 @@ import {
 import { guardSteps, guardWatchdog } from '../activities/guarded.js';
 import { createCloneActivities } from '../activities/clones.js';
 import { createContainerActivities } from '../activities/containers.js';
-import { createPaymentSessionActivities } from '../activities/payment-sessions.js';
+import {
+  createPaymentSessionActivities,
+  createSettlementActivities,
+} from '../activities/payment-sessions.js';
 import { createReconcileActivities } from '../activities/reconcile.js';
 import { createRecordActivities } from '../activities/records.js';
 import { createReleaseActivities, createReleaseRecordActivities } from '../activities/releases.js';
@@ -135,6 +138,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createCloneActivities({ payments, store: clones, supervisors }),
         ...createSplitActivities(splits),
         ...createPaymentSessionActivities(services.paymentSessions),
+        ...createSettlementActivities(services.settlements),
       },
     }),
     Worker.create({

@@ -1,21 +1,45 @@
-import { proxyActivities } from '@temporalio/workflow';
+import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type {
   PaymentSessionActivities,
   SessionHoldActivities,
+  SettlementActivities,
 } from '../activities/payment-sessions.js';
 import type { PaymentActivities } from '../activities/payments.js';
+import type { PaymentSessionState } from '../src/payment-sessions/states.js';
 import { PAYMENTS_TASK_QUEUE } from './ids.js';
+import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 
+/** Steps of one run: each is a few events of its history. */
+const MAX_STEPS = 20;
+
 /**
- * Does for a payment session what is to be done on chain. All that it knows stands in rows: begun anew at
- * any moment it goes on with what is left.
+ * Does for a payment session what is to be done on chain now: has its deposit held, settles what is due,
+ * and ends it when it is being closed. All that it knows stands in rows: begun anew at any moment it goes
+ * on with what is left, and it is begun again when something is due again.
  *
  * @param id of its row.
- * @returns false for a session that was not opened.
+ * @returns what it is then; undefined when it is not there.
  */
-export async function settlePaymentSession(id: string): Promise<boolean> {
-  return openSession(id);
+export async function settlePaymentSession(id: string): Promise<PaymentSessionState | undefined> {
+  if (!(await openSession(id))) return 'failed';
+  const { requestSettlement } = proxyActivities<SettlementActivities>(retries.recordsAnywhere);
+  const { awaitDebits } = proxyActivities<SettlementActivities>(retries.clonePayment);
+  const records = proxyRecords<SettlementActivities>();
+  for (let steps = 0; steps < MAX_STEPS; steps += 1) {
+    const step = await requestSettlement(id);
+    switch (step.next) {
+      case 'nothing':
+        return step.state;
+      case 'debits':
+        await awaitDebits(id);
+        break;
+      case 'payment':
+        await paying().awaitPayment(step.cause);
+        await records.recordSettlement(id, step.cause);
+    }
+  }
+  return continueAsNew<typeof settlePaymentSession>(id);
 }
 
 /** Has the deposit held, once it is asked for and final. */
@@ -24,14 +48,13 @@ async function openSession(id: string): Promise<boolean> {
     ...retries.recordsAnywhere,
     taskQueue: PAYMENTS_TASK_QUEUE,
   });
-  const { awaitPayment } = proxyActivities<PaymentActivities>({
-    ...retries.paying,
-    taskQueue: PAYMENTS_TASK_QUEUE,
-  });
   const { finishSessionOpening } = proxyActivities<PaymentSessionActivities>(
     retries.recordsAnywhere,
   );
   const cause = await requestSessionHold(id);
-  if (cause !== undefined) await awaitPayment(cause);
+  if (cause !== undefined) await paying().awaitPayment(cause);
   return finishSessionOpening(id);
 }
+
+const paying = () =>
+  proxyActivities<PaymentActivities>({ ...retries.paying, taskQueue: PAYMENTS_TASK_QUEUE });

@@ -54,11 +54,13 @@ export class NodeRefusalError extends Error {
   }
 }
 
-/** Code that is run as of the latest block, and leaves nothing behind. */
+/** Code that is run as of a block, and leaves nothing behind. */
 export interface ChainCall {
   /** The contract; without one `data` is a constructor, whose result counts. */
   readonly to?: Hex;
   readonly data: Hex;
+  /** The number of the block; the latest unless said. */
+  readonly block?: number | undefined;
 }
 
 /** A node of one chain, by JSON-RPC. */
@@ -80,9 +82,10 @@ export class ChainNode {
   }
 
   /** @throws CallRevertedError, ChainAwayError */
-  async call({ to, data }: ChainCall): Promise<Hex> {
+  async call({ block, to, data }: ChainCall): Promise<Hex> {
     try {
-      return await this.ask('eth_call', [{ ...(to && { to }), data }, 'latest'], hexData);
+      const at = block === undefined ? 'latest' : `0x${block.toString(16)}`;
+      return await this.ask('eth_call', [{ ...(to && { to }), data }, at], hexData);
     } catch (error) {
       if (!(error instanceof NodeRefusalError)) throw error;
       if (EXECUTION_ERRORS.includes(error.code)) throw new CallRevertedError(error.message);
@@ -113,13 +116,13 @@ export class ChainNode {
   }
 
   /**
-   * What a contract that we know answers, as of the latest block.
+   * What a contract that we know answers, as of the latest block or the one of a number.
    *
    * @throws ChainAwayError also where the contract is not there, or is another one.
    */
-  async view<T>(contract: Hex, data: Hex, decode: (answer: Hex) => T): Promise<T> {
+  async view<T>(contract: Hex, data: Hex, decode: (answer: Hex) => T, block?: number): Promise<T> {
     try {
-      return decode(await this.call({ to: contract, data }));
+      return decode(await this.call({ to: contract, data, block }));
     } catch (error) {
       throw error instanceof UnavailableError ? error : new ChainAwayError({ cause: error });
     }

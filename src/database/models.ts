@@ -10,6 +10,7 @@ import * as mail from './tables/mail.js';
 import * as notifications from './tables/notifications.js';
 import * as paymentSessions from './tables/payment-sessions.js';
 import * as paymentVouchers from './tables/payment-vouchers.js';
+import * as paymentSettlements from './tables/payment-settlements.js';
 import * as payments from './tables/payments.js';
 import * as proofs from './tables/proofs.js';
 import * as records from './tables/records.js';
@@ -46,6 +47,7 @@ export const TABLES: readonly Table[] = [
   ...Object.values(mail),
   ...Object.values(ledger),
   ...Object.values(payments),
+  ...Object.values(paymentSettlements),
 ];
 
 export type UserRow = RowOf<typeof accounts.User>;

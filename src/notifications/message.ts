@@ -1,4 +1,5 @@
 import type { AgentRow } from '../database/models.js';
+import { formatAmount } from '../money/money.js';
 import type { PaymentFailure } from '../payments/payment.js';
 import type { AgentEvent, PlatformEvent } from './notification.js';
 
@@ -45,6 +46,10 @@ function describePlatform(event: PlatformEvent): string {
       return `The payment ${event.paymentId} for ${event.cause} was not made: ${FAILURES[event.failure]}. See it: GET /api/underground/payments?state=failed`;
     case 'fees_unpayable':
       return `${event.payer} has nothing left to pay fees with on chain ${event.chainId}. Payments wait until it has.`;
+    case 'settlement_given_up':
+      return `The payment session ${event.sessionId} could not be settled in ${event.attempts} attempts. What the chain says of its hold is looked at once an hour; see why: GET /api/underground/payments?state=failed`;
+    case 'session_unpaid':
+      return `The hold of the payment session ${event.sessionId} was ended on chain before all was settled: ${formatAmount(BigInt(event.amount))} pathUSD that were delivered are not paid.`;
   }
 }
 

@@ -215,6 +215,9 @@ function eventOf(notification: Notification): string {
       return `${event} ${notification.paymentId}`;
     case 'fees_unpayable':
       return `${event} ${notification.chainId} ${notification.payer}`;
+    case 'settlement_given_up':
+    case 'session_unpaid':
+      return `${event} ${notification.sessionId}`;
     default:
       return event;
   }

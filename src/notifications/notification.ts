@@ -44,7 +44,11 @@ export type PlatformEvent =
       readonly failure: PaymentFailure;
     }
   /** No node takes what is signed, because who pays its fee has not as much. */
-  | { readonly event: 'fees_unpayable'; readonly chainId: number; readonly payer: Hex };
+  | { readonly event: 'fees_unpayable'; readonly chainId: number; readonly payer: Hex }
+  /** What was delivered for a payment session could not be settled, however often it was tried. */
+  | { readonly event: 'settlement_given_up'; readonly sessionId: string; readonly attempts: number }
+  /** A hold was ended on chain by somebody else, with so many base units unpaid. */
+  | { readonly event: 'session_unpaid'; readonly sessionId: string; readonly amount: string };
 
 export type NotifiedEvent = AgentEvent | PlatformEvent;
 
@@ -54,6 +58,8 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   nonces_missing: true,
   payment_failed: true,
   fees_unpayable: true,
+  settlement_given_up: true,
+  session_unpaid: true,
 };
 
 export const isOfPlatform = (event: NotifiedEvent): event is PlatformEvent =>

@@ -81,7 +81,7 @@ export function openCall(
 }
 
 /**
- * What a hold is, whichever contract has it.
+ * What a hold is as of the latest block, or the one of a number, whichever contract has it.
  *
  * @returns undefined where the contract knows of none.
  * @throws ChainAwayError
@@ -90,12 +90,12 @@ export async function readHold(
   node: Pick<ChainNode, 'view'>,
   escrow: Hex,
   holdId: Hex,
+  block?: number,
 ): Promise<EscrowHold | undefined> {
   const call = { abi: escrowAbi, functionName: 'holds' } as const;
   const data = encodeFunctionData({ ...call, args: [holdId] });
-  const [payer, amount, settled, expiry, closed] = await node.view(escrow, data, (answer) =>
-    decodeFunctionResult({ ...call, data: answer }),
-  );
+  const decode = (answer: Hex) => decodeFunctionResult({ ...call, data: answer });
+  const [payer, amount, settled, expiry, closed] = await node.view(escrow, data, decode, block);
   if (payer === zeroAddress) return undefined;
   return { amount, settled, expiresAt: new Date(Number(expiry) * 1_000), closed };
 }

@@ -14,3 +14,9 @@ export const OPEN_STATES = [
 
 /** Those in which something is to be done for it now, whether or not anybody asks for it. */
 export const MOVING_STATES = ['opening', 'settling'] as const satisfies PaymentSessionState[];
+
+/** `settle` pays the treasury what was delivered; `close` does so for the last time, and gives the rest back. */
+export type SettlementKind = 'settle' | 'close';
+
+/** `failed`: nothing was moved by it. */
+export type SettlementState = 'requested' | 'confirmed' | 'failed';

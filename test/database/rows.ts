@@ -81,6 +81,15 @@ const PARTICULARS: Readonly<Record<string, RowOf>> = {
   used_nonces: (user, n) => ({ id: n === 1 ? user : `${user}-${n}` }),
   payments: (user, n) => ({ id: n === 1 ? user : `${user}-${n}`, signer: `0x${'a'.repeat(40)}` }),
   transactions: (user, n) => ({ hash: n === 1 ? user : `${user}-${n}`, purpose: 'fill' }),
+  payment_settlements: (user, n) => ({
+    ...{
+      session_id: uuidOf(user, n),
+      cumulative: n,
+      kind: 'settle',
+      payment: n === 1 ? user : `${user}-${n}`,
+    },
+    ...{ state: 'failed', retry_at: now, ended_at: now },
+  }),
 };
 
 /** Some value of the column's type, by the name that Sequelize has for it. */
@@ -140,6 +149,7 @@ export function ownerColumn(table: string): string {
     payments: 'id',
     payment_vouchers: 'id',
     transactions: 'hash',
+    payment_settlements: 'payment',
     mails: 'address',
     mail_tokens: 'user_id',
   };

@@ -21,7 +21,7 @@ const KEEPING = [
 /** What they hold is of no account: hosts, digests of what strangers sent, events that wait, proofs, payments. */
 const OF_NOBODY = [
   ...['hosts', 'sign_in_attempts', 'used_nonces', 'risc_events', 'reset_mail_stops'],
-  ...['farcaster_tokens', 'payments', 'transactions', 'payment_vouchers'],
+  ...['farcaster_tokens', 'payments', 'transactions', 'payment_vouchers', 'payment_settlements'],
 ];
 
 export interface Person {

@@ -1,7 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { MoneyActivities } from '../../activities/money.js';
-import { moneyPass } from './support/money-pass.js';
+import { moneyPass, type MoneyPassActivities } from './support/money-pass.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
 let lab: WorkflowLab;
@@ -22,14 +21,15 @@ function afterAMoment<Answer>(answer: Answer): () => Promise<Answer> {
 }
 
 const found = { accounts: 3, transfers: 2, openHolds: 1, differences: 0 };
-const activities = (): MoneyActivities => ({
+const activities = (): MoneyPassActivities => ({
   releaseEndedHolds: afterAMoment(2),
+  closeAgedSessions: afterAMoment(3),
   checkWholeLedger: afterAMoment(found),
 });
 
-test('a pass over holds tells how many it released, also after a moment without a database', async () => {
+test('a pass over what is held tells how many it released and closed, also after a moment without a database', async () => {
   const { result } = await moneyPass(lab.environment, bundle, 'keepMoney', activities());
-  expect(result).toEqual({ released: 2 });
+  expect(result).toEqual({ released: 2, aged: 3 });
 });
 
 test('a pass over the ledger tells what it found, also after a moment without a database', async () => {

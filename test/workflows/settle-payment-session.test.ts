@@ -2,9 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   createPaymentSessionActivities,
   createSessionHoldActivities,
+  createSettlementActivities,
 } from '../../activities/payment-sessions.js';
 import { ChainAwayError } from '../../src/chain/chain-node.js';
 import { SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
+import type { SettlementStep } from '../../src/payment-sessions/session-settlements.js';
 import { sessionRun } from './support/session-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
@@ -19,18 +21,28 @@ afterAll(() => lab?.close());
 interface Steps {
   readonly request?: () => Promise<string | undefined>;
   readonly finish?: () => Promise<boolean>;
+  /** What is to be done after it is opened, step by step. */
+  readonly steps?: readonly SettlementStep[];
+  readonly hasNoDebits?: () => Promise<boolean>;
 }
 
 /** A session that is being opened, and what is asked for of it. */
-function session({ finish, request }: Steps = {}) {
+function session({ finish, hasNoDebits, request, steps = [] }: Steps = {}) {
   const asked: string[] = [];
   const note = <T>(what: string, answer: T): Promise<T> => {
     asked.push(what);
     return Promise.resolve(answer);
   };
-  const platform = createPaymentSessionActivities({
-    finish: finish ?? (() => note('finish', true)),
-  });
+  const left = [...steps];
+  const platform = {
+    ...createPaymentSessionActivities({ finish: finish ?? (() => note('finish', true)) }),
+    ...createSettlementActivities({
+      request: () => Promise.resolve(left.shift() ?? { next: 'nothing', state: 'active' }),
+      hasNoDebits: hasNoDebits ?? (() => note('look at debits', true)),
+      settle: (_, cause) => note(`settle ${cause}`, undefined),
+      closeAged: () => Promise.resolve(0),
+    }),
+  };
   const payments = {
     ...createSessionHoldActivities({ request: request ?? (() => note('request', 'the hold')) }),
     awaitPayment: (cause: string) =>
@@ -44,13 +56,13 @@ function session({ finish, request }: Steps = {}) {
 
 test('the hold is asked for, waited for, and then written down', async () => {
   const { asked, run } = session();
-  expect((await run()).result).toBe(true);
+  expect((await run()).result).toBe('active');
   expect(asked).toEqual(['request', 'await the hold', 'finish']);
 });
 
 test('what cannot be asked for is not waited for', async () => {
   const { asked, run } = session({ request: () => Promise.resolve(undefined) });
-  expect((await run()).result).toBe(true);
+  expect((await run()).result).toBe('active');
   expect(asked).toEqual(['finish']);
 });
 
@@ -62,6 +74,44 @@ test.each([
   const { run } = session({
     finish: () => (++attempts < 30 ? Promise.reject(reason()) : Promise.resolve(false)),
   });
-  expect((await run()).result).toBe(false);
+  expect((await run()).result).toBe('failed');
   expect(attempts).toBe(30);
+});
+
+test('each payment that is due is waited for and written down, and then it is looked at once more', async () => {
+  const { asked, run } = session({
+    request: () => Promise.resolve(undefined),
+    steps: [
+      { next: 'payment', cause: 'first' },
+      { next: 'payment', cause: 'second' },
+      { next: 'nothing', state: 'closed' },
+    ],
+  });
+  expect((await run()).result).toBe('closed');
+  expect(asked).toEqual(['finish', 'await first', 'settle first', 'await second', 'settle second']);
+});
+
+test('debits that are under way are waited for, however long', async () => {
+  let looks = 0;
+  const { asked, run } = session({
+    request: () => Promise.resolve(undefined),
+    hasNoDebits: () => Promise.resolve(++looks > 240),
+    steps: [
+      { next: 'debits' },
+      { next: 'payment', cause: 'last' },
+      { next: 'nothing', state: 'closed' },
+    ],
+  });
+  const { workflowId, result } = await run();
+  expect(result).toBe('closed');
+  expect(asked).toEqual(['finish', 'await last', 'settle last']);
+  const history = await lab.environment.client.workflow.getHandle(workflowId).fetchHistory();
+  expect(history.events?.length).toBeLessThan(60);
+});
+
+test('a run that goes on for long continues as new', async () => {
+  const steps = Array.from({ length: 21 }, (): SettlementStep => ({ next: 'debits' }));
+  const { asked, run } = session({ request: () => Promise.resolve(undefined), steps });
+  expect((await run()).result).toBe('active');
+  expect(asked.filter((what) => what === 'finish')).toHaveLength(2);
 });

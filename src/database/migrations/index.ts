@@ -34,6 +34,7 @@ import { migration as paymentSessions } from './036-payment-sessions.js';
 import { migration as splits } from './037-splits.js';
 import { migration as oneHandOver } from './038-one-hand-over.js';
 import { migration as gateway } from './039-gateway.js';
+import { migration as paymentSettlements } from './040-payment-settlements.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -74,4 +75,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '037-splits', migration: splits },
   { name: '038-one-hand-over', migration: oneHandOver },
   { name: '039-gateway', migration: gateway },
+  { name: '040-payment-settlements', migration: paymentSettlements },
 ];

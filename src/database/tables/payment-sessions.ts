@@ -73,6 +73,16 @@ export const PaymentSession = table(
       where: { state: { [Op.in]: MOVING_STATES } },
     },
     {
+      name: 'payment_sessions_aging',
+      fields: ['opened_at'],
+      where: { state: 'active' },
+    },
+    {
+      name: 'payment_sessions_expiring',
+      fields: ['hold_expires_at'],
+      where: { state: 'active' },
+    },
+    {
       name: 'payment_sessions_settlement_due',
       fields: ['settlement_due_at'],
       where: { settlement_due_at: { [Op.ne]: null } },

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { MoneyActivities } from '../../../activities/money.js';
+import type { SettlementActivities } from '../../../activities/payment-sessions.js';
 import type { checkLedger } from '../../../workflows/check-ledger.js';
 import type { keepMoney } from '../../../workflows/keep-money.js';
 
@@ -10,12 +11,15 @@ interface Passes {
   readonly checkLedger: typeof checkLedger;
 }
 
+/** What passes over money ask for. */
+export type MoneyPassActivities = MoneyActivities & Pick<SettlementActivities, 'closeAgedSessions'>;
+
 /** One pass over money, with a worker of its own that does this. */
 export async function moneyPass<Name extends keyof Passes>(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
   workflow: Name,
-  activities: MoneyActivities,
+  activities: MoneyPassActivities,
 ): Promise<{ readonly workflowId: string; readonly result: Awaited<ReturnType<Passes[Name]>> }> {
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = `${workflow}-${randomUUID()}`;

@@ -4,6 +4,7 @@ import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type {
   PaymentSessionActivities,
   SessionHoldActivities,
+  SettlementActivities,
 } from '../../../activities/payment-sessions.js';
 import type { PaymentActivities } from '../../../activities/payments.js';
 import { PAYMENTS_TASK_QUEUE, settlePaymentSessionId } from '../../../workflows/ids.js';
@@ -18,7 +19,7 @@ export async function sessionRun(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
   of: {
-    readonly platform: PaymentSessionActivities;
+    readonly platform: PaymentSessionActivities & SettlementActivities;
     readonly payments: SessionPaymentActivities;
   },
   id: string = randomUUID(),

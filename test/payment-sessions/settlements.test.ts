@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { anvilAccount } from '../../dev/chain/accounts.js';
+import { balanceOf } from '../../src/ledger/ledger.js';
+import { closeAgedSessions } from '../../src/payment-sessions/aged-sessions.js';
+import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
+import {
+  beginClosing,
+  MAX_ATTEMPTS,
+  SessionSettlements,
+} from '../../src/payment-sessions/session-settlements.js';
+import { escrowCall, HOLD_SECONDS } from '../contracts/escrow-chain.js';
+import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
+
+const DAY_MS = 86_400_000;
+
+let lab: SettlementLab;
+beforeAll(async () => {
+  lab = await settlementLab();
+}, 120_000);
+afterAll(() => lab?.close());
+
+const inLedger = async (account: Parameters<typeof balanceOf>[1]) =>
+  (await balanceOf(lab.db.asPlatform(), account, 'pathusd')).balance;
+
+test('what was delivered is settled as a cumulative sum, and the session goes on; closing gives the rest back', async () => {
+  const payer = anvilAccount(4);
+  const id = await lab.open(10n * ONE, payer);
+  const [before, earned] = [await lab.escrow.balanceOf(payer.address), await inLedger('treasury')];
+  expect(await lab.run(id)).toBe('active');
+  await lab.deliver(id, 2n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  await lab.deliver(id, 1n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 3n * ONE, closed: false });
+  expect(await lab.session(id)).toMatchObject({ settled: '3000000', settlementDueAt: null });
+
+  await lab.deliver(id, 1n * ONE);
+  expect(await beginClosing(lab.db.asPlatform(), id)).toBe(true);
+  expect(await beginClosing(lab.db.asPlatform(), id)).toBe(false);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 4n * ONE, closed: true });
+  expect((await lab.escrow.balanceOf(payer.address)) - before).toBe(6n * ONE);
+  expect((await inLedger('treasury')) - earned).toBe(4n * ONE);
+  expect([await inLedger(sessionAccount(id)), await inLedger(spentAccount(id))]).toEqual([0n, 0n]);
+  const sent = await lab.owner(
+    `SELECT cumulative, kind, state, payment FROM payment_settlements
+      WHERE session_id = '${id}' ORDER BY cumulative`,
+  );
+  expect(sent).toEqual([
+    ...['2000000', '3000000'].map((cumulative) => ({
+      ...{ cumulative, kind: 'settle', state: 'confirmed' },
+      payment: `settlement:${id}:${cumulative}`,
+    })),
+    {
+      ...{ cumulative: '4000000', kind: 'close', state: 'confirmed' },
+      payment: `settlement:${id}:4000000:close`,
+    },
+  ]);
+});
+
+test('a session is closed when its last debit has ended, with all of them', async () => {
+  const id = await lab.open(5n * ONE);
+  const served = await lab.hold(id, 2n * ONE);
+  const released = await lab.hold(id, 1n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('waits for debits');
+  await lab.post(id, served, 2n * ONE);
+  expect(await lab.run(id)).toBe('waits for debits');
+  expect(await lab.settlements.hasNoDebits(id)).toBe(false);
+  await lab.owner(
+    `UPDATE ledger_holds SET expires_at = now() - interval '1 second' WHERE cause = 'voucher:${released}'`,
+  );
+  await lab.db.call({ name: 'release', text: 'SELECT release_ended_holds($1)' }, [10]);
+  expect(await lab.settlements.hasNoDebits(id)).toBe(true);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 2n * ONE, closed: true });
+});
+
+test('several runs of a session at once ask for one payment, and book it once', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 2n * ONE);
+  const earned = await inLedger('treasury');
+  const steps = await Promise.all([1, 2, 3, 4].map(() => lab.settlements.request(id)));
+  const cause = `settlement:${id}:2000000`;
+  expect(steps).toEqual(steps.map(() => ({ next: 'payment', cause })));
+  await lab.paid(cause);
+  await Promise.all([1, 2, 3, 4].map(() => lab.settlements.settle(id, cause)));
+  expect((await inLedger('treasury')) - earned).toBe(2n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
+test('what is delivered while a sum is on its way is due as if it had been delivered before', async () => {
+  const id = await lab.open(50n * ONE);
+  await lab.deliver(id, 2n * ONE);
+  const step = await lab.settlements.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.deliver(id, 1n * ONE);
+  await lab.paid(step.cause);
+  await lab.settlements.settle(id, step.cause);
+  const { settled, settlementDueAt } = await lab.session(id);
+  expect(settled).toBe('2000000');
+  expect(Number(settlementDueAt)).toBeGreaterThan(Date.now() + 1_800_000);
+  expect(await lab.run(id)).toBe('active');
+  // As much as is settled at once is, at once.
+  await lab.deliver(id, 10n * ONE);
+  const next = await lab.settlements.request(id);
+  if (next.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.deliver(id, 10n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  expect(await lab.session(id)).toMatchObject({ settled: '23000000' });
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
+test('a settlement that fails is tried again as another payment, so often, and then given up', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  // Somebody of no say in the escrow.
+  const others = new SessionSettlements({ ...lab.parts, operator: lab.operator });
+  const fail = (payment: string) =>
+    lab.owner(
+      `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
+        WHERE cause = '${payment}' AND state = 'queued'`,
+    );
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    const step = await others.request(id);
+    if (step.next !== 'payment') throw new Error(`nothing was asked for at attempt ${attempt}`);
+    expect(step.cause).toBe(`settlement:${id}:1000000:close${attempt === 1 ? '' : `:${attempt}`}`);
+    await fail(step.cause);
+    await others.settle(id, step.cause);
+    expect(await others.request(id)).toEqual({ next: 'nothing', state: 'settling' });
+    expect(Number((await lab.session(id)).dueAt)).toBeGreaterThan(Date.now() + 30_000);
+    await lab.retryNow(id);
+  }
+  expect(await others.request(id)).toEqual({ next: 'nothing', state: 'settling' });
+  expect(Number((await lab.session(id)).dueAt)).toBeGreaterThan(Date.now() + 1_800_000);
+  expect(await lab.toldOf(id)).toEqual([
+    { event: 'settlement_given_up', sessionId: id, attempts: MAX_ATTEMPTS },
+  ]);
+  // An operator has closed it by hand: the next look sees it.
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+});
+
+test('a session closes by its age, and before its hold expires', async () => {
+  const [old, expiring, other] = [
+    await lab.open(1n * ONE, anvilAccount(4)),
+    await lab.open(1n * ONE, anvilAccount(5)),
+    await lab.open(1n * ONE, anvilAccount(6)),
+  ];
+  await lab.owner(
+    `UPDATE payment_sessions SET hold_expires_at = now() + interval '3 days';
+     UPDATE payment_sessions SET opened_at = now() - interval '25 hours' WHERE id = '${old}';
+     UPDATE payment_sessions SET hold_expires_at = now() + interval '11 hours' WHERE id = '${expiring}'`,
+  );
+  const ages = { holdMs: 2 * DAY_MS, maxAgeMs: DAY_MS };
+  const [one, another] = await Promise.all([
+    closeAgedSessions(lab.db, ages),
+    closeAgedSessions(lab.db, ages),
+  ]);
+  expect(one + another).toBe(2);
+  const states = await Promise.all([old, expiring, other].map((id) => lab.session(id)));
+  expect(states.map(({ state }) => state)).toEqual(['settling', 'settling', 'active']);
+  await beginClosing(lab.db.asPlatform(), other);
+  for (const id of [old, expiring, other]) expect(await lab.run(id)).toBe('closed');
+});
+
+// Last: the chain's clock goes ahead.
+test(
+  'a wallet that reclaims its hold before it is settled ends the session truthfully, and operators are told',
+  { tags: 'attack' },
+  async () => {
+    const payer = anvilAccount(7);
+    const id = await lab.open(5n * ONE, payer);
+    await lab.deliver(id, 1n * ONE);
+    await lab.run(id);
+    await lab.deliver(id, 2n * ONE);
+    const { holdId } = await lab.session(id);
+    await lab.escrow.pass(HOLD_SECONDS + 1);
+    const reclaimed = await lab.escrow
+      .at(lab.escrow.address)
+      .send(payer.address, escrowCall('reclaim', holdId));
+    expect(reclaimed.succeeded).toBe(true);
+    expect(await lab.run(id)).toBe('closed');
+    expect(await lab.session(id)).toMatchObject({ delivered: '3000000', settled: '1000000' });
+    expect([await inLedger(sessionAccount(id)), await inLedger(spentAccount(id))]).toEqual([
+      0n,
+      0n,
+    ]);
+    const told = await lab.toldOf(id);
+    expect(told.map(({ event }) => event)).toEqual(['payment_failed', 'session_unpaid']);
+    expect(told[1]).toEqual({ event: 'session_unpaid', sessionId: id, amount: '2000000' });
+  },
+);
