@@ -51,10 +51,10 @@ import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
 import { ChainPayments } from './payments/chain-payments.js';
 import { Escrow, escrowTerms } from './payment-sessions/escrow.js';
-import { OpeningWatch } from './payment-sessions/opening-watch.js';
 import { PaymentSessions } from './payment-sessions/payment-sessions.js';
 import { SessionOpenings } from './payment-sessions/session-openings.js';
 import { SessionSettlements } from './payment-sessions/session-settlements.js';
+import { SessionWatch } from './payment-sessions/session-watch.js';
 import type { Settings } from './settings.js';
 import { RoyaltySplits } from './splits/royalty-splits.js';
 import { SplitPayments } from './splits/split-payments.js';
@@ -195,7 +195,8 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       ...{ database, secrets, node: chain, log },
       escrow: terms && new Escrow(chain, terms),
       payments: new ChainPayments(database),
-      watch: new OpeningWatch(database),
+      openings: new SessionWatch(database, 'opening'),
+      closings: new SessionWatch(database, 'settling'),
     }),
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),

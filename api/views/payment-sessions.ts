@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { PaymentSessionRow } from '../../src/database/models.js';
 import { formatAmount, formattedAmount } from '../../src/money/money.js';
-import type { VoucherRow } from '../../src/payment-sessions/pending-vouchers.js';
+import type { SessionDetails } from '../../src/payment-sessions/session-details.js';
 import { maskedId } from '../../src/payment-sessions/session-token.js';
 import { presentVoucher, voucherAnswer } from './vouchers.js';
 
@@ -24,12 +24,12 @@ export const paymentSessionItem = z.strictObject({
  * Of one that was opened.
  *
  * @param token in full, where whoever asks may have it.
- * @param pending what is not settled yet, of this session and maybe of others.
+ * @param details of this session, and maybe of others.
  */
 export function presentPaymentSession(
   session: PaymentSessionRow,
   token: string | undefined,
-  pending: readonly VoucherRow[],
+  { lastSettledAt, pending }: SessionDetails,
 ): z.input<typeof paymentSessionItem> {
   const { address, createdAt, delivered, deposit, state } = session;
   return {
@@ -50,6 +50,6 @@ export function presentPaymentSession(
       ),
     status: state === 'settling' || state === 'closed' ? state : 'active',
     createdAt: createdAt.getTime(),
-    lastSettledAt: null,
+    lastSettledAt: lastSettledAt.get(session.id)?.getTime() ?? null,
   };
 }

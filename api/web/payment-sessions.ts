@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
-import { amountText } from '../../src/money/money.js';
+import { amountText, formatAmount, formattedAmount } from '../../src/money/money.js';
 import { findPaymentSession } from '../../src/payment-sessions/find-session.js';
-import { pendingVouchers } from '../../src/payment-sessions/pending-vouchers.js';
+import { detailsOf } from '../../src/payment-sessions/session-details.js';
 import { MAX_DEPOSIT, MIN_DEPOSIT } from '../../src/payment-sessions/terms.js';
 import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
@@ -42,6 +42,13 @@ const authorization = z.object({
   ),
 });
 
+const closedSession = z.strictObject({
+  session: paymentSessionItem,
+  settled: formattedAmount.describe('What the treasury has had of the deposit'),
+  refunded: formattedAmount.describe('What the wallet has back of it: nothing before it is closed'),
+  transactions: z.array(z.string()).describe('Hashes of what has settled it, oldest first'),
+});
+
 const noStore = { 'Cache-Control': 'no-store' };
 
 /** What wallets have held for what they buy (spec 4.9). */
@@ -49,8 +56,14 @@ export function paymentSessionEndpoints({
   database,
   paymentSessions: sessions,
 }: Pick<WebDependencies, 'database' | 'paymentSessions'>) {
-  const pendingOf = (found: readonly { readonly id: string }[]) =>
-    pendingVouchers(database.asPlatform(), found);
+  const details = (found: readonly { readonly id: string }[]) =>
+    detailsOf(database.asPlatform(), found);
+  /** Whoever has the id of a session may do what its wallet may. */
+  const find = async (token: string) => {
+    const session = await findPaymentSession(database, { token });
+    if (!session || session.openedAt === null) throw new NotFoundError('Session not found');
+    return session;
+  };
   return [
     paymentSessions({
       method: 'POST',
@@ -81,7 +94,7 @@ export function paymentSessionEndpoints({
         const session = presentPaymentSession(
           opened.session,
           token,
-          await pendingOf([opened.session]),
+          await details([opened.session]),
         );
         if (isNew) return reply(201, { session }, noStore);
         const note = token === undefined ? MASKED_NOTE : NOTE;
@@ -109,16 +122,36 @@ export function paymentSessionEndpoints({
           const userId = caller.kind === 'anonymous' ? undefined : caller.user.id;
           const isOwner = await sessions.isOwner(userId, address);
           const found = await sessions.list(address);
-          const pending = await pendingOf(found);
+          const all = await details(found);
           const items = found.map((each) =>
-            presentPaymentSession(each, isOwner ? sessions.tokenOf(each) : undefined, pending),
+            presentPaymentSession(each, isOwner ? sessions.tokenOf(each) : undefined, all),
           );
           return reply(200, { sessions: items }, noStore);
         }
-        const session = await findPaymentSession(database, { token: token ?? '' });
-        if (!session || session.openedAt === null) throw new NotFoundError('Session not found');
-        const item = presentPaymentSession(session, token, await pendingOf([session]));
+        const session = await find(token ?? '');
+        const item = presentPaymentSession(session, token, await details([session]));
         return reply(200, { session: item }, noStore);
+      },
+    }),
+    paymentSessions({
+      method: 'DELETE',
+      path: SESSIONS,
+      summary: 'Close a payment session: what was delivered is settled, the rest is given back',
+      limit: LIMITS.wallets,
+      query: z.object({ sessionId: z.string().min(1, { error: 'sessionId required' }) }),
+      responses: { 200: closedSession, 202: closedSession },
+      errors: [404],
+      async handler({ query: { sessionId: token }, signal }) {
+        const { session, transactions } = await sessions.close(await find(token), signal);
+        const { deposit, settled, state } = session;
+        const isClosed = state === 'closed';
+        const body = {
+          session: presentPaymentSession(session, token, await details([session])),
+          settled: formatAmount(BigInt(settled)),
+          refunded: formatAmount(isClosed ? BigInt(deposit) - BigInt(settled) : 0n),
+          transactions: [...transactions],
+        };
+        return isClosed ? reply(200, body, noStore) : reply(202, body, noStore);
       },
     }),
   ];

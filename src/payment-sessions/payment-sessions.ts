@@ -9,7 +9,7 @@ import type { Database, Statements } from '../database/database.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { PaymentSession } from '../database/tables/payment-sessions.js';
-import { PaymentRequiredError, ServiceError, UnavailableError } from '../errors.js';
+import { NotFoundError, PaymentRequiredError, ServiceError, UnavailableError } from '../errors.js';
 import { formatAmount } from '../money/money.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -25,14 +25,18 @@ import {
   newNonce,
   type Hold,
 } from './hold-authorization.js';
-import type { OpeningWatch } from './opening-watch.js';
 import { requestHold } from './session-holds.js';
 import { findById } from './session-openings.js';
 import { newSessionToken, sessionTokenContext, storedOf } from './session-token.js';
+import { beginClosing, settledBy } from './session-settlements.js';
+import type { SessionWatch } from './session-watch.js';
 import { OPEN_STATES } from './states.js';
 
 /** For how long a request waits until its session is open, in milliseconds. */
 const OPENING_MS = 20_000;
+
+/** For how long a request waits until its session is closed, in milliseconds. */
+const CLOSING_MS = 30_000;
 
 /** Seconds after which to ask again for one that is not. */
 const RETRY_AFTER_S = 5;
@@ -71,6 +75,13 @@ export interface ShownSession {
   readonly token: string | undefined;
 }
 
+/** A session that is closed, or is being. */
+export interface ClosedSession {
+  readonly session: PaymentSessionRow;
+  /** Hashes of the transactions that have moved something of its deposit for good, oldest first. */
+  readonly transactions: readonly string[];
+}
+
 /** Not before the wallet has signed. */
 export class AuthorizationRequiredError extends ServiceError {
   constructor(typedData: object) {
@@ -94,10 +105,13 @@ interface Parts {
   /** Undefined where none is configured. */
   readonly escrow: Escrow | undefined;
   readonly payments: Pick<ChainPayments, 'request'>;
-  readonly watch: Pick<OpeningWatch, 'ended'>;
+  readonly openings: Pick<SessionWatch, 'ended'>;
+  readonly closings: Pick<SessionWatch, 'ended'>;
   readonly log: Logger;
   /** Milliseconds that a request waits; 20 seconds unless said. */
   readonly openingMs?: number;
+  /** The same until it is closed; 30 seconds unless said. */
+  readonly closingMs?: number;
 }
 
 /** Payment sessions as wallets see them: a row is all that opens one. */
@@ -149,6 +163,24 @@ export class PaymentSessions {
       throw new UnavailableError('The session could not be opened: sign anew, and ask again');
     }
     throw new StillOpeningError();
+  }
+
+  /**
+   * Closes a session, for whoever has its id: nothing is debited any more, what was delivered is settled,
+   * and the rest is its wallet's again. Again it tells the same.
+   *
+   * @returns the session once it is closed, or as it is when a request has waited for long enough.
+   */
+  async close({ id }: Pick<PaymentSessionRow, 'id'>, signal: AbortSignal): Promise<ClosedSession> {
+    await beginClosing(this.#platform, id);
+    const waits = AbortSignal.any([
+      signal,
+      AbortSignal.timeout(this.#parts.closingMs ?? CLOSING_MS),
+    ]);
+    await this.#parts.closings.ended(id, waits);
+    const session = await findById(this.#parts.database, id);
+    if (!session) throw new NotFoundError('Session not found');
+    return { session, transactions: await settledBy(this.#platform, id) };
   }
 
   /** Those that a wallet has opened, newest first: a page of them. */
@@ -233,7 +265,7 @@ export class PaymentSessions {
 
   /** @returns undefined for one that was not opened. @throws StillOpeningError */
   async #opened(id: string, signal: AbortSignal): Promise<PaymentSessionRow | undefined> {
-    const state = await this.#parts.watch.ended(id, signal);
+    const state = await this.#parts.openings.ended(id, signal);
     if (state === 'opening') throw new StillOpeningError();
     return state === 'failed' ? undefined : findById(this.#parts.database, id);
   }

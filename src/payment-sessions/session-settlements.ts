@@ -384,6 +384,17 @@ export async function beginClosing(db: Statements, id: string): Promise<boolean>
   return begun.length > 0;
 }
 
+/** Hashes of the transactions that have settled something of it for good, oldest first. */
+export async function settledBy(db: Statements, id: string): Promise<string[]> {
+  const rows = await db.query<{ transaction: string }>(
+    `SELECT transaction FROM payment_settlements
+      WHERE session_id = $id AND state = 'confirmed' AND transaction IS NOT NULL
+      ORDER BY ended_at, cumulative`,
+    { id },
+  );
+  return rows.map(({ transaction }) => transaction);
+}
+
 /** @param kind both unless said: of `settle` those that no later one has made good. */
 async function failuresOf(
   db: Statements,

@@ -184,6 +184,7 @@ const WEB: Readonly<Record<string, Visit>> = {
     body: () => ({ address: `0x${'1'.repeat(40)}`, deposit: '1.00' }),
   },
   'GET /api/wallet/sessions': { nobody: 400, bob: 400 },
+  'DELETE /api/wallet/sessions': { nobody: 400, bob: 400 },
   'POST /api/settings/identities/wallet': {
     nobody: 401,
     bob: 400,

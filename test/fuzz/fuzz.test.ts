@@ -34,6 +34,7 @@ const HARD = [
   'web: POST /api/wallet/create',
   'web: POST /api/wallet/sessions',
   'web: GET /api/wallet/sessions',
+  'web: DELETE /api/wallet/sessions',
   'backend: GET /api/underground/wallets/{address}/balance',
   'web: GET /api/auth/token-gating/verify',
   'web: POST /api/auth/token-gating/verify',

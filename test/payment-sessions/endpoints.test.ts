@@ -1,8 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Listening } from '../../api/http/server.js';
+import { createWeb } from '../../api/web/web.js';
+import { sessionPurse } from '../../src/gateway/session-purse.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
+import { PaymentSessions } from '../../src/payment-sessions/payment-sessions.js';
+import { SessionWatch } from '../../src/payment-sessions/session-watch.js';
 import { sealKey } from '../../src/wallets/wallet-keys.js';
+import { PATH_USD } from '../support/chain/chain.js';
+import { call } from '../support/http.js';
 import type { Person } from '../wallets/support.js';
 import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
@@ -173,6 +180,92 @@ describe('a payment session', () => {
     const { deadline, nonce } = typedData.message;
     const made = await post({ ...asked, authorization: { nonce, deadline, signature } });
     expect(made.status).toBe(201);
+  });
+});
+
+describe('closing a session', () => {
+  let hasty: Listening;
+  beforeAll(async () => {
+    const { dependencies, database } = lab.site;
+    const paymentSessions = new PaymentSessions({
+      ...{ database: database.db, secrets: dependencies.secrets, node: dependencies.chain },
+      ...{ escrow: undefined, payments: lab.payments, log: dependencies.log, closingMs: 200 },
+      openings: new SessionWatch(database.db, 'opening'),
+      closings: new SessionWatch(database.db, 'settling'),
+    });
+    hasty = await createWeb({ ...dependencies, paymentSessions }).listen('127.0.0.1', 0);
+  });
+  afterAll(() => hasty?.close());
+
+  const balance = ({ lower }: Wallet) => lab.site.dependencies.chain.tokenBalance(PATH_USD, lower);
+  const close = (id: string) => lab.site.web(undefined, 'DELETE', `${SESSIONS}?sessionId=${id}`);
+
+  /** Delivers something for a session, as a debit does. */
+  async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
+    const [row] = await rowsOf(wallet);
+    const purse = sessionPurse(lab.site.database.db, row?.id ?? '', {
+      ...{ settleThreshold: 100n * ONE, settleIntervalMs: 3_600_000 },
+      ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
+    });
+    const debit = { id: randomUUID(), plugin: 'test', action: 'deliver', amount };
+    expect(await purse.hold(debit)).toBeUndefined();
+    await purse.post(debit);
+  }
+
+  test('settles what was delivered and gives the rest back, once, whoever asks how often', async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { id } = (await open(wallet)).answer.body.session;
+    await deliver(wallet, 2n * ONE);
+    const before = await balance(wallet);
+    const [first, second] = await Promise.all([close(id), close(id)]);
+    const third = await close(id);
+    for (const { body, status } of [first, second, third]) {
+      expect([status, body]).toEqual([
+        200,
+        {
+          session: {
+            ...{ id, userAddress: wallet.lower, status: 'closed', vouchers: [] },
+            ...{ deposit: '5.000000', spent: '2.000000', remaining: '3.000000' },
+            ...{ createdAt: expect.any(Number), lastSettledAt: expect.any(Number) },
+          },
+          ...{ settled: '2.000000', refunded: '3.000000' },
+          transactions: [expect.stringMatching(/^0x[\da-f]{64}$/)],
+        },
+      ]);
+    }
+    expect(third.body).toEqual(first.body);
+    expect((await balance(wallet)) - before).toBe(3n * ONE);
+    // There is room for another one, and nothing of the wallet in the escrow.
+    expect((await open(wallet)).answer).toMatchObject({
+      status: 402,
+      body: { available: '0.000000' },
+    });
+  });
+
+  test('is going on where the chain takes its time: no debit is taken meanwhile', async () => {
+    run();
+    const wallet = await lab.wallet(5n * ONE);
+    const { id } = (await open(wallet)).answer.body.session;
+    await deliver(wallet, 1n * ONE);
+    await stop();
+    const { body, status } = await call(hasty.url, 'DELETE', `${SESSIONS}?sessionId=${id}`);
+    expect([status, body]).toMatchObject([
+      202,
+      { session: { id, status: 'settling' }, refunded: '0.000000', transactions: [] },
+    ]);
+    await expect(deliver(wallet, 1n * ONE)).rejects.toThrow();
+    run();
+    expect(await close(id)).toMatchObject({
+      ...{ status: 200, body: { settled: '1.000000', refunded: '4.000000' } },
+    });
+  });
+
+  test('is of a session that is there', async () => {
+    expect((await close('')).status).toBe(400);
+    expect(await close(`ses_${'A'.repeat(43)}`)).toMatchObject({
+      ...{ status: 404, body: { error: 'Session not found' } },
+    });
   });
 });
 

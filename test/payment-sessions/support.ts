@@ -12,6 +12,7 @@ import {
   newNonce,
 } from '../../src/payment-sessions/hold-authorization.js';
 import { SessionHolds } from '../../src/payment-sessions/session-holds.js';
+import { SessionSettlements } from '../../src/payment-sessions/session-settlements.js';
 import { SessionOpenings, SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
 import { ChainPayments } from '../../src/payments/chain-payments.js';
 import { Signer } from '../../src/payments/signer.js';
@@ -72,6 +73,10 @@ export async function sessionLab(
   const kept = (address: Hex) => openKey(database.asPlatform(), secrets, address);
   const holds = new SessionHolds({ database, payments, operator, kept });
   const openings = new SessionOpenings({ database, payments, node });
+  const settings = site.dependencies.settings.paymentSessions;
+  const settlements = new SessionSettlements({
+    ...{ database, payments, node, confirmations: 1, operator, settings },
+  });
   const signer = new Signer(
     {
       ...{ database, gaps: new Set(), log: keptLog().log },
@@ -90,10 +95,16 @@ export async function sessionLab(
       .query<{ id: string }>(`SELECT id FROM payment_sessions WHERE state = 'opening'`);
     for (const { id } of rows) await holds.request(id);
     await signer.step();
-    for (const { id } of rows) {
-      await openings.finish(id).catch((error: unknown) => {
-        if (!(error instanceof SessionWaitsError)) throw error;
-      });
+    const unlessItWaits = (error: unknown) => {
+      if (!(error instanceof SessionWaitsError)) throw error;
+    };
+    for (const { id } of rows) await openings.finish(id).catch(unlessItWaits);
+    const closing = await database
+      .asPlatform()
+      .query<{ id: string }>(`SELECT id FROM payment_sessions WHERE state = 'settling'`);
+    for (const { id } of closing) {
+      const todo = await settlements.request(id);
+      if (todo.next === 'payment') await settlements.settle(id, todo.cause).catch(unlessItWaits);
     }
   };
 

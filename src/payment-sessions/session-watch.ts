@@ -9,24 +9,27 @@ const LOOK_MS = 200;
 /** Requests of one process that wait at a time: each holds a connection of its client. */
 const MAX_WAITING = 500;
 
-/** Waits for sessions that are being opened, however many, with one statement for all of them at a time. */
-export class OpeningWatch {
+/** Waits for sessions to leave a state, however many, with one statement for all of them at a time. */
+export class SessionWatch {
   readonly #database: Database;
+  readonly #left: PaymentSessionState;
   readonly #awaited = new Map<string, number>();
   #waiting = 0;
   #look: Promise<ReadonlyMap<string, PaymentSessionState>> | undefined;
 
-  constructor(database: Database) {
+  /** @param left the state that they are to leave. */
+  constructor(database: Database, left: PaymentSessionState) {
     this.#database = database;
+    this.#left = left;
   }
 
   /**
-   * @returns its state, `opening` when it still is when the signal aborts.
+   * @returns its state, which is the one to leave when it still has it when the signal aborts.
    * @throws TooManyRequestsError when too many wait.
    */
   async ended(id: string, signal: AbortSignal): Promise<PaymentSessionState> {
     if (this.#waiting >= MAX_WAITING) {
-      throw new TooManyRequestsError('Too many sessions are being opened', undefined, {
+      throw new TooManyRequestsError('Too many sessions are waited for', undefined, {
         retryAfter: 5,
       });
     }
@@ -34,8 +37,8 @@ export class OpeningWatch {
     this.#awaited.set(id, (this.#awaited.get(id) ?? 0) + 1);
     try {
       for (;;) {
-        const state = (await this.#next()).get(id) ?? 'opening';
-        if (state !== 'opening' || signal.aborted) return state;
+        const state = (await this.#next()).get(id) ?? this.#left;
+        if (state !== this.#left || signal.aborted) return state;
         await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
       }
     } finally {
