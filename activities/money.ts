@@ -1,23 +1,34 @@
 import { Context } from '@temporalio/activity';
 import type { Database } from '../src/database/database.js';
-import { checkLedger, LEDGER_CHECKS, type LedgerReport } from '../src/ledger/check-ledger.js';
+import {
+  checkLedgerAndChain,
+  type LedgerChain,
+  type WholeReport,
+} from '../src/ledger/check-on-chain.js';
 import { releaseEndedHolds } from '../src/ledger/ended-holds.js';
 import { NO_AGENT, putInOutbox } from '../src/notifications/outbox.js';
 
 /** What a pass found; what differs is named by `check:ledger`. */
-export type LedgerChecked = Omit<LedgerReport, 'differences'> & { readonly differences: number };
+export type LedgerChecked = Omit<WholeReport, 'differences'> & { readonly differences: number };
+
+interface Parts {
+  readonly database: Database;
+  readonly chain: LedgerChain;
+}
 
 /** What looks after the ledger, for workflows on schedules. */
-export function createMoneyActivities(database: Database) {
+export function createMoneyActivities({ chain, database }: Parts) {
   return {
     /** Short and idempotent. @returns how many were released. */
     releaseEndedHolds: () => releaseEndedHolds(database),
 
     /** Has operators told of a ledger that does not balance, once by each run that finds it so. */
     async checkWholeLedger(): Promise<LedgerChecked> {
-      const { heartbeat, info } = Context.current();
+      const { heartbeat, info, log } = Context.current();
       const { workflowExecution: run } = info;
-      const report = await checkLedger(database, LEDGER_CHECKS, () => heartbeat());
+      const report = await checkLedgerAndChain(database, chain, () => heartbeat());
+      // No difference: the next hour asks again.
+      if (report.isChainAway) log.warn('The ledger was checked, and the chain could not be asked');
       const differences = report.differences.length;
       if (differences > 0) {
         const id = `ledger-${run?.runId ?? info.activityId}`;

@@ -1,27 +1,41 @@
-// Proves that the ledger balances, while the platform runs. The last line says so, or what differs.
+// Proves that the ledger balances, by itself and with the chain, while the platform runs. The last line says so, or what differs.
+import { ChainNode } from '../src/chain/chain-node.js';
+import { chainSettings } from '../src/chain/settings.js';
 import { Database } from '../src/database/database.js';
 import { databaseSettings } from '../src/database/settings.js';
 import { readAreas } from '../src/environment/read.js';
-import { checkLedger, LEDGER_CHECKS } from '../src/ledger/check-ledger.js';
+import { checkLedgerAndChain } from '../src/ledger/check-on-chain.js';
 import { runScript } from '../src/run-script.js';
 
 await runScript(main);
 
 async function main(): Promise<void> {
-  const settings = readAreas({ database: databaseSettings }, process.env);
+  const settings = readAreas({ database: databaseSettings, chain: chainSettings }, process.env);
   const database = new Database(settings.database.url, { maxConnections: 2 });
   try {
-    const { differences, ...counted } = await checkLedger(database, LEDGER_CHECKS);
-    const { accounts, openHolds, transfers } = counted;
-    const what = `${accounts} accounts, ${transfers} transfers, ${openHolds} open holds`;
-    if (differences.length === 0) {
+    const { chainId, rpcUrl, treasury } = settings.chain;
+    const node = new ChainNode({ chainId, url: rpcUrl });
+    const report = await checkLedgerAndChain(database, { node, treasury });
+    const { accounts, differences, isChainAway, openHolds, transfers } = report;
+    const what = [
+      counted(accounts, 'account'),
+      counted(transfers, 'transfer'),
+      counted(openHolds, 'open hold'),
+    ].join(', ');
+    if (differences.length === 0 && !isChainAway) {
       console.log(`ledger: balanced (${what})`);
       return;
     }
-    for (const difference of differences) console.log(difference);
-    console.log(`ledger: NOT balanced, ${differences.length} differences (${what})`);
     process.exitCode = 1;
+    if (isChainAway) console.log('ledger: the chain could not be asked');
+    if (differences.length === 0) return;
+    for (const difference of differences) console.log(difference);
+    console.log(`ledger: NOT balanced, ${counted(differences.length, 'difference')} (${what})`);
   } finally {
     await database.close();
   }
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }

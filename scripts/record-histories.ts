@@ -118,7 +118,13 @@ async function recordMoney(): Promise<void> {
       releaseEndedHolds: () => Promise.resolve(2),
       closeAgedSessions: () => Promise.resolve(1),
       checkWholeLedger: () =>
-        Promise.resolve({ accounts: 1, transfers: 0, openHolds: 0, differences: 0 }),
+        Promise.resolve({
+          accounts: 1,
+          transfers: 0,
+          openHolds: 0,
+          differences: 0,
+          isChainAway: false,
+        }),
     });
     await keep(
       workflow === 'keepMoney' ? 'keep-money' : 'check-ledger',

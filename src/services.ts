@@ -39,6 +39,7 @@ import { configuredChannels } from './notifications/configured-channels.js';
 import { HostDirectory } from './hosts/host-directory.js';
 import { HostEngines } from './hosts/host-engines.js';
 import { HostOperations } from './hosts/host-operations.js';
+import type { LedgerChain } from './ledger/check-on-chain.js';
 import { MailSender } from './mail/mail-sender.js';
 import { configuredMail } from './mail/mail-transport.js';
 import { IdentityProvider } from './identity-provider/identity-provider.js';
@@ -126,6 +127,7 @@ export interface WorkerServices {
   readonly clones: CloneStore;
   readonly cloneMemories: CloneMemories;
   readonly clonePayments: ClonePayments;
+  readonly ledgerChain: LedgerChain;
   readonly heartbeats: HeartbeatSender;
   readonly mails: MailSender;
   readonly memorySizes: MemorySizes;
@@ -274,6 +276,7 @@ export function createWorkerServices({
       node: chainNode(settings),
       chain: settings.chain,
     }),
+    ledgerChain: { node: chainNode(settings), treasury: settings.chain.treasury },
     heartbeats: new HeartbeatSender(database, secrets),
     mails: new MailSender({
       database,

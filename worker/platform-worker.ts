@@ -126,7 +126,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
-        ...createMoneyActivities(database),
+        ...createMoneyActivities({ chain: services.ledgerChain, database }),
         ...createAccountDeletionActivities(accountDeletions),
         ...createSupervisionActivities({
           database,

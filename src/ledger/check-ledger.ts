@@ -1,37 +1,18 @@
-import type { Database, Statements } from '../database/database.js';
+import type { Database } from '../database/database.js';
 import { formatAmount } from '../money/money.js';
+import { clonesArePaid, depositsAreWhole, payoutsArePaid } from './booked-checks.js';
+import type { LedgerCheck, LedgerCounts } from './ledger-check.js';
 
 /** Accounts that are compared in one statement, each as it is at one moment. */
 const PAGE = 200;
 
 /** Differences that are named. */
-const MOST_NAMED = 100;
-
-/** How many there are of what was compared. */
-export interface LedgerCounts {
-  accounts: number;
-  transfers: number;
-  openHolds: number;
-}
+export const MOST_NAMED = 100;
 
 export interface LedgerReport extends Readonly<LedgerCounts> {
   /** A sentence each; none when it balances. */
   readonly differences: readonly string[];
 }
-
-/** What a check works with. */
-export interface LedgerCheckParts {
-  /** The rows of all. */
-  readonly platform: Statements;
-  readonly counts: LedgerCounts;
-}
-
-/**
- * Something that has to hold of the ledger, also while others move money: a sentence for each
- * difference, after however much it looked at. Parts of the platform that move money elsewhere have
- * theirs in `LEDGER_CHECKS`.
- */
-export type LedgerCheck = (parts: LedgerCheckParts) => AsyncIterable<readonly string[]>;
 
 /** Proves that the ledger balances. @param moved called again and again while it goes on. */
 export async function checkLedger(
@@ -120,5 +101,11 @@ const currenciesAreNothing: LedgerCheck = async function* ({ platform }) {
   );
 };
 
-/** All that has to hold. */
-export const LEDGER_CHECKS: readonly LedgerCheck[] = [accountsAreTheirSums, currenciesAreNothing];
+/** All that has to hold of rows. */
+export const LEDGER_CHECKS: readonly LedgerCheck[] = [
+  accountsAreTheirSums,
+  currenciesAreNothing,
+  payoutsArePaid,
+  clonesArePaid,
+  depositsAreWhole,
+];

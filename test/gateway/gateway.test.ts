@@ -7,6 +7,7 @@ import { TABLES } from '../../src/database/models.js';
 import { HOLD_MS, RUN_MS } from '../../src/gateway/debits.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
+import { transfer } from '../../src/ledger/ledger.js';
 import { releaseEndedHolds } from '../../src/ledger/ended-holds.js';
 import { newSessionToken } from '../../src/payment-sessions/session-token.js';
 import { queryRows } from '../database/catalog.js';
@@ -171,6 +172,10 @@ describe('by a payment session', () => {
     expect(await show()).toEqual({
       ...{ spent: '0.002000', remaining: '0.001000' },
       vouchers: ['0.001000', '0.002000'],
+    });
+    await transfer(database.db.asPlatform(), {
+      ...{ debit: `session:${session.id}:spent`, credit: 'treasury', currency: 'pathusd' },
+      ...{ amount: PRICE, cause: `settlement:${session.id}:${PRICE}` },
     });
     await owner(`UPDATE payment_sessions SET settled = ${PRICE} WHERE id = '${session.id}'`);
     expect((await show()).vouchers).toEqual(['0.002000']);

@@ -1,8 +1,9 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createMoneyActivities } from '../../activities/money.js';
+import { ChainNode } from '../../src/chain/chain-node.js';
 import type { Database } from '../../src/database/database.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
 import { releaseEndedHolds } from '../../src/ledger/ended-holds.js';
@@ -10,9 +11,13 @@ import { balanceOf, hold, post, transfer, type Account } from '../../src/ledger/
 import { Notifier } from '../../src/notifications/notifier.js';
 import { sendDue } from '../../src/notifications/outbox.js';
 import { Retention } from '../../src/retention/retention.js';
+import { SecretBox } from '../../src/secrets/secret-box.js';
 import { queryRows } from '../database/catalog.js';
+import { openSession } from '../gateway/support.js';
+import { makePayer } from '../splits/support.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { ringOf } from '../../src/secrets/key-ring.js';
 import { runProgram } from '../support/run-program.js';
 
 let database: TestDatabase;
@@ -24,12 +29,18 @@ beforeAll(async () => {
 });
 beforeEach(() =>
   owner(
-    `TRUNCATE ledger_holds, ledger_transfers, ledger_accounts, pending_notifications, notifications`,
+    `TRUNCATE payment_sessions CASCADE;
+     TRUNCATE ledger_holds, ledger_transfers, ledger_accounts, pending_notifications, notifications`,
   ),
 );
 afterAll(() => database?.close());
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+/** Where no node is configured. */
+const nowhere = {
+  node: new ChainNode({ chainId: 4217, url: undefined }),
+  treasury: undefined,
+} as const;
 const check = () => checkLedger(db, LEDGER_CHECKS);
 
 async function funded(amount: bigint): Promise<Account> {
@@ -115,6 +126,117 @@ describe('a ledger', () => {
   });
 });
 
+describe('what was paid', () => {
+  const hash = (digit: string) => `0x${digit.repeat(64)}`;
+  const wallet = `0x${'a'.repeat(40)}`;
+  const book = (cause: string, debit: Account, credit: Account, amount = 5n) =>
+    transfer(db.asPlatform(), {
+      ...{ cause, debit, credit, amount },
+      currency: credit === 'treasury' ? 'pathusd' : 'usdc:4217',
+    });
+  const found = async () => (await check()).differences;
+
+  afterEach(() => owner('TRUNCATE payments, payment_claims, clones, royalty_payouts CASCADE'));
+  afterEach(() => owner('DELETE FROM royalty_splits'));
+
+  /** A split of one payout, which is paid and booked. @returns its id. */
+  async function paidSplit(): Promise<string> {
+    const payer = await makePayer(db, new SecretBox(ringOf(randomBytes(32))));
+    const [row] = await owner(
+      `INSERT INTO royalty_splits (user_id, agent_id, request_key, from_address, chain_id,
+                                   token_address, name, total_amount, status)
+       VALUES ('${payer.id}', '${payer.agentId}', '${randomUUID()}', '${wallet}', 4217, '${wallet}',
+               'a song', 5, 'completed') RETURNING id::text`,
+    );
+    const id = String(row?.id);
+    await owner(
+      `INSERT INTO payments (id, cause, chain_id, signer, calls, state, hash, block_number, nonce,
+                             settled_at)
+       VALUES ('${randomUUID()}', 'split:${id}:1:0', 4217, '${wallet}', '[]', 'confirmed',
+               '${hash('1')}', 1, 1, now());
+       INSERT INTO royalty_payouts (split_id, position, user_id, address, share, amount, status,
+                                    payment, transaction)
+       VALUES (${id}, 0, '${payer.id}', '${wallet}', 1000000, 5, 'confirmed', 'split:${id}:1:0',
+               '${hash('1')}')`,
+    );
+    await book(`payout:${id}:0`, `wallet:${wallet}`, 'external');
+    return id;
+  }
+
+  test('by a split has its transaction and its transfer', async () => {
+    const id = await paidSplit();
+    expect(await found()).toEqual([]);
+    await owner(`UPDATE royalty_payouts SET amount = 6`);
+    expect(await found()).toEqual([`payout:${id}:0 is another transfer in the ledger`]);
+    await owner(`UPDATE royalty_payouts SET amount = 5, transaction = '${hash('2')}'`);
+    expect(await found()).toEqual([`payout:${id}:0 has another transaction than its payment`]);
+    await owner(`UPDATE royalty_payouts SET payment = 'split:none'`);
+    expect(await found()).toEqual([`payout:${id}:0 has no confirmed payment`]);
+    await owner(`UPDATE royalty_payouts SET status = 'failed'`);
+    expect(await found()).toEqual([`payout:${id}:0 is in the ledger, and was not paid`]);
+    // As when its account is gone: the payment tells.
+    await owner('DELETE FROM royalty_splits');
+    expect(await found()).toEqual([]);
+    await owner('DELETE FROM payments');
+    expect(await found()).toEqual([`payout:${id}:0 is in the ledger, and was not paid`]);
+  });
+
+  test('and is not so is counted, and twenty are named', async () => {
+    for (let n = 0; n < 23; n += 1) await book(`payout:0:${n}`, `wallet:${wallet}`, 'external');
+    const differences = await found();
+    expect([differences.length, differences.at(-1)]).toEqual([21, 'and 3 more of these']);
+  });
+
+  test('for a clone is in the ledger, and was claimed', async () => {
+    const { agentId, id: userId } = await makePayer(db, new SecretBox(ringOf(randomBytes(32))));
+    await owner(
+      `INSERT INTO payment_claims (chain_id, hash, clone_id, user_id)
+       VALUES (4217, '${hash('3')}', '${agentId}', '${userId}');
+       INSERT INTO clones (id, user_id, parent_agent_id, specialization, chain_id, hash, payer,
+                           amount, block, paid_at, requested_by, request_id)
+       VALUES ('${agentId}', '${userId}', 'parent', 'general', 4217, '${hash('3')}', '${wallet}',
+               5, 1, now(), '${userId}', 'request')`,
+    );
+    expect(await found()).toEqual([`clone:${agentId} is paid, and not in the ledger`]);
+    await book(`clone:${agentId}`, 'external', 'treasury');
+    expect(await found()).toEqual([]);
+    await owner('UPDATE clones SET amount = 6');
+    expect(await found()).toEqual([`clone:${agentId} is another transfer in the ledger`]);
+    await owner('DELETE FROM clones; DELETE FROM payment_claims');
+    expect(await found()).toEqual([
+      `clone:${agentId} is in the ledger, and no payment was claimed for it`,
+    ]);
+  });
+
+  test('into a session is left, spent, settled or given back', async () => {
+    const session = await openSession(db, 10n);
+    expect(await found()).toEqual([]);
+    const spent = `session:${session.id}:spent` as const;
+    const set = (what: string) =>
+      owner(`UPDATE payment_sessions SET ${what} WHERE id = '${session.id}'`);
+    await set('delivered = 4');
+    expect(await found()).toHaveLength(2);
+    const move = (debit: Account, credit: Account, amount: bigint) =>
+      transfer(db.asPlatform(), {
+        ...{ debit, credit, amount, currency: 'pathusd' },
+        cause: `test:${randomUUID()}`,
+      });
+    await move(`session:${session.id}`, spent, 4n);
+    expect(await found()).toEqual([]);
+    await move(spent, 'treasury', 3n);
+    expect(await found()).toEqual([
+      `session:${session.id} has settled 0.000000 pathusd, the treasury has had 0.000003`,
+    ]);
+    await set('settled = 3');
+    await move(`session:${session.id}`, 'external', 6n);
+    expect(await found()).toEqual([]);
+    await set('deposit = 11');
+    expect(await found()).toEqual([
+      `session:${session.id} is 0.000000 pathusd, what is left of its deposit is 0.000001`,
+    ]);
+  });
+});
+
 describe('the program', () => {
   const program = path.join('dist-dev', 'scripts', 'check-ledger.js');
   const run = () => runProgram([program], { DATABASE_URL: database.url });
@@ -122,17 +244,26 @@ describe('the program', () => {
   test('ends with that the ledger is balanced, or fails with what differs', async () => {
     const account = await funded(10n);
     await held(account, inAnHour());
-    expect(await run()).toBe('ledger: balanced (3 accounts, 1 transfers, 1 open holds)\n');
+    expect(await run()).toBe('ledger: balanced (3 accounts, 1 transfer, 1 open hold)\n');
     await owner(`UPDATE ledger_accounts SET balance = 11 WHERE name = '${account}'`);
     await expect(run()).rejects.toThrow(
       [
         'ended with 1:',
         `${account}: balance is 0.000011 pathusd, its transfers are 0.000010`,
         'pathusd: all accounts are 0.000001',
-        'ledger: NOT balanced, 2 differences (3 accounts, 1 transfers, 1 open holds)',
+        'ledger: NOT balanced, 2 differences (3 accounts, 1 transfer, 1 open hold)',
       ].join('\n'),
     );
   });
+});
+
+test('the program fails where what is booked is on a chain that it cannot ask', async () => {
+  const [debit, credit, currency] = ['external', 'treasury', 'pathusd'] as const;
+  await transfer(db.asPlatform(), { debit, credit, amount: 1n, currency, cause: 'earned:2' });
+  const program = path.join('dist-dev', 'scripts', 'check-ledger.js');
+  await expect(runProgram([program], { DATABASE_URL: database.url })).rejects.toThrow(
+    'ended with 1:\nledger: the chain could not be asked',
+  );
 });
 
 describe('holds past their end', () => {
@@ -180,7 +311,7 @@ describe('operators', () => {
   const pass = (runId = randomUUID()) =>
     new MockActivityEnvironment({
       workflowExecution: { workflowId: 'check-ledger', runId },
-    }).run(createMoneyActivities(db).checkWholeLedger);
+    }).run(createMoneyActivities({ database: db, chain: nowhere }).checkWholeLedger);
 
   async function told(): Promise<string[]> {
     const messages: string[] = [];
@@ -205,9 +336,19 @@ describe('operators', () => {
     expect(await told()).toEqual([]);
   });
 
+  test('are told nothing of a chain that could not be asked', async () => {
+    const [debit, credit, currency] = ['external', 'treasury', 'pathusd'] as const;
+    await transfer(db.asPlatform(), { debit, credit, amount: 1n, currency, cause: 'earned:1' });
+    expect(await pass()).toMatchObject({ differences: 0, isChainAway: true });
+    expect(await told()).toEqual([]);
+  });
+
   test('are told nothing of one that does', async () => {
     await funded(10n);
-    expect(await pass()).toEqual({ accounts: 2, transfers: 1, openHolds: 0, differences: 0 });
+    expect(await pass()).toEqual({
+      ...{ accounts: 2, transfers: 1, openHolds: 0 },
+      ...{ differences: 0, isChainAway: false },
+    });
     expect(await told()).toEqual([]);
   });
 });

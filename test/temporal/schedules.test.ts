@@ -3,6 +3,7 @@ import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHousekeepingActivities } from '../../activities/housekeeping.js';
 import { createMoneyActivities } from '../../activities/money.js';
+import { ChainNode } from '../../src/chain/chain-node.js';
 import { balanceOf, hold, transfer } from '../../src/ledger/ledger.js';
 import { usageDaily } from '../../src/usage/reports.js';
 import { putSchedule } from '../../temporal/put-schedule.js';
@@ -79,7 +80,10 @@ test('holds past their end are released by a schedule, and the ledger is checked
     namespace,
     ...(await workflowCode()),
     taskQueue: PLATFORM_TASK_QUEUE,
-    activities: createMoneyActivities(db),
+    activities: createMoneyActivities({
+      database: db,
+      chain: { node: new ChainNode({ chainId: 4217, url: undefined }), treasury: undefined },
+    }),
   });
   await worker.runUntil(async () => {
     await keep?.trigger();

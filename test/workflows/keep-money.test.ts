@@ -20,7 +20,7 @@ function afterAMoment<Answer>(answer: Answer): () => Promise<Answer> {
   };
 }
 
-const found = { accounts: 3, transfers: 2, openHolds: 1, differences: 0 };
+const found = { accounts: 3, transfers: 2, openHolds: 1, differences: 0, isChainAway: false };
 const activities = (): MoneyPassActivities => ({
   releaseEndedHolds: afterAMoment(2),
   closeAgedSessions: afterAMoment(3),

@@ -1,0 +1,77 @@
+import { encodeFunctionData, type Hex } from 'viem';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ChainNode } from '../../src/chain/chain-node.js';
+import { escrowAbi } from '../../src/chain/payment-escrow.js';
+import { checkLedgerAndChain } from '../../src/ledger/check-on-chain.js';
+import { transfer } from '../../src/ledger/ledger.js';
+import { queryRows } from '../database/catalog.js';
+import { ONE, sessionLab, type SessionLab } from '../payment-sessions/support.js';
+import { CHAIN_ID } from '../support/chain/chain.js';
+import { until } from '../support/docker.js';
+
+let lab: SessionLab;
+let stop = () => Promise.resolve();
+let treasury: Hex;
+beforeAll(async () => {
+  lab = await sessionLab();
+  stop = lab.run();
+  treasury = lab.site.dependencies.settings.chain.treasury!; // set by the lab
+}, 60_000);
+afterAll(async () => {
+  await stop();
+  await lab?.close();
+});
+
+const owner = (sql: string) => queryRows<Record<string, string>>(lab.site.database.ownerUrl, sql);
+const check = (url: string | undefined = lab.chain.rpcUrl) =>
+  checkLedgerAndChain(lab.site.database.db, {
+    node: new ChainNode({ chainId: CHAIN_ID, url }),
+    treasury,
+  });
+
+/** Has the operator settle the only session on chain, and no row tell of it. */
+async function settleOnChain(cumulative: bigint): Promise<void> {
+  const [session] = await owner('SELECT hold_id FROM payment_sessions');
+  const [opening] = await owner('SELECT signer FROM payments');
+  const call = { abi: escrowAbi, functionName: 'settle' } as const;
+  const data = encodeFunctionData({ ...call, args: [session?.hold_id as Hex, cumulative] });
+  await lab.site.database.db.asPlatform().transaction((db) =>
+    lab.payments.request(db, {
+      ...{ cause: `test:${cumulative}`, chainId: CHAIN_ID, signer: opening?.signer as Hex },
+      ...{ calls: [{ to: lab.escrow, data, value: 0n }], gas: 1_000_000n },
+    }),
+  );
+  await until(async () => {
+    const payment = await lab.payments.stateOf(`test:${cumulative}`);
+    return payment?.state === 'confirmed' || undefined;
+  }, 60_000);
+}
+
+test('what the ledger tells of is on chain, also before it is told of', async () => {
+  expect(await check()).toMatchObject({ differences: [], isChainAway: false });
+  const wallet = await lab.wallet(5n * ONE);
+  const authorization = await lab.sign(wallet, 5n * ONE);
+  const body = { address: wallet.address, deposit: '5', authorization };
+  const { status } = await lab.site.web(undefined, 'POST', '/api/wallet/sessions', { body });
+  expect(status).toBe(201);
+  expect(await check()).toMatchObject({ differences: [], isChainAway: false });
+
+  // The escrow has less than the rows say, as the hold explains.
+  await settleOnChain(2n * ONE);
+  expect(await check()).toMatchObject({ differences: [], isChainAway: false });
+  const earned = { debit: 'external', credit: 'treasury', currency: 'pathusd' } as const;
+  const platform = lab.site.database.db.asPlatform();
+  await transfer(platform, { ...earned, amount: 2n * ONE, cause: 'earned:1' });
+  expect(await check()).toMatchObject({ differences: [], isChainAway: false });
+
+  expect(await check('http://127.0.0.1:9')).toMatchObject({ differences: [], isChainAway: true });
+
+  await transfer(platform, { ...earned, amount: 1n, cause: 'earned:2' });
+  expect((await check()).differences).toEqual([
+    `the treasury ${treasury} has 2.000000 pathusd on chain, in the ledger 2.000001`,
+  ]);
+  await owner(`UPDATE payment_sessions SET deposit = deposit + 1`);
+  expect((await check()).differences).toContain(
+    `the escrow ${lab.escrow} has 3.000000 pathusd on chain, in the ledger 3.000001`,
+  );
+});
