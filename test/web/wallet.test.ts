@@ -347,6 +347,20 @@ describe('linking a wallet', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409]);
   });
 
+  test('is done for twenty identities of an account, also when two come at once', async () => {
+    const user = await platform.signUp();
+    await platform.asOwner(
+      `INSERT INTO identities (id, user_id, kind, issuer, subject, label, created_at)
+       SELECT gen_random_uuid()::text, '${user.id}', 'farcaster', 'farcaster', gen_random_uuid()::text, '', now()
+         FROM generate_series(1, 19)`,
+    );
+    const shown = [await shownBy(newWallet()), await shownBy(newWallet())];
+    const answers = await Promise.all(shown.map((each) => link(user, each)));
+    const [made, refused] = answers.sort((one, other) => one.status - other.status);
+    expect(made?.status).toBe(201);
+    expect([refused?.status, refused?.body]).toMatchObject([409, { current: 20, limit: 20 }]);
+  });
+
   test('takes a message once, whatever it is for', attack, async () => {
     const user = await platform.signUp();
     const shown = await shownBy(newWallet());
