@@ -219,7 +219,9 @@ describe('a hold', () => {
     const voucher = held({ debit: account, amount: 8n });
     await hold(platform, voucher);
     for (const amount of [0n, 9n]) {
-      await expect(post(platform, voucher.cause, amount)).rejects.toThrow('constraint');
+      await expect(post(platform, voucher.cause, amount)).rejects.toThrow(
+        'only what is held is posted',
+      );
     }
     await post(platform, voucher.cause, 3n);
     await post(platform, voucher.cause, 3n);
