@@ -9,6 +9,7 @@ import { poll } from '../dev/poll.js';
 import { readSettings } from '../dev/settings.js';
 import { Database } from '../src/database/database.js';
 import { withTag } from '../src/containers/image-name.js';
+import { LABEL } from '../src/containers/container-spec.js';
 import { ensureTestImage } from '../test/agent-image/ensure-test-image.js';
 import { varyTestImage } from '../test/agent-image/vary-test-image.js';
 import { BareAgents } from './support/bare-agents.js';
@@ -113,7 +114,9 @@ async function reboot({ engine, folder, name, count }: Scene, atEnd: AtEnd): Pro
   const killedAt = new Date();
   const returnedAt = await engine.start();
   const took = (await allBack(database, killedAt, count)) - returnedAt;
-  const running = await engine.docker.listContainers({ filters: { status: ['running'] } });
+  // Not what the platform itself runs for a moment, to measure volumes.
+  const filters = { status: ['running'], label: [LABEL.agent] };
+  const running = await engine.docker.listContainers({ filters });
   const turned = (toState: 'degraded' | 'crash_loop') =>
     database
       .asPlatform()

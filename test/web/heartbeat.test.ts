@@ -167,14 +167,21 @@ describe('a heartbeat', () => {
     const path = `/api/chat?agentId=${agentId}&conversation=heartbeat`;
     return (await platform.web(ada, 'GET', path)).body.messages;
   };
-  const beatEnds = (done: number) =>
-    until(async () => {
+  const beatEnds = (done: number) => {
+    let triggered = Date.now();
+    return until(async () => {
       const { recentActions } = (await scheduleOf().describe()).info;
+      // A machine with much other work was seen to start nothing for a trigger.
+      if (recentActions.length < done && Date.now() - triggered > 15_000) {
+        triggered = Date.now();
+        await scheduleOf().trigger();
+      }
       const ends = recentActions.map(({ action }) =>
         platform.temporal.client.workflow.getHandle(action.workflow.workflowId).result(),
       );
-      return ends.length === done && (await Promise.all(ends)).at(-1);
+      return ends.length >= done && (await Promise.all(ends)).at(-1);
     });
+  };
 
   test('asks each agent that runs, once, and keeps both sides', async () => {
     const agentId = await platform.runningAgent(ada);
