@@ -19,7 +19,7 @@ const PURE = [
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit,demo-shares,cost,supported-request}.test.ts',
   'test/chat/gateway.test.ts',
-  'test/containers/{death-cause,environment-file,image-name,openclaw-config,tar-filter}.test.ts',
+  'test/containers/{death-cause,environment-file,host-routes,image-name,openclaw-config,tar-filter}.test.ts',
   'test/dev/log-file.test.ts',
   'test/{outbound,pages}/*.test.ts',
   'test/egress/{egress-rules,host-egress}.test.ts',
@@ -76,36 +76,36 @@ export default defineConfig({
     // The tests' own provider says that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider WARNING'),
     // All times are for what hangs: a machine that has other work takes several times as long.
-    expect: { poll: { timeout: 60_000 } },
+    expect: { poll: { timeout: 150_000 } },
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     projects: [
-      project('pure', PURE, [], 120_000),
+      project('pure', PURE, []),
       // Beside themselves they need PostgreSQL or Temporal at most.
       project(
         'units',
         ['test/**/*.test.ts'],
         [...PURE, ...MOCKING, ...WORKFLOWS, ...CONTAINERS, ...PLATFORM, ...WHOLE],
-        120_000,
       ),
-      project('mocking', MOCKING, [], 120_000),
-      project('workflows', WORKFLOWS, REAL_TIME, 150_000),
-      project('real-time', REAL_TIME, [], 150_000),
-      project('containers', CONTAINERS, PURE, 150_000),
-      project('platform', PLATFORM, PURE, 240_000),
-      project('whole', WHOLE, PURE, 360_000),
+      project('mocking', MOCKING, []),
+      project('workflows', WORKFLOWS, REAL_TIME),
+      project('real-time', REAL_TIME, []),
+      project('containers', CONTAINERS, PURE),
+      project('platform', PLATFORM, PURE),
+      project('whole', WHOLE, PURE),
     ],
   },
 });
 
 /** Test files that are run alike. */
-function project(name: string, include: string[], exclude: string[], testTimeout: number) {
+function project(name: string, include: string[], exclude: string[]) {
   // Whole programs come last, and fewer at a time: each is many processes, which others would starve.
   // The others mostly wait, also on two cores; skipped time is that of a file's own server.
   const isWhole = name === 'whole';
   const maxWorkers = isWhole ? 3 : 5;
   const sequence = { groupOrder: isWhole ? 1 : 0 };
-  const hookTimeout = Math.max(120_000, testTimeout);
   // What leaves nothing behind in its process: files share one, which reads the libraries once.
   const isolate = ISOLATED.includes(name);
-  const test = { name, include, exclude, maxWorkers, sequence, testTimeout, hookTimeout, isolate };
+  const test = { name, include, exclude, maxWorkers, sequence, isolate };
   return { extends: true, test } as const;
 }

@@ -10,7 +10,7 @@ const SECRET = 'a-secret-that-was-bound';
 let database: TestDatabase;
 beforeAll(async () => {
   database = await testDatabase();
-}, 60_000);
+});
 afterAll(() => database?.close());
 
 const failing: [string, () => Promise<unknown>][] = [

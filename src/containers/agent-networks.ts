@@ -6,9 +6,16 @@ import { type AgentContainerSpec, containerName } from './container-spec.js';
 import { DockerRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
 import { isOurs, ownershipLabels } from './container-profile.js';
 import type { DockerClient } from './docker-client.js';
+import { hostRoutes } from './host-routes.js';
 
 /** Docker's option of the bridge's name. */
 export const BRIDGE_NAME = 'com.docker.network.bridge.name';
+
+/**
+ * A route so wide holds the whole pool of agents' networks (`AGENT_SUBNET_POOL`), which its operator
+ * has chosen; the network of an agent, as the narrower one, wins over it.
+ */
+const WHOLE_POOL_BITS = 16;
 
 /** The bridge network that belongs to one agent. */
 export class AgentNetworks {
@@ -44,6 +51,11 @@ export class AgentNetworks {
       const isAsWanted = existing.Options?.[BRIDGE_NAME] === bridge && !existing.EnableIPv6;
       if (isAsWanted && subnetOf(existing) === spec.subnet) return;
       await this.remove(spec.agentId);
+    }
+    // Docker looks at its own networks alone, and nothing would reach an agent behind two routes.
+    const routed = await this.#routedElsewhere([bridge]);
+    if (routed.some((used) => areOverlapping(used, spec.subnet))) {
+      throw new SubnetTakenError(spec.subnet);
     }
     try {
       await this.#client.call((docker, bound) =>
@@ -93,21 +105,40 @@ export class AgentNetworks {
     );
   }
 
-  /** The IPv4 subnets that are taken for this agent: those of all networks but its own. */
+  /**
+   * The IPv4 subnets that are taken for this agent: those of all networks but its own, and those
+   * that the host reaches without Docker.
+   */
   async takenSubnets(agentId: string): Promise<string[]> {
     const networks = await this.#client.call((docker, bound) => docker.listNetworks(bound));
-    return networks
-      .filter(({ Name }) => Name !== containerName(agentId))
+    const isOwn = ({ Name }: Docker.NetworkInspectInfo) => Name === containerName(agentId);
+    const own = networks.filter(isOwn).map(({ Options }) => Options?.[BRIDGE_NAME]);
+    const ofOthers = networks
+      .filter((network) => !isOwn(network))
       .flatMap((network) => network.IPAM?.Config ?? [])
       .flatMap(({ Subnet: subnet }) => (subnet?.includes('.') ? [subnet] : []));
+    return [...ofOthers, ...(await this.#routedElsewhere(own))];
+  }
+
+  /** @param bridges whose routes do not count. */
+  async #routedElsewhere(bridges: readonly (string | undefined)[]): Promise<string[]> {
+    if (!this.#client.isLocal) return [];
+    return (await hostRoutes())
+      .filter(({ device, subnet }) => {
+        const [, bits] = subnet.split('/');
+        return !bridges.includes(device) && Number(bits) > WHOLE_POOL_BITS;
+      })
+      .map(({ subnet }) => subnet);
   }
 
   async #overlaps({ agentId, subnet }: AgentContainerSpec): Promise<boolean> {
-    const wanted = addressRange(subnet);
-    return (await this.takenSubnets(agentId))
-      .map(addressRange)
-      .some((used) => used.first <= wanted.last && wanted.first <= used.last);
+    return (await this.takenSubnets(agentId)).some((used) => areOverlapping(used, subnet));
   }
+}
+
+function areOverlapping(one: string, other: string): boolean {
+  const [used, wanted] = [addressRange(one), addressRange(other)];
+  return used.first <= wanted.last && wanted.first <= used.last;
 }
 
 function subnetOf(network: Docker.NetworkInspectInfo): string | undefined {

@@ -37,7 +37,7 @@ beforeAll(async () => {
   database = await testDatabase();
   alone = await databaseAlone(database, undefined, { TRUSTED_PROXIES: '127.0.0.1' });
   web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
-}, 60_000);
+});
 afterAll(async () => {
   await web?.close();
   await alone?.close();

@@ -36,7 +36,7 @@ beforeAll(async () => {
   passwordHash = await hashPassword(PASSWORD, 'test');
   alone = await databaseAlone(database);
   web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
-}, 60_000);
+});
 afterAll(async () => {
   await web?.close();
   await alone?.close();

@@ -99,7 +99,7 @@ describe('a credential', () => {
     await platform.tellAgent(agentId, { print: { lines: 1, text: `it is ${line}` } });
     const path = `/api/logs/${agentId}/history?limit=1000`;
     await expect
-      .poll(async () => (await platform.backend(ada, 'GET', path)).text, { timeout: 30_000 })
+      .poll(async () => (await platform.backend(ada, 'GET', path)).text)
       .toContain('it is [redacted]');
     expect((await platform.backend(ada, 'GET', path)).text).not.toContain(line);
   });

@@ -572,7 +572,7 @@ describe('an account with a running agent that is deleted', () => {
     await until(async () => {
       await scheduleHeartbeats({ database: db, schedules, log });
       return (await findUser(db, ada.id)) === null;
-    }, 80_000);
+    });
     expect(await tracesOf(db, { ...ada, name: email })).toEqual([]);
     expect(await platform.resourcesOf(agentId)).toEqual([]);
     const schedule = temporal.client.schedule.getHandle(heartbeatScheduleId(ada.id));

@@ -259,12 +259,8 @@ describe('without Temporal', () => {
     expect(audited.map(({ action }) => action)).toEqual(['agent.create', 'agent.delete']);
     await recover(on);
     await expect
-      .poll(
-        () =>
-          on.db
-            .asPlatform()
-            .transaction((db) => db.Agent.count({ where: { id, deletedAt: null } })),
-        { timeout: 60_000 },
+      .poll(() =>
+        on.db.asPlatform().transaction((db) => db.Agent.count({ where: { id, deletedAt: null } })),
       )
       .toBe(0);
     expect(await on.resourcesOf(id)).toEqual([]);

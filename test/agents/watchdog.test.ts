@@ -88,7 +88,7 @@ const DEATHS = [
   },
 ] as const;
 
-describe.concurrent('a container', { timeout: 180_000 }, () => {
+describe.concurrent('a container', () => {
   test('killed three times in the window is left alone until an operator repairs it', async () => {
     const name = `looping ${randomUUID().slice(0, 8)}`;
     const id = await on.runningAgent(user, { name });

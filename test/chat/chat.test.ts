@@ -154,7 +154,7 @@ describe('an answer that does not come', () => {
     leaving.abort();
     await expect(allEvents(response)).rejects.toThrow();
     await expect
-      .poll(() => history('left'), { timeout: 30_000 })
+      .poll(() => history('left'))
       .toMatchObject([{ role: 'user' }, { role: 'assistant', status: 'failed' }]);
   });
 

@@ -1,9 +1,11 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AgentContainerSpec, containerName } from '../../src/containers/container-spec.js';
 import {
@@ -18,6 +20,7 @@ import { DockerHost } from '../../src/containers/docker-host.js';
 import { gatewayReady } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker, until } from '../support/docker.js';
+import { canMakeNetworks } from '../support/far-addresses.js';
 
 const fixture = testDocker();
 const { containers, docker, host } = fixture;
@@ -27,6 +30,8 @@ beforeAll(async () => {
   image = await ensureTestImage(docker);
 });
 afterAll(() => fixture.close());
+
+const ip = (...args: string[]) => promisify(execFile)('ip', args);
 
 async function ensure(spec: AgentContainerSpec) {
   await host.networks.ensure(spec);
@@ -171,6 +176,25 @@ it('says that a subnet overlaps one in use, and takes the next', async () => {
   await expect(host.networks.ensure(second)).rejects.toBeInstanceOf(SubnetTakenError);
   await ensure(await fixture.spec({ image, agentId: second.agentId }));
 });
+
+it.runIf(canMakeNetworks)(
+  'says that a subnet is routed to another device, and takes the next',
+  async () => {
+    const first = await fixture.spec({ image });
+    // As an engine leaves it behind that was killed, or a VPN has it.
+    const device = `left${randomUUID().slice(0, 8)}`;
+    await ip('link', 'add', device, 'type', 'bridge');
+    try {
+      await ip('link', 'set', device, 'up');
+      await ip('route', 'add', first.subnet, 'dev', device);
+      await expect(host.networks.ensure(first)).rejects.toBeInstanceOf(SubnetTakenError);
+      expect(await host.networks.takenSubnets(first.agentId)).toContain(first.subnet);
+      await ensure(await fixture.spec({ image, agentId: first.agentId }));
+    } finally {
+      await ip('link', 'delete', device);
+    }
+  },
+);
 
 it('says that an image is not to be had', async () => {
   const missing = '127.0.0.1:9/none/such:1';

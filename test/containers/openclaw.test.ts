@@ -99,7 +99,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   const whole = JSON.stringify(await docker.getContainer(containerName(spec.agentId)).inspect());
   for (const secret of Object.values(tokens)) expect(whole).not.toContain(secret);
   expect(await readByItself(spec.agentId)).toMatchObject(hard);
-}, 180_000);
+});
 
 /** The file of variables, as the package reads it by which the runtime does. */
 async function readByItself(agentId: string): Promise<unknown> {

@@ -4,4 +4,4 @@ import { COMPILED, compileEscrow } from '../../scripts/compile-contracts.js';
 
 test('src/chain/payment-escrow.ts is what npm run build:contracts makes of the source', async () => {
   expect(await readFile(COMPILED, 'utf8')).toBe(await compileEscrow());
-}, 300_000);
+});

@@ -105,12 +105,12 @@ const rulesOf = async ({ installation }: TestDocker) => {
   return lists.flatMap(({ stdout }) => stdout.split('\n')).filter((line) => line.includes(chain));
 };
 
-describe.runIf(canMakeNetworks)("what an agent's network reaches", { timeout: 60_000 }, () => {
+describe.runIf(canMakeNetworks)("what an agent's network reaches", () => {
   beforeAll(async () => {
     [ai, service] = [await listener(), await listener()];
     far = await farMachine([PRIVATE, LINK_LOCAL, CARRIER_GRADE, PUBLIC]);
     spec = await runningAgent(fixture);
-  }, 120_000);
+  });
   afterAll(async () => {
     await Promise.all([fixture.close(), others.close()]);
     await Promise.all([egressOf(fixture).release(), egressOf(others).release()]);

@@ -60,7 +60,7 @@ beforeAll(async () => {
   web = await selling(RUN_MS);
   hasty = await selling(1);
   real = await createWeb(dependencies).listen('127.0.0.1', 0);
-}, 60_000);
+});
 afterAll(async () => {
   await Promise.all([web, hasty, real].map((each) => each?.close()));
   await alone?.close();

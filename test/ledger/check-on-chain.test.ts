@@ -16,7 +16,7 @@ beforeAll(async () => {
   lab = await sessionLab();
   stop = lab.run();
   treasury = lab.site.dependencies.settings.chain.treasury!; // set by the lab
-}, 60_000);
+});
 afterAll(async () => {
   await stop();
   await lab?.close();
@@ -44,7 +44,7 @@ async function settleOnChain(cumulative: bigint): Promise<void> {
   await until(async () => {
     const payment = await lab.payments.stateOf(`test:${cumulative}`);
     return payment?.state === 'confirmed' || undefined;
-  }, 60_000);
+  });
 }
 
 test('what the ledger tells of is on chain, also before it is told of', async () => {

@@ -62,4 +62,4 @@ test('what the host has repaired without Temporal is told as of then, once Tempo
   // From here on it is the supervisor's again.
   const stopped = await on.backend(user, 'POST', `/api/agents/${id}/stop?wait=60`);
   expect(stopped.body).toMatchObject({ operation: 'stop', status: 'succeeded' });
-}, 120_000);
+});

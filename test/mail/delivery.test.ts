@@ -32,7 +32,7 @@ beforeAll(async () => {
   ]);
   alone = await databaseAlone(database, log, { SMTP_URL: mailbox.url });
   web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
-}, 120_000);
+});
 afterAll(async () => {
   await stopWorkers();
   await web?.close();
@@ -101,7 +101,7 @@ describe('with a worker', () => {
         ({ texts } = await textsOfHistories(temporal.client)),
         texts.join()
       );
-      await expect.poll(listed, { timeout: 30_000 }).toContain(id);
+      await expect.poll(listed).toContain(id);
       const kept = [...texts, ...lines, ...workerLog].join('\n');
       expect(kept).toContain(id);
       expect(kept).not.toContain(token);
@@ -120,7 +120,7 @@ describe('with a worker', () => {
     await forgot(email);
     const id = await waitingFor(email);
     const run = temporal.client.workflow.getHandle(sendMailId(id));
-    await expect.poll(() => settled(id), { timeout: 60_000 }).toBe(true);
+    await expect.poll(() => settled(id)).toBe(true);
     expect(await run.result()).toBe('nobody');
     expect(mailbox.mails.filter(({ to }) => to === email)).toEqual([]);
   });
@@ -130,7 +130,7 @@ describe('with a worker', () => {
     mailbox.refusals.push(550);
     await register(email);
     const id = await waitingFor(email);
-    await expect.poll(() => settled(id), { timeout: 60_000 }).toBe(true);
+    await expect.poll(() => settled(id)).toBe(true);
     expect(await temporal.client.workflow.getHandle(sendMailId(id)).result()).toBe('refused');
     expect(mailbox.mails.filter(({ to }) => to === email)).toEqual([]);
   });

@@ -22,7 +22,7 @@ let lab: SessionLab;
 let stop = () => Promise.resolve();
 beforeAll(async () => {
   lab = await sessionLab();
-}, 60_000);
+});
 afterAll(() => lab?.close());
 afterEach(async () => {
   await stop();

@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 let lab: SettlementLab;
 beforeAll(async () => {
   lab = await settlementLab();
-}, 120_000);
+});
 afterAll(() => lab?.close());
 
 const inLedger = async (account: Parameters<typeof balanceOf>[1]) =>

@@ -23,7 +23,7 @@ beforeAll(async () => {
   [lab, temporal] = await Promise.all([paymentLab(), testTemporal()]);
   payer = await lab.payer();
   await startWorkers();
-}, 120_000);
+});
 afterAll(async () => {
   await stop();
   await temporal?.close();

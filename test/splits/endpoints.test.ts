@@ -38,7 +38,7 @@ beforeAll(async () => {
   });
   web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
   backend = await createBackend(alone.dependencies).listen('127.0.0.1', 0);
-}, 60_000);
+});
 afterAll(async () => {
   await web?.close();
   await backend?.close();

@@ -59,7 +59,7 @@ beforeAll(async () => {
   secrets = new SecretBox(settings.secrets.keys);
   splits = new RoyaltySplits(settings.chain.usdc);
   await startWorkers();
-}, 120_000);
+});
 afterAll(async () => {
   await stop();
   await node?.close();
@@ -173,7 +173,7 @@ const show = (id: string) => getSplit(lab.database.db.asUser(payer.id), id);
 
 /** Waits until a split has ended so, and its run with it. */
 async function ends(id: string, status: SplitStatus) {
-  await expect.poll(async () => (await show(id)).split.status, { timeout: 60_000 }).toBe(status);
+  await expect.poll(async () => (await show(id)).split.status).toBe(status);
   await temporal.client.workflow.getHandle(payRoyaltySplitId(id)).result();
   return show(id);
 }
@@ -252,7 +252,7 @@ test('two splits of one wallet are paid one after the other, the second as far a
   const ids = [await create(first), await create(second)];
   const statuses = () =>
     Promise.all(ids.map(async (id) => (await show(id)).split.status)).then((all) => all.sort());
-  await expect.poll(statuses, { timeout: 60_000 }).toEqual(['completed', 'failed']);
+  await expect.poll(statuses).toEqual(['completed', 'failed']);
   expect(await lab.balanceOf(payer.wallet)).toBe(0n);
   const all = [...(await received(first)), ...(await received(second))];
   expect(all.reduce((sum, amount) => sum + amount)).toBe(ONE);

@@ -67,7 +67,7 @@ export function freeSubnet(): string {
 }
 
 /** What hangs: on a machine that has other work, seconds become tens of them. */
-const HANGS_MS = 60_000;
+const HANGS_MS = 150_000;
 
 /** Asks again until the answer is there. @throws when it does not come. */
 export async function until<T>(

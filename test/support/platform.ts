@@ -328,11 +328,19 @@ async function build(
         ...given?.headers,
       },
     });
-  const becomes = (agentId: string, status: string) =>
-    until(async () => {
-      const answer = await backend(undefined, 'GET', `/api/agents/${agentId}`);
-      return answer.body.status === status && answer;
-    });
+  const becomes = async (agentId: string, status: string) => {
+    let last: Answer | undefined;
+    try {
+      return await until(async () => {
+        last = await backend(undefined, 'GET', `/api/agents/${agentId}`);
+        return last.body.status === status && last;
+      });
+    } catch (error) {
+      const warned = lines.filter((line) => JSON.parse(line).level >= 40).slice(-10);
+      const became = [`is not ${status}: ${last?.text ?? ''}`, ...warned].join('\n');
+      throw new Error(became, { cause: error });
+    }
+  };
 
   return {
     settings,

@@ -89,8 +89,8 @@ test('holds past their end are released by a schedule, and the ledger is checked
     await keep?.trigger();
     await check?.trigger();
     const told = () => platform.query('SELECT FROM pending_notifications WHERE agent_id IS NULL');
-    await until(async () => (await balanceOf(platform, session, 'pathusd')).held === 0n, 60_000);
-    await until(async () => (await told()).length > 0, 60_000);
+    await until(async () => (await balanceOf(platform, session, 'pathusd')).held === 0n);
+    await until(async () => (await told()).length > 0);
   });
 });
 

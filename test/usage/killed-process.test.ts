@@ -28,7 +28,7 @@ async function recordUntilKilled(url: string, folder: string): Promise<string[]>
   const recorded = () => readFileSync(said, 'utf8').split('\n').slice(0, -1);
   try {
     const count = () => recorded().length;
-    await expect.poll(count, { timeout: 30_000, interval: 20 }).toBeGreaterThan(CALLS);
+    await expect.poll(count, { interval: 20 }).toBeGreaterThan(CALLS);
   } finally {
     child.kill('SIGKILL');
     await exited;
@@ -56,9 +56,9 @@ test('a process that is killed loses no recorded call, doubles none, and holds n
     const left = readdirSync(folder);
     const takers = [1, 2].map(() => new Meter({ database: db, folder, log }));
     const remaining = () => readdirSync(folder).filter((name) => left.includes(name));
-    await expect.poll(remaining, { timeout: 30_000 }).toEqual([]);
+    await expect.poll(remaining).toEqual([]);
     const held = () => rowsOf(db, 'SELECT * FROM quota_reservations');
-    await expect.poll(held, { timeout: 30_000 }).toEqual([]);
+    await expect.poll(held).toEqual([]);
     await Promise.all(takers.map((meter) => meter.close()));
 
     const rows = await rowsOf<{ id: string }>(db, 'SELECT call_id AS id FROM usage_logs');

@@ -163,9 +163,9 @@ describe.concurrent('a worker', () => {
     follower.connects(1_000_000);
     await rest(LONG_MS);
     follower.isDatabaseAway = false;
-    await expect.poll(() => follower.attempts, { timeout: 50_000 }).toBeGreaterThan(0);
+    await expect.poll(() => follower.attempts).toBeGreaterThan(0);
     follower.unreachable.clear();
-    await expect.poll(() => follower.told.length, { timeout: 50_000 }).toBe(2);
+    await expect.poll(() => follower.told.length).toBe(2);
     expect(follower.told.sort()).toEqual([`return to ${first}`, `return to ${second}`]);
     expect(follower.returns).toEqual([970_000, 970_000]);
   });
@@ -184,10 +184,10 @@ describe.concurrent('a worker', () => {
     await expect.poll(() => follower.told).toEqual([`return to ${well}`, `end of ${well}`]);
     expect(follower.isTold).toBe(false);
     follower.unreachable.clear();
-    await expect.poll(() => follower.told.length, { timeout: 50_000 }).toBe(4);
+    await expect.poll(() => follower.told.length).toBe(4);
     expect(follower.isTold).toBe(true);
     expect(follower.told.slice(2)).toEqual([`return to ${stuck}`, `end of ${stuck}`]);
-  }, 30_000);
+  });
 
   test('an end is told after the return, and kept for as long as nobody can hear of it', async ({
     expect,
@@ -201,9 +201,7 @@ describe.concurrent('a worker', () => {
     for (let again = 0; again < 3; again++) follower.ends(crashed);
     await rest(2_000);
     follower.unreachable.clear();
-    await expect
-      .poll(() => follower.told, { timeout: 50_000 })
-      .toEqual([...[`return to ${down}`, `end of ${crashed}`]]);
+    await expect.poll(() => follower.told).toEqual([...[`return to ${down}`, `end of ${crashed}`]]);
   });
 
   test('what ends while Docker shuts down is told by its return alone', async ({ expect }) => {
@@ -234,7 +232,7 @@ describe.concurrent('a worker', () => {
     follower.loses();
     follower.connects(2_000_000);
     follower.unreachable.clear();
-    await expect.poll(() => follower.returns, { timeout: 50_000 }).toEqual([970_000]);
+    await expect.poll(() => follower.returns).toEqual([970_000]);
   });
 
   test('who is in a crash loop since Docker was away is told, and nobody who was before', async ({

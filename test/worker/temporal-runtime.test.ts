@@ -71,7 +71,7 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
     await vi.waitFor(async () => {
       const text = await scrape();
       expect(DOCUMENTED.filter((each) => !isIn(text, each))).toEqual([]);
-    }, 50_000);
+    }, 150_000);
     const page = await readFile(path.join(projectRoot, 'docs', 'operations.md'), 'utf8');
     expect(DOCUMENTED.filter(([name]) => !page.includes(name.replace('_bucket', '')))).toEqual([]);
   } finally {

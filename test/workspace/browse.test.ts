@@ -42,7 +42,7 @@ beforeAll(async () => {
   bob = await makeAccount(database.db);
   admin = await makeAccount(database.db, { email: ADMIN_EMAIL, isAdmin: true });
   await writeFile(path.join(folder, 'secret.txt'), SECRET);
-}, 60_000);
+});
 afterAll(async () => {
   await web?.close();
   await backend?.close();
