@@ -268,7 +268,7 @@ describe('what processes held that were killed', () => {
     );
     meterOf();
     await expect.poll(() => balanceOf(db, userId)).toEqual({ used: 0, held: 0 });
-    expect(messages()).toContain('info: quota of processes that ended');
+    await expect.poll(messages).toContain('info: quota of processes that ended');
   });
 });
 
