@@ -1,11 +1,20 @@
-// A program of its own: `node load.js <url> <cookie> <connections> <seconds> <clients> [body]`. Asks as fast as
-// the answers come, on kept-open connections, and sends what came of it to its parent.
+// A program of its own: `node load.js <url> <cookie> <connections> <seconds> <clients> [body] [headers]`.
+// Asks as fast as the answers come, on kept-open connections, and sends what came of it to its parent. Headers
+// are a list in JSON: each request has the next of them.
 import http from 'node:http';
 import { clientAddress } from './client.js';
 import { quantile } from './statistics.js';
 
-const [url = '', cookie = '', connections = '1', seconds = '1', clients, body] =
-  process.argv.slice(2);
+const [
+  url = '',
+  cookie = '',
+  connections = '1',
+  seconds = '1',
+  clients,
+  body,
+  headersInTurn = '[]',
+] = process.argv.slice(2);
+const inTurn = JSON.parse(headersInTurn) as readonly Readonly<Record<string, string>>[]; // its parent's
 const agent = new http.Agent({ keepAlive: true, maxSockets: Number(connections) });
 const target = new URL(url);
 const latencies: number[] = [];
@@ -36,9 +45,11 @@ async function askOn(): Promise<void> {
 
 function ask(): Promise<number> {
   return new Promise((resolve, reject) => {
+    const number = asked++;
     const headers = {
-      cookie,
-      ...(clients === 'many' && { 'x-forwarded-for': clientAddress(asked++) }),
+      ...(cookie !== '' && { cookie }),
+      ...inTurn[number % inTurn.length],
+      ...(clients === 'many' && { 'x-forwarded-for': clientAddress(number) }),
       ...(body !== undefined && {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { endLeftovers, readRecord } from '../../dev/processes/process.js';
 import { StartFailure } from '../../dev/failure.js';
 import { chooseUnusualPorts } from '../../dev/kept-ports.js';
+import { readLocalChain, type LocalChain } from '../../dev/chain/local-chain.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { builtProgram, projectRoot } from '../../dev/root.js';
@@ -86,6 +87,13 @@ export class BenchPlatform {
     const server = `postgres://127.0.0.1:${this.port('postgres')}/postgres`;
     const { servingPassword } = loadSecrets(this.dataDir);
     return databaseUrl(server, 'agent_platform', 'agent_platform_api', servingPassword);
+  }
+
+  /** The chain that it is paid on. */
+  get chain(): LocalChain {
+    const chain = readLocalChain(this.dataDir);
+    if (!chain) throw new RangeError('The platform has started no chain of its own');
+    return chain;
   }
 
   get temporalAddress(): string {

@@ -52,6 +52,17 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     }
   });
 
+  test('debit', async () => {
+    const sizes = ['--rounds=1', '--seconds=0.2', '--warmup=0.1', '--sessions=2'];
+    const output = await bench('debit', [...sizes, '--connections=4']);
+    for (const name of ['debits of one session', 'debits of 2 sessions']) {
+      expect(Number(rowOf(output, name)[1])).toBeGreaterThan(0);
+    }
+    const [, , , , , ratio, aim] = rowOf(output, '  bare Koa handler');
+    expect(Number(ratio)).toBeGreaterThan(0);
+    expect(aim).toBe('0.7');
+  });
+
   test('files', async () => {
     const sizes = ['--listed=200', '--tracked=100'];
     const output = await bench('files', ['--runs=3', '--statuses=1', ...sizes]);

@@ -1,0 +1,139 @@
+// Debits of payment sessions over a bare Koa handler that updates a row twice for each.
+import { parseArgs } from 'node:util';
+import { ChainNode } from '../src/chain/chain-node.js';
+import { PaymentNode } from '../src/payments/payment-node.js';
+import { forkUntilMessage } from './support/child.js';
+import { runBenchmark } from './support/cleanups.js';
+import { makeFolder } from './support/folder.js';
+import { startPaidApi } from './support/paid-api.js';
+import { openSessions } from './support/paying-sessions.js';
+import { usageOf } from './support/process-tree.js';
+import { figure, median } from './support/statistics.js';
+import { printTable } from './support/table.js';
+
+/** At least this share of the bare handler's rate. */
+const AIM_DEBITS = 0.7;
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '4' },
+    connections: { type: 'string', default: '16' },
+    sessions: { type: 'string', default: '100' },
+    // Until V8 has compiled what is asked for.
+    warmup: { type: 'string', default: '10' },
+  },
+});
+
+interface Load {
+  readonly answered: number;
+  readonly failed: number;
+  readonly perSecond: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** One round on one server: its load, and what an answer costs the server itself. */
+interface Round extends Load {
+  readonly cpuMicroseconds: number;
+}
+
+/** Where debits are asked for. */
+interface Way {
+  readonly url: string;
+  readonly pid: number;
+  readonly body: unknown;
+  /** Those of each session that pays. */
+  readonly headers: readonly Readonly<Record<string, string>>[];
+}
+
+await runBenchmark(async (atEnd) => {
+  const folder = await makeFolder(atEnd);
+  const api = await startPaidApi(folder, atEnd);
+  const { chainId, rpcUrl } = api.chain;
+  const hash = await someTransaction(new ChainNode({ chainId, url: rpcUrl }));
+  const sessions = await openSessions(api.servingUrl, Number(options.sessions));
+  const bare = await forkUntilMessage<{ port: number }>('bare-debits', [
+    ...[api.ownerUrl, rpcUrl, String(chainId), options.sessions],
+  ]);
+  atEnd(() => void bare.child.kill());
+  const bareUrl = `http://127.0.0.1:${bare.message.port}`;
+  const ofBare = { pid: bare.child.pid ?? 0, body: { hash } };
+
+  const rows: (string | number)[][] = [];
+  for (const count of [1, sessions.length]) {
+    const accounts = sessions.slice(0, count).map((_, index) => ({ 'x-account': `${index + 1}` }));
+    const ways: readonly Way[] = [
+      {
+        url: `${api.webUrl}/api/v1/gateway`,
+        pid: api.pid,
+        body: { plugin: 'chain', action: 'transfers', input: { hash } },
+        headers: sessions.slice(0, count),
+      },
+      { ...ofBare, url: `${bareUrl}/`, headers: accounts },
+      { ...ofBare, url: `${bareUrl}/served`, headers: accounts },
+    ];
+    const rounds: Round[][] = ways.map(() => []);
+    for (const way of ways) await load(way, options.warmup);
+    for (let round = 0; round < Number(options.rounds); round++) {
+      for (const [index, way] of ways.entries()) {
+        rounds[index]?.push(await load(way, options.seconds));
+      }
+    }
+    const [ours = [], updates = [], served = []] = rounds;
+    const rate = (list: readonly Round[]) => median(list.map(({ perSecond }) => perSecond));
+    const of = count === 1 ? 'one session' : `${count} sessions`;
+    rows.push([...rowOf(`debits of ${of}`, ours), '', '']);
+    rows.push([
+      ...rowOf('  bare Koa handler', updates),
+      figure(rate(ours) / rate(updates)),
+      AIM_DEBITS,
+    ]);
+    rows.push([
+      ...rowOf('  which asks the node, too', served),
+      figure(rate(ours) / rate(served)),
+      '',
+    ]);
+  }
+  console.log(
+    `\n${options.connections} connections, ` +
+      `medians of ${options.rounds} rounds of ${options.seconds} s in turns:\n`,
+  );
+  printTable(
+    ['way', 'a second', 'p50 ms', 'p99 ms', "server's CPU, µs each", 'debits over it', 'aim'],
+    rows,
+  );
+});
+
+/** One whose transfers can be asked for. */
+async function someTransaction(chain: ChainNode): Promise<string> {
+  const node = new PaymentNode(chain);
+  for (let block = await node.head(); block > 0; block--) {
+    const [hash] = (await node.hashesOf(block)) ?? [];
+    if (hash) return hash;
+  }
+  throw new RangeError('Nothing was ever sent on the chain');
+}
+
+async function load({ body, headers, pid, url }: Way, seconds: string): Promise<Round> {
+  const cpu = async () => (await usageOf({ server: pid })).server?.cpu ?? Number.NaN;
+  const before = await cpu();
+  const sent = [JSON.stringify(body), JSON.stringify(headers)];
+  const args = [url, '', options.connections, seconds, 'many', ...sent];
+  const { message } = await forkUntilMessage<Load>('load', args);
+  if (message.failed > 0) throw new Error(`${url} failed ${message.failed} times.`);
+  const used = (await cpu()) - before;
+  return { ...message, cpuMicroseconds: (used / message.answered) * 1e6 };
+}
+
+function rowOf(name: string, rounds: readonly Round[]) {
+  const of = (value: (round: Round) => number) => figure(median(rounds.map(value)));
+  return [
+    name,
+    of(({ perSecond }) => perSecond),
+    of(({ p50 }) => p50),
+    of(({ p99 }) => p99),
+    of(({ cpuMicroseconds }) => cpuMicroseconds),
+  ];
+}

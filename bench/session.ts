@@ -1,0 +1,91 @@
+// Payment sessions that are opened and closed, over the contract's calls alone.
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { formatAmount } from '../src/money/money.js';
+import type { SignedHold } from '../src/payment-sessions/escrow.js';
+import { BareEscrow } from './support/bare-escrow.js';
+import { runBenchmark } from './support/cleanups.js';
+import { Client } from './support/client.js';
+import { makeFolder } from './support/folder.js';
+import { BenchPlatform } from './support/platform.js';
+import { figure, median } from './support/statistics.js';
+import { printTable } from './support/table.js';
+
+/** At most so many times as long as the call. */
+const AIM = 1.3;
+
+/** Base units of each session. */
+const DEPOSIT = 1_000_000n;
+
+const { values: options } = parseArgs({
+  options: {
+    /** Opened and closed one after the other. */
+    sessions: { type: 'string', default: '21' },
+  },
+});
+
+await runBenchmark(async (atEnd) => {
+  const folder = await makeFolder(atEnd);
+  const platform = await BenchPlatform.start(path.join(folder, 'data'), {
+    TRUSTED_PROXIES: '127.0.0.1/32',
+    // No container runs here.
+    MANAGE_DOCKER: 'never',
+    AGENT_RUNTIME_IMAGE: 'none',
+  });
+  atEnd(() => platform.stop());
+  await printCalls(platform);
+});
+
+/** Each beside the contract's own call, in turns. */
+async function printCalls({ chain, webUrl }: BenchPlatform): Promise<void> {
+  const escrow = new BareEscrow(chain);
+  const count = Number(options.sessions) + 1;
+  await escrow.fill(DEPOSIT * BigInt(count));
+  const web = new Client(webUrl, {});
+  const took = {
+    open: [] as number[],
+    bareOpen: [] as number[],
+    close: [] as number[],
+    bareClose: [] as number[],
+  };
+  const timed = async <T>(into: number[], work: () => Promise<T>): Promise<T> => {
+    const began = performance.now();
+    const result = await work();
+    into.push(performance.now() - began);
+    return result;
+  };
+  for (let n = 0; n < count; n++) {
+    const [wanted, bare] = [
+      await escrow.sign(DEPOSIT, 'platform'),
+      await escrow.sign(DEPOSIT, 'here'),
+    ];
+    const { session } = await timed(took.open, () => opened(web, wanted));
+    await timed(took.bareOpen, () => escrow.open(bare));
+    await timed(took.close, () => closed(web, session.id));
+    await timed(took.bareClose, () => escrow.close(bare));
+  }
+  web.close();
+  // The first of each finds nothing compiled, and no worker's run of the signer.
+  const warm = (times: readonly number[]) => median(times.slice(1));
+  const [open, bareOpen] = [warm(took.open), warm(took.bareOpen)];
+  const [close, bareClose] = [warm(took.close), warm(took.bareClose)];
+  console.log(`\nMedians of ${options.sessions} sessions, in ms:\n`);
+  printTable(
+    ['way', 'platform', "the contract's call", 'over it', 'aim'],
+    [
+      ['opening', figure(open), figure(bareOpen), figure(open / bareOpen), AIM],
+      ['closing', figure(close), figure(bareClose), figure(close / bareClose), AIM],
+    ],
+  );
+}
+
+async function opened(web: Client, { deadline, nonce, payer, signature }: SignedHold) {
+  const authorization = { nonce, deadline: Number(deadline), signature };
+  const asked = { address: payer, deposit: formatAmount(DEPOSIT), authorization };
+  return web.json<{ session: { id: string } }>('POST', '/api/wallet/sessions', asked);
+}
+
+async function closed(web: Client, id: string): Promise<void> {
+  const { status, text } = await web.send('DELETE', `/api/wallet/sessions?sessionId=${id}`);
+  if (status !== 200) throw new Error(`A session was not closed: ${status} ${text}`);
+}

@@ -1,0 +1,86 @@
+import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync } from 'node:fs';
+import path from 'node:path';
+import { startAnvil } from '../../dev/chain/anvil.js';
+import {
+  furnish,
+  partiesOf,
+  withLocalChain,
+  type LocalChain,
+} from '../../dev/chain/local-chain.js';
+import { freePort } from '../../dev/ports.js';
+import { builtProgram } from '../../dev/root.js';
+import { startOwnPostgres } from './own-postgres.js';
+
+/** Of production's mainnet, as `npm start` has it. */
+const CHAIN_ID = 4217;
+const HOLD_MS = 172_800_000;
+
+const STOPPING_MS = 15_000;
+
+export interface PaidApi {
+  readonly webUrl: string;
+  readonly pid: number;
+  /** Of its database, for its owner and for who serves from it. */
+  readonly ownerUrl: string;
+  readonly servingUrl: string;
+  readonly chain: LocalChain;
+}
+
+/** The process of the APIs alone, with a database and a chain: what needs neither workers nor Temporal. */
+export async function startPaidApi(
+  folder: string,
+  atEnd: (cleanup: () => Promise<void>) => void,
+): Promise<PaidApi> {
+  const { ownerUrl, servingUrl } = await startOwnPostgres(folder, atEnd);
+  const anvil = await startAnvil({
+    stateDir: path.join(folder, 'chain'),
+    runDir: path.join(folder, 'run'),
+    port: await freePort(),
+    chainId: CHAIN_ID,
+  });
+  atEnd(() => anvil.stop());
+  const chain = await furnish(
+    { rpcUrl: anvil.rpcUrl, chainId: CHAIN_ID, dataDir: folder },
+    partiesOf({ treasury: undefined, operator: undefined }),
+    { holdMs: HOLD_MS },
+  );
+  const web = await freePort();
+  const env = withLocalChain(
+    {
+      ...process.env,
+      ...{ DATA_DIR: folder, HOST: '127.0.0.1', WEB_PORT: String(web) },
+      ...{ BACKEND_PORT: '0', METRICS_PORT: '0', BACKEND_URL: 'http://127.0.0.1:1' },
+      ...{ DATABASE_URL: servingUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' },
+      INTERNAL_API_KEY: randomBytes(32).toString('base64url'),
+      ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+      // One client asks more here than everybody elsewhere.
+      RATE_LIMIT_REQUESTS: '10000000',
+      TRUSTED_PROXIES: '127.0.0.1/32',
+      ...{ MANAGE_DOCKER: 'never', AGENT_RUNTIME_IMAGE: 'none' },
+    },
+    chain,
+  );
+  const log = openSync(path.join(folder, 'api.log'), 'a');
+  const child = fork(builtProgram('api', 'main.js'), [], {
+    env,
+    stdio: ['ignore', log, 'inherit', 'ipc'],
+  });
+  closeSync(log);
+  atEnd(async () => {
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOPPING_MS);
+    child.kill('SIGTERM');
+    await ended;
+    clearTimeout(timer);
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.on('message', (said: object) => {
+      if ('ready' in said) resolve();
+    });
+    child.once('exit', () => reject(new Error('The APIs do not start')));
+  });
+  return { webUrl: `http://127.0.0.1:${web}`, pid: child.pid ?? 0, ownerUrl, servingUrl, chain };
+}
