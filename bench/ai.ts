@@ -3,7 +3,8 @@
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { readSettings } from '../dev/settings.js';
-import { GatewayMissing, type Gateway } from './against/gateway.js';
+import type { Gateway } from './against/gateway.js';
+import { AgainstMissing } from './against/install.js';
 import { startLiteLlm } from './against/litellm.js';
 import { measure, type Measured } from './support/ai/measure.js';
 import { platformGateway, requireUsageOf } from './support/ai/platform-gateway.js';
@@ -51,7 +52,7 @@ await runBenchmark(async (atEnd) => {
     try {
       others.push(await start(providerUrl, cacheDir, folder, atEnd));
     } catch (error) {
-      if (!(error instanceof GatewayMissing)) throw error;
+      if (!(error instanceof AgainstMissing)) throw error;
       console.log(`Without ${name}: ${error.message}`);
     }
   }

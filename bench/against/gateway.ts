@@ -1,10 +1,9 @@
-import { run, lastWords } from '../../dev/processes/run.js';
 import { poll } from '../../dev/poll.js';
 import { lastLines, startProcess, type EngineCommand } from '../../dev/processes/process.js';
 import type { LoadOrder } from '../support/ai/load-order.js';
+import { AgainstMissing } from './install.js';
 
 const START_TIMEOUT_MS = 120_000;
-const INSTALL_TIMEOUT_MS = 600_000;
 
 /** Somebody who passes chat completions on to the provider, or the provider itself. */
 export interface Gateway extends Pick<LoadOrder, 'url' | 'model' | 'keys' | 'headers'> {
@@ -13,29 +12,10 @@ export interface Gateway extends Pick<LoadOrder, 'url' | 'model' | 'keys' | 'hea
   readonly pids: Readonly<Record<string, number>>;
 }
 
-/** A gateway of somebody else that cannot be measured here, in one sentence. */
-export class GatewayMissing extends Error {
-  constructor(sentence: string, options?: ErrorOptions) {
-    super(sentence, options);
-    this.name = 'GatewayMissing';
-  }
-}
-
-/** @throws GatewayMissing when the program is not there or fails. */
-export async function install(name: string, command: string, args: readonly string[]) {
-  try {
-    await run(command, args, { timeout: INSTALL_TIMEOUT_MS, shell: process.platform === 'win32' });
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? `${command} is not on this machine` : lastWords(error);
-    throw new GatewayMissing(`${name} could not be installed: ${why}.`, { cause: error });
-  }
-}
-
 /**
  * Starts a gateway's own server and waits until it answers.
  *
- * @throws GatewayMissing when it does not.
+ * @throws AgainstMissing when it does not.
  */
 export async function startServer(
   command: EngineCommand,
@@ -48,7 +28,7 @@ export async function startServer(
     timeoutMs: START_TIMEOUT_MS,
   });
   if (ready === 'ready') return server.pid;
-  throw new GatewayMissing(`${command.name} does not start:\n${lastLines(server.logFile)}`);
+  throw new AgainstMissing(`${command.name} does not start:\n${lastLines(server.logFile)}`);
 }
 
 async function answers(url: string): Promise<'ready' | undefined> {

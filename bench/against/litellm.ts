@@ -1,11 +1,10 @@
-import { existsSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { findProgram } from '../../dev/processes/find-program.js';
 import { freePort } from '../../dev/ports.js';
-import { step } from '../../dev/report.js';
 import { projectRoot } from '../../dev/root.js';
-import { GatewayMissing, install, startServer, type Gateway } from './gateway.js';
+import { startServer, type Gateway } from './gateway.js';
+import { AgainstMissing, installedOnce, pipInstall } from './install.js';
 
 const NAME = 'LiteLLM';
 const SOURCES = path.join(projectRoot, 'bench', 'against');
@@ -18,7 +17,7 @@ const MODEL = 'gpt-4o-mini';
  * LiteLLM's proxy with one worker, which is its default; its own log of usage is a callback that
  * writes each answer's tokens and cost to a file.
  *
- * @throws GatewayMissing where it cannot be installed or does not start.
+ * @throws AgainstMissing where it cannot be installed or does not start.
  */
 export async function startLiteLlm(
   providerUrl: string,
@@ -27,7 +26,7 @@ export async function startLiteLlm(
   atEnd: (cleanup: () => Promise<void>) => void,
 ): Promise<Gateway> {
   const python = (await findProgram('python3')) ?? (await findProgram('python'));
-  if (python === undefined) throw new GatewayMissing(`${NAME} needs Python, which is not here.`);
+  if (python === undefined) throw new AgainstMissing(`${NAME} needs Python, which is not here.`);
   const packages = await installed(python, cacheDir);
   const home = path.join(folder, 'litellm');
   await mkdir(home);
@@ -86,18 +85,8 @@ const configOf = (providerUrl: string) => ({
 /** @returns the folder of its packages in the cache. */
 async function installed(python: string, cacheDir: string): Promise<string> {
   const pinned = (await readFile(REQUIREMENTS, 'utf8')).match(/==([\d.]+)/)?.[1] ?? '';
-  const folder = path.join(cacheDir, `litellm-${pinned}`);
-  if (existsSync(folder)) return folder;
-  await mkdir(cacheDir, { recursive: true });
-  const fresh = await mkdtemp(path.join(cacheDir, 'pip-'));
-  const options = ['--disable-pip-version-check', '--target', fresh, '-r', REQUIREMENTS];
-  try {
-    await step(`Installing ${NAME} ${pinned} (700 MB, once)`, () =>
-      install(NAME, python, ['-m', 'pip', 'install', '-q', ...options]),
-    );
-    await rename(fresh, folder);
-  } finally {
-    await rm(fresh, { recursive: true, force: true });
-  }
-  return folder;
+  const what = `Installing ${NAME} ${pinned}, 700 MB`;
+  return installedOnce(cacheDir, `litellm-${pinned}`, what, (fresh) =>
+    pipInstall(NAME, python, fresh, ['-r', REQUIREMENTS]),
+  );
 }

@@ -1,9 +1,8 @@
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { freePort } from '../../dev/ports.js';
-import { step } from '../../dev/report.js';
-import { install, startServer, type Gateway } from './gateway.js';
+import { startServer, type Gateway } from './gateway.js';
+import { installedOnce, npmInstall } from './install.js';
 
 const NAME = 'Portkey';
 const PACKAGE = '@portkey-ai/gateway';
@@ -15,7 +14,7 @@ const OVERRIDES = { '@hono/node-server': '1.13.8' };
  * Portkey's gateway as its package runs it: it asks nobody who calls, and its log of calls is what
  * its console shows, in memory.
  *
- * @throws GatewayMissing where it cannot be installed or does not start.
+ * @throws AgainstMissing where it cannot be installed or does not start.
  */
 export async function startPortkey(
   providerUrl: string,
@@ -48,21 +47,11 @@ export async function startPortkey(
 }
 
 /** @returns its folder in the cache. */
-async function installed(cacheDir: string): Promise<string> {
-  const folder = path.join(cacheDir, `portkey-gateway-${VERSION}`);
-  if (existsSync(folder)) return folder;
-  await mkdir(cacheDir, { recursive: true });
-  const fresh = await mkdtemp(path.join(cacheDir, 'npm-'));
-  const project = { private: true, overrides: OVERRIDES };
-  await writeFile(path.join(fresh, 'package.json'), JSON.stringify(project));
-  const options = ['--prefix', fresh, '--ignore-scripts', '--no-audit', '--no-fund'];
-  try {
-    await step(`Installing ${NAME}'s gateway ${VERSION} (once)`, () =>
-      install(NAME, 'npm', ['install', ...options, `${PACKAGE}@${VERSION}`]),
-    );
-    await rename(fresh, folder);
-  } finally {
-    await rm(fresh, { recursive: true, force: true });
-  }
-  return folder;
+function installed(cacheDir: string): Promise<string> {
+  const what = `Installing ${NAME}'s gateway ${VERSION}`;
+  return installedOnce(cacheDir, `portkey-gateway-${VERSION}`, what, async (fresh) => {
+    const project = { private: true, overrides: OVERRIDES };
+    await writeFile(path.join(fresh, 'package.json'), JSON.stringify(project));
+    await npmInstall(NAME, fresh, [`${PACKAGE}@${VERSION}`]);
+  });
 }

