@@ -70,6 +70,22 @@ export const clonesArePaid = namesFaults(
     WHERE t.cause LIKE 'clone:%' AND c.hash IS NULL`,
 );
 
+/** What the platform's own wallet has paid for transactions is booked, and nothing else. */
+export const feesAreBooked = namesFaults(
+  `SELECT 'fee:' || f.hash AS cause,
+          CASE WHEN t.id IS NULL THEN 'is paid, and not in the ledger'
+               WHEN (t.debit, t.credit, t.currency, t.amount)
+                    <> ('fees', 'external', 'pathusd', f.fee)
+                 THEN 'is another transfer in the ledger' END AS fault
+     FROM transactions f LEFT JOIN ledger_transfers t ON t.cause = 'fee:' || f.hash
+    WHERE f.fee IS NOT NULL
+    UNION ALL
+   SELECT t.cause, 'is in the ledger, and no transaction has it'
+     FROM ledger_transfers t
+     LEFT JOIN transactions f ON 'fee:' || f.hash = t.cause AND f.fee IS NOT NULL
+    WHERE t.cause LIKE 'fee:%' AND f.hash IS NULL`,
+);
+
 interface ComparedSession {
   readonly id: string;
   readonly deposit: string;

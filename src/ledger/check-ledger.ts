@@ -1,6 +1,6 @@
 import type { Database } from '../database/database.js';
 import { formatAmount } from '../money/money.js';
-import { clonesArePaid, depositsAreWhole, payoutsArePaid } from './booked-checks.js';
+import { clonesArePaid, depositsAreWhole, feesAreBooked, payoutsArePaid } from './booked-checks.js';
 import type { LedgerCheck, LedgerCounts } from './ledger-check.js';
 
 /** Accounts that are compared in one statement, each as it is at one moment. */
@@ -107,5 +107,6 @@ export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   currenciesAreNothing,
   payoutsArePaid,
   clonesArePaid,
+  feesAreBooked,
   depositsAreWhole,
 ];

@@ -4,16 +4,20 @@ import { PATH_USD } from '../chain/tempo.js';
 import type { Database, Statements } from '../database/database.js';
 import { formatAmount } from '../money/money.js';
 import { readHold } from '../payment-sessions/escrow.js';
+import { feePaidBy } from '../payments/fee.js';
 import { checkLedger, LEDGER_CHECKS, MOST_NAMED, type LedgerReport } from './check-ledger.js';
 import { balanceOf } from './ledger.js';
 
 /** Sessions whose holds are asked for at a time. */
 const PAGE = 50;
 
+/** Fees that are compared: the newest ones. Each is one question to the node. */
+const FEES = 500;
+
 /** Where what the ledger tells of is. */
 export interface LedgerChain {
   /** Of the chain that the platform is paid on. */
-  readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'view'>;
+  readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance' | 'view' | 'receipt'>;
   /** Undefined where nobody is paid. */
   readonly treasury: Hex | undefined;
 }
@@ -68,6 +72,34 @@ async function* differencesOnChain(
     if (has >= BigInt(held)) continue;
     const still = await heldStill(platform, node, { at, escrow, moved });
     if (has < still) yield lessOf('the escrow', escrow, has, still);
+  }
+  yield* differingFees(platform, node, moved);
+}
+
+/** Of what was mined anew in another block since, as after a reorganisation, nothing is compared. */
+async function* differingFees(
+  platform: Statements,
+  node: LedgerChain['node'],
+  moved: () => void,
+): AsyncGenerator<string> {
+  const fees = await platform.query<Record<'hash' | 'payer' | 'block', Hex> & { fee: string }>(
+    `SELECT hash, fee::text, fee_payer AS payer, fee_block AS block FROM transactions
+      WHERE chain_id = $chainId AND fee IS NOT NULL AND final_at IS NOT NULL
+      ORDER BY final_at DESC LIMIT ${FEES}`,
+    { chainId: node.chainId },
+  );
+  for (let first = 0; first < fees.length; first += PAGE) {
+    const page = await Promise.all(
+      fees.slice(first, first + PAGE).map(async ({ block, fee, hash, payer }) => {
+        const receipt = await node.receipt(hash);
+        if (receipt?.blockHash !== block) return [];
+        const [paid, booked] = [feePaidBy(payer, receipt), BigInt(fee)];
+        if (paid === booked) return [];
+        return `the fee of ${hash} is ${formatAmount(paid)} pathusd on chain, in the ledger ${formatAmount(booked)}`;
+      }),
+    );
+    yield* page.flat();
+    moved();
   }
 }
 

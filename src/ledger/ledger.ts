@@ -20,7 +20,7 @@ export type Account =
   | 'treasury'
   /** A wallet that is kept for an agent, by its address: what comes into it is not booked. */
   | `wallet:${string}`
-  /** What the platform has paid for transactions. */
+  /** What the platform's own wallet has paid for transactions, all in all: below zero by as much. */
   | 'fees'
   /** Everybody else's wallets. */
   | 'external';

@@ -1,7 +1,9 @@
 import type { Hex } from 'viem';
 import type { Database, TenantTransaction } from '../database/database.js';
+import { transfer } from '../ledger/ledger.js';
 import { NO_AGENT, putInOutbox } from '../notifications/outbox.js';
 import type { PlatformEvent } from '../notifications/notification.js';
+import { feeCause, type Fee } from './fee.js';
 import type { PaymentCall, PaymentFailure, StoredCall, TransactionPurpose } from './payment.js';
 import type { SignedTransaction, UnsignedTransaction } from './sign.js';
 
@@ -49,6 +51,16 @@ export interface StoredTransaction {
   readonly block: number | undefined;
   /** Milliseconds since a node last took it up, or else since it was signed. */
   readonly waitingMs: number;
+}
+
+/** How a transaction has ended. */
+export interface MinedForGood {
+  /** The number of its block. */
+  readonly block: number;
+  /** Undefined when what it is for was done. */
+  readonly failure: PaymentFailure | undefined;
+  /** Undefined where the platform's own wallet has paid none. */
+  readonly fee: Fee | undefined;
 }
 
 interface TransactionRow extends Omit<
@@ -225,12 +237,8 @@ export class PaymentStore {
     });
   }
 
-  /** A transaction has its confirmations: its nonce is gone, and its payment settled. */
-  async settle(
-    mined: StoredTransaction,
-    block: number,
-    failure: PaymentFailure | undefined,
-  ): Promise<void> {
+  /** A transaction has its confirmations: its nonce is gone, its payment settled, and its fee booked. */
+  async settle(mined: StoredTransaction, { block, failure, fee }: MinedForGood): Promise<void> {
     const { hash, nonce, paymentId } = mined;
     await this.#locked(async (db) => {
       const values = this.#values({ nonce: String(nonce), hash, block: String(block) });
@@ -240,11 +248,21 @@ export class PaymentStore {
           WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND hash <> $hash`,
         values,
       );
-      await db.query(
-        `UPDATE transactions SET active = true, final_at = now(), block_number = $block
-          WHERE hash = $hash AND final_at IS NULL`,
-        values,
+      const ended = await db.query(
+        `UPDATE transactions SET active = true, final_at = now(), block_number = $block,
+                fee = $fee, fee_payer = $payer, fee_block = $feeBlock
+          WHERE hash = $hash AND final_at IS NULL RETURNING 1`,
+        {
+          ...{ hash, block: String(block), fee: fee === undefined ? null : String(fee.amount) },
+          ...{ payer: fee?.payer ?? null, feeBlock: fee?.block ?? null },
+        },
       );
+      if (fee && ended.length > 0) {
+        await transfer(db, {
+          ...{ debit: 'fees', credit: 'external', amount: fee.amount },
+          ...{ currency: 'pathusd', cause: feeCause(hash) },
+        });
+      }
       if (paymentId === null) return;
       const [settled] = await db.query<{ cause: string }>(
         `UPDATE payments SET state = $state, failure = $failure, hash = $hash,

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Hex } from 'viem';
+import type { Receipt } from '../chain/answers.js';
 import { ChainAwayError } from '../chain/chain-node.js';
 import type { Database } from '../database/database.js';
 import { isTempo, type PaymentChain } from './chains.js';
+import { feePaidBy, type Fee } from './fee.js';
 import type { PaymentCall, PaymentFailure, TransactionPurpose } from './payment.js';
 import { PaymentNode, type Fees } from './payment-node.js';
 import {
@@ -44,7 +46,7 @@ const RAISE_PERCENT = 125n;
 export interface SignerParts {
   readonly database: Database;
   readonly chain: PaymentChain;
-  readonly keys: Pick<SigningKeys, 'open' | 'feePayerOf'>;
+  readonly keys: Pick<SigningKeys, 'open' | 'feePayerOf' | 'operator'>;
   readonly log: Logger;
   /** Signers of whose gaps operators have been told, until those are closed. */
   readonly gaps: Set<string>;
@@ -163,13 +165,25 @@ export class Signer {
         await this.#store.seenIn(transaction, receipt.blockNumber);
       }
       if (head - receipt.blockNumber + 1 >= confirmations) {
-        await this.#store.settle(transaction, receipt.blockNumber, failureOf(transaction, receipt));
+        await this.#store.settle(transaction, {
+          block: receipt.blockNumber,
+          failure: failureOf(transaction, receipt),
+          fee: this.#feeOf(receipt),
+        });
       }
       return;
     }
     const newest = transactions.find(({ active }) => active);
     const signed = transactions.length;
     if (newest) await this.#push(newest, { signed, head, isFirst });
+  }
+
+  /** What the operator has paid for it; elsewhere than on the platform's own kind of chain it is no pathUSD. */
+  #feeOf(receipt: Receipt): Fee | undefined {
+    const { operator } = this.#parts.keys;
+    if (operator === undefined || !isTempo(this.#signer.chainId)) return undefined;
+    const amount = feePaidBy(operator, receipt);
+    return amount > 0n ? { payer: operator, amount, block: receipt.blockHash } : undefined;
   }
 
   /**

@@ -49,6 +49,12 @@ export class SigningKeys {
     return { signer, feePayer: address === operator ? undefined : privateKey };
   }
 
+  /** The platform's own wallet; undefined where nobody signs for it. */
+  get operator(): Hex | undefined {
+    const { address, privateKey } = this.#operator ?? {};
+    return privateKey === undefined ? undefined : address;
+  }
+
   /** Whose the fees are of what an address pays, where the chain lets somebody else pay them. */
   feePayerOf(address: Hex): Hex {
     const { address: operator = address, privateKey } = this.#operator ?? {};

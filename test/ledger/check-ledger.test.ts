@@ -237,6 +237,27 @@ describe('what was paid', () => {
   });
 });
 
+test('a fee of the operator is booked, and nothing else is', async () => {
+  const hash = `0x${randomBytes(32).toString('hex')}`;
+  const found = async () => (await check()).differences;
+  const fee = { credit: 'external', currency: 'pathusd', cause: `fee:${hash}` } as const;
+  await transfer(db.asPlatform(), { ...fee, debit: 'fees', amount: 7n });
+  const none = `fee:${hash} is in the ledger, and no transaction has it`;
+  expect(await found()).toEqual([none]);
+  await owner(
+    `INSERT INTO transactions (hash, chain_id, signer, nonce, purpose, raw, max_fee, priority_fee,
+                               gas, final_at, fee, fee_payer, fee_block)
+     VALUES ('${hash}', 4217, 'signer', 0, 'fill', '0x', 1, 1, 1, now(), 7, 'payer', 'block')`,
+  );
+  try {
+    expect(await found()).toEqual([]);
+    await owner(`UPDATE transactions SET fee = 8 WHERE hash = '${hash}'`);
+    expect(await found()).toEqual([`fee:${hash} is another transfer in the ledger`]);
+  } finally {
+    await owner(`DELETE FROM transactions WHERE hash = '${hash}'`);
+  }
+});
+
 describe('the program', () => {
   const program = path.join('dist-dev', 'scripts', 'check-ledger.js');
   const run = () => runProgram([program], { DATABASE_URL: database.url });

@@ -4,6 +4,7 @@ import { ChainNode } from '../../src/chain/chain-node.js';
 import { escrowAbi } from '../../src/chain/payment-escrow.js';
 import { checkLedgerAndChain } from '../../src/ledger/check-on-chain.js';
 import { transfer } from '../../src/ledger/ledger.js';
+import { formatAmount } from '../../src/money/money.js';
 import { queryRows } from '../database/catalog.js';
 import { ONE, sessionLab, type SessionLab } from '../payment-sessions/support.js';
 import { CHAIN_ID } from '../support/chain/chain.js';
@@ -70,6 +71,20 @@ test('what the ledger tells of is on chain, also before it is told of', async ()
   expect((await check()).differences).toEqual([
     `the treasury ${treasury} has 2.000000 pathusd on chain, in the ledger 2.000001`,
   ]);
+  const [fee] = await owner(
+    `UPDATE transactions SET fee = fee + 1 WHERE fee IS NOT NULL RETURNING hash, fee::text`,
+  );
+  await owner(`DELETE FROM ledger_transfers WHERE cause = 'fee:${fee?.hash}'`);
+  const { differences } = await check();
+  expect(differences).toContain(`fee:${fee?.hash} is paid, and not in the ledger`);
+  const [paid, booked] = [BigInt(fee?.fee ?? 0) - 1n, BigInt(fee?.fee ?? 0)].map(formatAmount);
+  expect(differences).toContain(
+    `the fee of ${fee?.hash} is ${paid} pathusd on chain, in the ledger ${booked}`,
+  );
+  await owner(`UPDATE transactions SET fee_block = 'another'`);
+  expect((await check()).differences).not.toContain(
+    `the fee of ${fee?.hash} is ${paid} pathusd on chain, in the ledger ${booked}`,
+  );
   await owner(`UPDATE payment_sessions SET deposit = deposit + 1`);
   expect((await check()).differences).toContain(
     `the escrow ${lab.escrow} has 3.000000 pathusd on chain, in the ledger 3.000001`,

@@ -271,6 +271,10 @@ test('what is reverted on chain has failed, and is not tried again', async () =>
   await payAll(payer);
   expect(await signedFor(cause)).toHaveLength(1);
   expect(await lab.balanceOf(to)).toBe(0n);
+  // It has cost what all others cost.
+  const [{ hash = '' } = {}] = await signedFor(cause);
+  const booked = await lab.feeOf(hash);
+  expect(booked).toBe(100n * ONE - (await lab.balanceOf(payer.address)));
   const failed = { event: 'payment_failed', failure: 'reverted', paymentId: expect.any(String) };
   expect(await lab.toldOf(cause)).toEqual([{ ...failed, cause }]);
 });
@@ -333,6 +337,7 @@ test('a payment that cannot be signed is set aside after a while', async () => {
   const keys = {
     open: () => Promise.reject(new Error('the seal is broken')),
     feePayerOf: () => payer.address,
+    operator: undefined,
   };
   const signer = new Signer({ ...payer.parts, keys, retryMs: 0 }, payer.address);
   for (let n = 0; n < 24; n++) await signer.step();

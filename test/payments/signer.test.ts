@@ -108,6 +108,41 @@ describe('a payment', () => {
   });
 });
 
+describe('what a transaction has cost the operator', () => {
+  const costs = async () => 100n * ONE - (await lab.balanceOf(payer.address));
+  const hashOf = async (cause: string) => (await stateOf(cause))?.hash ?? '';
+
+  test('is in the ledger once it is final, once', async () => {
+    const { cause } = await payer.ask();
+    await payer.signer.step();
+    expect(await lab.feeOf(await hashOf(cause))).toBeUndefined();
+    await Promise.all([payAll(), payAll(new Signer(payer.parts, payer.address))]);
+    const booked = await lab.feeOf(await hashOf(cause));
+    expect(booked).toBe((await costs()) - ONE);
+    expect(booked).toBeGreaterThan(0n);
+  });
+
+  test('is there where another wallet pays, of which the operator pays the fee', async () => {
+    const wallet = await lab.payer();
+    const { cause } = await wallet.ask();
+    const kept = () => Promise.resolve(wallet.privateKey);
+    const keys = new SigningKeys(payer, kept);
+    await payAll(new Signer({ ...wallet.parts, keys }, wallet.address));
+    expect(await lab.balanceOf(wallet.address)).toBe(99n * ONE);
+    const booked = await lab.feeOf(await hashOf(cause));
+    expect(booked).toBe(await costs());
+    expect(booked).toBeGreaterThan(0n);
+  });
+
+  test('is nothing where a wallet pays its own', async () => {
+    const { cause } = await payer.ask();
+    const kept = () => Promise.resolve(payer.privateKey);
+    const keys = new SigningKeys(undefined, kept);
+    await payAll(new Signer({ ...payer.parts, keys }, payer.address));
+    expect(await lab.feeOf(await hashOf(cause))).toBeUndefined();
+  });
+});
+
 test('many payments of one signer are each made once', async () => {
   const asked = await Promise.all(Array.from({ length: 30 }, () => payer.ask()));
   await payAll();

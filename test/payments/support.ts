@@ -48,6 +48,8 @@ export interface PaymentLab {
   rpc(method: string, ...params: unknown[]): Promise<unknown>;
   /** Somebody new with 100 pathUSD. */
   payer(chain?: Partial<PaymentChain>): Promise<Payer>;
+  /** What the ledger has of a transaction's fee, in base units; undefined where nothing is booked. */
+  feeOf(hash: string): Promise<bigint | undefined>;
   /** The pathUSD of an address in base units. */
   balanceOf(address: Hex): Promise<bigint>;
   close(): Promise<void>;
@@ -114,6 +116,14 @@ export async function paymentLab(): Promise<PaymentLab> {
           return { cause, to };
         },
       };
+    },
+    async feeOf(hash) {
+      const [booked] = await database.db.asPlatform().query<{ amount: string }>(
+        `SELECT amount FROM ledger_transfers
+          WHERE cause = $cause AND (debit, credit, currency) = ('fees', 'external', 'pathusd')`,
+        { cause: `fee:${hash}` },
+      );
+      return booked && BigInt(booked.amount);
     },
     balanceOf: (address) => node.tokenBalance(PATH_USD, address),
     async close() {

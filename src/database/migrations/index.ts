@@ -35,6 +35,7 @@ import { migration as splits } from './037-splits.js';
 import { migration as oneHandOver } from './038-one-hand-over.js';
 import { migration as gateway } from './039-gateway.js';
 import { migration as paymentSettlements } from './040-payment-settlements.js';
+import { migration as fees } from './043-fees.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -76,4 +77,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '038-one-hand-over', migration: oneHandOver },
   { name: '039-gateway', migration: gateway },
   { name: '040-payment-settlements', migration: paymentSettlements },
+  { name: '043-fees', migration: fees },
 ];

@@ -72,6 +72,10 @@ export const transactions = table(
     maxFee: bigint(),
     priorityFee: bigint(),
     gas: bigint(),
+    /** What the platform's own wallet has paid for it, in base units of pathUSD, and in which block. */
+    fee: nullable(bigint()),
+    feePayer: nullable(text()),
+    feeBlock: nullable(text()),
     /** False once another one has its place, or somebody else its nonce. */
     active: withDefault(boolean(), true),
     /** Whether the node would not have it when it was last offered. */
