@@ -1,8 +1,8 @@
-// Pays and is paid at the platform that `npm start` runs, showing every request: npm run tour:money
+// Pays and is paid at the platform that `npm start` runs, showing every request: npm run tour:money, or a part of it: -- session, -- agents
 import { spawnSync } from 'node:child_process';
 import { readLocalChain } from '../dev/chain/local-chain.js';
 import { StartFailure } from '../dev/failure.js';
-import { MoneyTour } from '../dev/money-tour/money-tour.js';
+import { MoneyTour, PARTS } from '../dev/money-tour/money-tour.js';
 import { say } from '../dev/report.js';
 import { builtProgram } from '../dev/root.js';
 import { secretsFile } from '../dev/secrets.js';
@@ -12,6 +12,12 @@ import { runScript } from '../src/run-script.js';
 await runScript(main, StartFailure);
 
 async function main(): Promise<void> {
+  const named = process.argv.slice(2);
+  const unknown = named.find((name) => !PARTS.some((part) => part === name));
+  if (unknown !== undefined) {
+    throw new StartFailure(`The tour has no part ${unknown}, but ${PARTS.join(' and ')}.`);
+  }
+  const parts = named.length === 0 ? PARTS : PARTS.filter((part) => named.includes(part));
   const { dataDir, http } = readSettings(process.env);
   const chain = readLocalChain(dataDir);
   if (!chain) {
@@ -24,7 +30,7 @@ async function main(): Promise<void> {
     ...{ webUrl, backendUrl, chain },
     internalApiKey: internalApiKeys[0] ?? '',
     secretsFile: secretsFile(dataDir),
-  }).go();
+  }).go(parts);
 
   say('\n# What was moved adds up\n\nnpm run check:ledger');
   const program = ['--enable-source-maps', builtProgram('scripts', 'check-ledger.js')];

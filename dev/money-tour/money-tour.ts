@@ -7,6 +7,7 @@ import type { LocalChain } from '../chain/local-chain.js';
 import { StartFailure } from '../failure.js';
 import { say } from '../report.js';
 import { Payer, transfer } from './payer.js';
+import { SessionTour } from './session-tour.js';
 import { Terminal, type Asked } from './terminal.js';
 
 /** Where the platform is, and who may do what there. */
@@ -37,7 +38,12 @@ const split = z.object({
 /** What is split, in base units. */
 const SPLIT = 3n * ONE;
 
-/** One person with an account of the chain, from a first sign-in to a ledger that balances. */
+/** What it is made of: what a wallet buys by itself, and what somebody's agents pay. */
+export const PARTS = ['session', 'agents'] as const;
+
+export type Part = (typeof PARTS)[number];
+
+/** One person with an account of the chain, who pays and is paid until the ledger balances. */
 export class MoneyTour {
   readonly #facts: MoneyTourFacts;
   readonly #terminal = new Terminal();
@@ -53,14 +59,21 @@ export class MoneyTour {
     this.#payer = new Payer(facts.chain, taken, this.#terminal);
   }
 
-  /** All of it; every tour of an installation is another person's. @throws StartFailure */
-  async go(): Promise<void> {
+  /** Every tour of an installation is another person's. @throws StartFailure */
+  async go(parts: readonly Part[] = PARTS): Promise<void> {
     const { chain, internalApiKey, secretsFile } = this.#facts;
     this.#terminal.hide('INTERNAL_API_KEY', internalApiKey);
     say(`The account ${this.#payer.address} of ${chain.network} at ${chain.rpcUrl} pays.`);
     say('What is shown can be sent again from a shell with');
     say(`export INTERNAL_API_KEY=$(node -p "require('${secretsFile}').internalApiKey")`);
 
+    if (parts.includes('session')) {
+      await new SessionTour(this.#facts.webUrl, this.#payer, this.#terminal).go();
+    }
+    if (parts.includes('agents')) await this.#payForAgents();
+  }
+
+  async #payForAgents(): Promise<void> {
     const userId = await this.#signIn();
     const parentId = await this.#provision();
     const cloneId = await this.#clone(parentId);

@@ -1,6 +1,12 @@
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { signTypedData } from 'viem/accounts';
 import type { Receipt } from '../../src/chain/answers.js';
 import { ChainNode } from '../../src/chain/chain-node.js';
+import {
+  holdTypedData,
+  type Hold,
+  type HoldDomain,
+} from '../../src/payment-sessions/hold-authorization.js';
 import { PaymentNode } from '../../src/payments/payment-node.js';
 import type { PaymentCall } from '../../src/payments/payment.js';
 import { signTransaction } from '../../src/payments/sign.js';
@@ -26,6 +32,11 @@ export class Payer {
     this.address = account.address;
     this.#privateKey = account.privateKey;
     this.node = new ChainNode({ chainId: chain.chainId, url: chain.rpcUrl });
+  }
+
+  /** Signs that so much may be held of its deposit: nothing is sent. */
+  sign(domain: HoldDomain, hold: Hold): Promise<Hex> {
+    return signTypedData({ ...holdTypedData(domain, hold), privateKey: this.#privateKey });
   }
 
   /** Sends calls in one transaction, and waits until it is in a block. @throws StartFailure */

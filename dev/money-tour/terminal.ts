@@ -58,6 +58,12 @@ export class Terminal {
     return told;
   }
 
+  /** Shows what was sent before, with what came back. */
+  show(asked: Asked, told: Told): void {
+    say(`\n${this.#curlOf(asked)}`);
+    this.#show(told);
+  }
+
   /**
    * Shows it, and sends it again and again until the answer is the one that is waited for.
    *
@@ -80,7 +86,7 @@ export class Terminal {
     say(`${status} ${this.#hidden(JSON.stringify(body, undefined, 2) ?? '')}`);
   }
 
-  #curlOf({ body, headers = {}, method, url }: Asked): string {
+  #curlOf({ body, from, headers = {}, method, url }: Asked): string {
     const words = Object.entries(headers).map(
       ([name, value]) => `-H ${quoted(`${name}: ${value}`)}`,
     );
@@ -91,7 +97,8 @@ export class Terminal {
       );
     }
     const verb = method === (body === undefined ? 'GET' : 'POST') ? [] : [`-X ${method}`];
-    const line = ['curl -sS', ...verb, quoted(url), ...words].join(' ');
+    const by = from === undefined ? [] : [`--interface ${from}`];
+    const line = ['curl -sS', ...by, ...verb, quoted(url), ...words].join(' ');
     return this.#hidden(line, `'"$`, `"'`).replaceAll(`"''`, '"');
   }
 

@@ -98,11 +98,12 @@ export class Place {
   }
 
   /** A program of ours beside the platform that runs here: `npm run <name>` with a colon in its name. */
-  startBeside(name: string): Launcher {
+  startBeside(name: string, ...args: readonly string[]): Launcher {
     return this.#launch({}, [
       process.execPath,
       path.join(projectRoot, 'scripts', 'beside.mjs'),
       name,
+      ...args,
     ]);
   }
 

@@ -1,0 +1,178 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { z } from 'zod';
+import { escrowAbi } from '../../src/chain/payment-escrow.js';
+import { parseAmount } from '../../src/money/money.js';
+import { StartFailure } from '../failure.js';
+import { say } from '../report.js';
+import type { Payer } from './payer.js';
+import { send, type Asked, type Terminal, type Told } from './terminal.js';
+
+const SESSIONS = '/api/wallet/sessions';
+const GATEWAY = '/api/v1/gateway';
+
+/** Purchases that are shown whole; of the others, a line for so many. */
+const SHOWN = 3;
+const PROGRESS = 100;
+
+/** Of this machine, so that it is as many clients as it takes: each may ask 100 times a minute. */
+const CLIENTS = 15;
+
+/** A minute, unless the answer says how long to wait. */
+const FULL_S = 60;
+
+const hex = z.templateLiteral(['0x', z.string()]);
+const offer = z.object({
+  payment: z.object({ escrow: hex, token: hex, minDeposit: z.string() }),
+});
+const digits = z.string().regex(/^\d+$/);
+const unsigned = z.object({
+  typedData: z.object({
+    domain: z.object({ chainId: z.number(), verifyingContract: hex }),
+    message: z.object({ payer: hex, amount: digits, nonce: hex, deadline: digits }),
+  }),
+});
+const opened = z.object({ session: z.object({ id: z.string() }) });
+const closed = z.object({
+  session: z.object({ status: z.string() }),
+  transactions: z.array(hex),
+});
+
+/** Somebody without an account of the platform, whose wallet pays for what it asks. */
+export class SessionTour {
+  readonly #webUrl: string;
+  readonly #payer: Payer;
+  readonly #terminal: Terminal;
+
+  constructor(webUrl: string, payer: Payer, terminal: Terminal) {
+    this.#webUrl = webUrl;
+    this.#payer = payer;
+    this.#terminal = terminal;
+  }
+
+  /** Opens a session, spends all of it, and closes it. @throws StartFailure */
+  async go(): Promise<void> {
+    const { deposit, deposited } = await this.#deposit();
+    const sessionId = await this.#open(deposit);
+    await this.#spend(sessionId, deposited);
+    await this.#close(sessionId);
+  }
+
+  /** @returns how much, and the transaction that has put it in the escrow. */
+  async #deposit(): Promise<{ deposit: string; deposited: Hex }> {
+    this.#terminal.heading('What is sold and how to pay, and a deposit in the escrow');
+    const { body } = await this.#terminal.ask(this.#request('GET', GATEWAY));
+    const { escrow, minDeposit, token } = offer.parse(body).payment;
+    const amount = parseAmount(minDeposit);
+    if (amount === undefined) throw new StartFailure(`${minDeposit} is no amount.`);
+    const { hash } = await this.#payer.send([
+      {
+        to: token,
+        data: encodeFunctionData({
+          ...{ abi: erc20Abi, functionName: 'approve', args: [escrow, amount] },
+        }),
+        value: 0n,
+      },
+      {
+        to: escrow,
+        data: encodeFunctionData({ abi: escrowAbi, functionName: 'deposit', args: [amount] }),
+        value: 0n,
+      },
+    ]);
+    return { deposit: minDeposit, deposited: hash };
+  }
+
+  /** @returns what debits it. */
+  async #open(deposit: string): Promise<string> {
+    const terminal = this.#terminal;
+    terminal.heading(
+      'A payment session: the wallet is told what to sign, signs it, and asks again',
+    );
+    const wanted = { address: this.#payer.address, deposit };
+    const told = await terminal.askAnyway(this.#request('POST', SESSIONS, wanted));
+    const asked = unsigned.safeParse(told.body);
+    if (!asked.success) {
+      throw new StartFailure('The tour ends here: that says nothing that could be signed.');
+    }
+    const { domain, message } = asked.data.typedData;
+    const { deadline, nonce } = message;
+    const signature = await this.#payer.sign(
+      { chainId: domain.chainId, escrow: domain.verifyingContract },
+      { ...message, amount: BigInt(message.amount), deadline: BigInt(deadline) },
+    );
+    const authorization = { nonce, deadline, signature };
+    const { body } = await terminal.ask(
+      this.#request('POST', SESSIONS, { ...wanted, authorization }),
+    );
+    const { id } = opened.parse(body).session;
+    say(`\nSESSION='${id}'`);
+    terminal.hide('SESSION', id);
+    return id;
+  }
+
+  /** Until nothing is left of it. */
+  async #spend(sessionId: string, hash: Hex): Promise<void> {
+    const terminal = this.#terminal;
+    terminal.heading(
+      'What the deposit has moved, bought again and again until the session is empty',
+    );
+    const order = { plugin: 'chain', action: 'transfers', input: { hash } };
+    const headers = { 'x-session-id': sessionId, 'x-wallet-address': this.#payer.address };
+    const purchase = { ...this.#request('POST', GATEWAY, order), headers };
+    const clients = this.#clients();
+    let bought = 0;
+    for (;;) {
+      const from = clients[0];
+      const asked: Asked = { ...purchase, ...(from !== undefined && { from }) };
+      const told = bought < SHOWN ? await terminal.askAnyway(asked) : await send(asked);
+      if (told.status === 200) {
+        bought += 1;
+        if (bought === SHOWN) say('\nand again, of which the last answer is shown');
+        if (bought % PROGRESS === 0) say(`${bought} bought, ${leftOf(told)} pathUSD left`);
+      } else if (told.status === 429) {
+        await this.#becomeAnother(clients, told);
+      } else {
+        if (bought >= SHOWN) terminal.show(asked, told);
+        if (told.status === 402) return;
+        throw new StartFailure('The tour ends here: that cannot be bought.');
+      }
+    }
+  }
+
+  /** Whoever has asked too often asks no more for a minute: somebody else does, or all wait. */
+  async #becomeAnother(clients: (string | undefined)[], told: Told): Promise<void> {
+    if (clients.length > 1) {
+      clients.shift();
+      say(`a client's 100 a minute are over: ${clients[0]} goes on`);
+      return;
+    }
+    const seconds = Number(told.headers['retry-after']) || FULL_S;
+    say(`a client's 100 a minute are over: on in ${seconds} s`);
+    await delay(seconds * 1_000);
+  }
+
+  /** Addresses to ask from; undefined for the one that this system has. */
+  #clients(): (string | undefined)[] {
+    const { hostname } = new URL(this.#webUrl);
+    // Elsewhere only the first of a loopback network's addresses can be used without more ado.
+    if (process.platform !== 'linux' || !hostname.startsWith('127.')) return [undefined];
+    return Array.from({ length: CLIENTS }, (_, index) => `127.0.0.${index + 1}`);
+  }
+
+  async #close(sessionId: string): Promise<void> {
+    const terminal = this.#terminal;
+    terminal.heading('The session is closed: the treasury has what was bought');
+    const { body } = await terminal.until(
+      this.#request('DELETE', `${SESSIONS}?sessionId=${sessionId}`),
+      (found) => closed.parse(found).session.status === 'closed',
+    );
+    for (const hash of closed.parse(body).transactions) say(`transaction ${hash} has settled it`);
+  }
+
+  /** Signed by no cookie: none is needed. */
+  #request(method: Asked['method'], path: string, body?: unknown): Asked {
+    return { method, url: `${this.#webUrl}${path}`, body };
+  }
+}
+
+const leftOf = ({ headers }: Told): string => String(headers['x-session-remaining']);
