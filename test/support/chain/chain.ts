@@ -7,7 +7,6 @@ import {
   TransactionReceiptNotFoundError,
   getCreate2Address,
   http,
-  keccak256,
   type Hex,
 } from 'viem';
 import type { LocalAccount } from 'viem/accounts';
@@ -63,14 +62,23 @@ export interface TestChain {
   close(): Promise<void>;
 }
 
+/** Whom to tell what to have the wallet of an owner made, and where it is then. */
+export const deploymentOf = (owner: LocalAccount) => {
+  const place = {
+    from: CREATE2_DEPLOYER,
+    salt: NO_SALT,
+    bytecode: walletCode(owner.address),
+  } as const;
+  return {
+    deployer: CREATE2_DEPLOYER,
+    data: `${NO_SALT}${walletCode(owner.address).slice(2)}`,
+    deployed: getCreate2Address(place),
+  } as const;
+};
+
 /** Starts a chain that mines a block for each transaction, on a port that it finds. */
 export async function testChain(): Promise<TestChain> {
-  const args = ['--network', 'tempo', '--hardfork', 't4', '--chain-id', String(CHAIN_ID)];
-  const child = spawn(anvilProgram(), [...args, '--port', '0'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const ended = once(child, 'exit');
-  const rpcUrl = await addressOf(child.stdout);
+  const { close, rpcUrl } = await startNode(CHAIN_ID, ['--network', 'tempo', '--hardfork', 't4']);
   const client = createPublicClient({ transport: http(rpcUrl), pollingInterval: 20 });
 
   // Asked for until it is there: viem's own wait looks once a block, and there may be no other block.
@@ -90,17 +98,11 @@ export async function testChain(): Promise<TestChain> {
     if (status !== 'success') throw new Error(`the transaction ${hash} was reverted`);
     return hash;
   };
-  const deployment = (owner: LocalAccount) =>
-    ({
-      address: CREATE2_DEPLOYER,
-      data: `${NO_SALT}${walletCode(owner.address).slice(2)}`,
-    }) as const;
-  const walletOf = (owner: LocalAccount) =>
-    getCreate2Address({
-      from: CREATE2_DEPLOYER,
-      salt: NO_SALT,
-      bytecodeHash: keccak256(walletCode(owner.address)),
-    });
+  const deployment = (owner: LocalAccount) => {
+    const { data, deployer } = deploymentOf(owner);
+    return { address: deployer, data } as const;
+  };
+  const walletOf = (owner: LocalAccount) => deploymentOf(owner).deployed;
 
   // The genesis block is of another time than the rest.
   await client.request({ method: 'evm_mine', params: undefined } as never);
@@ -119,6 +121,21 @@ export async function testChain(): Promise<TestChain> {
       const words = [to.slice(2), amount.toString(16)].map((word) => word.padStart(64, '0'));
       return succeed(PATH_USD, `0xa9059cbb${words.join('')}`);
     },
+    close,
+  };
+}
+
+/** A chain as most are, which has coins of its own for fees; it mines a block for each transaction. */
+export const ordinaryChain = (chainId: number): Promise<Pick<TestChain, 'rpcUrl' | 'close'>> =>
+  startNode(chainId, []);
+
+async function startNode(chainId: number, args: readonly string[]) {
+  const child = spawn(anvilProgram(), [...args, '--chain-id', String(chainId), '--port', '0'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const ended = once(child, 'exit');
+  return {
+    rpcUrl: await addressOf(child.stdout),
     async close() {
       child.kill('SIGKILL');
       await ended;
