@@ -10,7 +10,7 @@ import * as retries from './retries.js';
  * @returns false when it is not made: its row says why.
  */
 export async function cloneAgent(cloneId: string): Promise<boolean> {
-  const payment = proxyActivities<CloneActivities>(retries.clonePayment);
+  const payment = proxyActivities<CloneActivities>(retries.untilOver);
   const handing = proxyActivities<CloneActivities>(retries.handingOver);
   if (!(await payment.awaitClonePayment(cloneId))) return false;
   await handing.handOverClone(cloneId);

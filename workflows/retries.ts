@@ -215,8 +215,11 @@ export const paying: ActivityOptions = {
   retry: { initialInterval: '1 second', backoffCoefficient: 1.5, maximumInterval: '15 seconds' },
 };
 
-/** One look at a clone's payment: it is retried for as long as that is not final, by its own delay. */
-export const clonePayment: ActivityOptions = {
+/**
+ * One look at what ends without us, a clone's payment or a session's debits: it is retried for as long as
+ * that is not over, by its own delay.
+ */
+export const untilOver: ActivityOptions = {
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', maximumInterval: '1 minute' },
 };

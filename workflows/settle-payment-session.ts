@@ -24,7 +24,7 @@ const MAX_STEPS = 20;
 export async function settlePaymentSession(id: string): Promise<PaymentSessionState | undefined> {
   if (!(await openSession(id))) return 'failed';
   const { requestSettlement } = proxyActivities<SettlementActivities>(retries.recordsAnywhere);
-  const { awaitDebits } = proxyActivities<SettlementActivities>(retries.clonePayment);
+  const { awaitDebits } = proxyActivities<SettlementActivities>(retries.untilOver);
   const records = proxyRecords<SettlementActivities>();
   for (let steps = 0; steps < MAX_STEPS; steps += 1) {
     const step = await requestSettlement(id);

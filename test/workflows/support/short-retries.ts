@@ -41,7 +41,7 @@ export const retention = onContainer;
 export const ledgerCheck = onContainer;
 export const accountDeletion = onContainer;
 export const paying = onContainer;
-export const clonePayment = onContainer;
+export const untilOver = onContainer;
 export const handingOver = onContainer;
 export const heartbeat: ActivityOptions = {
   scheduleToStartTimeout: '2 seconds',
