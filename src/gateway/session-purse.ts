@@ -1,5 +1,6 @@
 import type { Database, FunctionCall, Values } from '../database/database.js';
 import { CauseUsedError, HoldOverError, release, type HoldState } from '../ledger/ledger.js';
+import { voucherCause } from '../payment-sessions/causes.js';
 import type { PaymentSessionSettings } from '../payment-sessions/settings.js';
 import { holdEnd, type Debit, type DebitRefusal, type Paid, type Purse } from './debits.js';
 
@@ -30,8 +31,6 @@ const POST: FunctionCall = {
 
 const POST_WITHIN = `SELECT * FROM post_debit($session, $id, $plugin, $action,
   $threshold::numeric, make_interval(secs => $interval::double precision))`;
-
-const causeOf = ({ id }: { readonly id: string }) => `voucher:${id}`;
 
 /** A payment session's deposit, by the id of its row. Each step of a debit is one statement. */
 export function sessionPurse(
@@ -69,7 +68,7 @@ export function sessionPurse(
       });
     },
 
-    release: (debit) => release(database.asPlatform(), causeOf(debit)),
+    release: (debit) => release(database.asPlatform(), voucherCause(debit.id)),
   };
 }
 
@@ -87,15 +86,15 @@ function refusalOf(debit: Debit, { outcome, remaining }: Held): DebitRefusal | u
     case 'posted':
     case 'released':
     case 'other':
-      throw new CauseUsedError(causeOf(debit));
+      throw new CauseUsedError(voucherCause(debit.id));
   }
 }
 
 function paidOf(debit: Debit, posted: Posted | undefined): Paid {
   if (!posted) throw oneRow();
   const { amount, created_at: createdAt, cumulative, outcome, remaining, sequence } = posted;
-  if (outcome === 'other') throw new CauseUsedError(causeOf(debit));
-  if (outcome !== 'posted') throw new HoldOverError(causeOf(debit), outcome);
+  if (outcome === 'other') throw new CauseUsedError(voucherCause(debit.id));
+  if (outcome !== 'posted') throw new HoldOverError(voucherCause(debit.id), outcome);
   return {
     voucher: {
       id: debit.id,

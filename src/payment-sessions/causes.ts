@@ -5,6 +5,9 @@ export const openingCause = (sessionId: string) => `session-open:${sessionId}`;
 export const settlementCause = (sessionId: string, cumulative: string) =>
   `settlement:${sessionId}:${cumulative}`;
 
+/** Of what is held for a run, and posted by its voucher; `hold_debit` and `post_debit` name it so, too. */
+export const voucherCause = (voucherId: string) => `voucher:${voucherId}`;
+
 /** Of what its wallet gets back of a deposit. */
 export const refundCause = (sessionId: string) => `session-refund:${sessionId}`;
 

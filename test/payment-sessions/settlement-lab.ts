@@ -4,7 +4,7 @@ import { ChainNode } from '../../src/chain/chain-node.js';
 import type { PaymentSessionRow } from '../../src/database/models.js';
 import { hold, post } from '../../src/ledger/ledger.js';
 import type { NotifiedEvent } from '../../src/notifications/notification.js';
-import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
+import { sessionAccount, spentAccount, voucherCause } from '../../src/payment-sessions/causes.js';
 import { openCall } from '../../src/payment-sessions/escrow.js';
 import { newSessionToken, storedOf } from '../../src/payment-sessions/session-token.js';
 import { findById, SessionOpenings } from '../../src/payment-sessions/session-openings.js';
@@ -95,7 +95,7 @@ export async function settlementLab() {
       const voucher = randomUUID();
       await hold(db.asPlatform(), {
         ...{ debit: sessionAccount(id), credit: spentAccount(id), amount, currency: 'pathusd' },
-        ...{ cause: `voucher:${voucher}`, expiresAt: new Date(Date.now() + AN_HOUR_MS) },
+        ...{ cause: voucherCause(voucher), expiresAt: new Date(Date.now() + AN_HOUR_MS) },
       });
       return voucher;
     },
@@ -103,7 +103,7 @@ export async function settlementLab() {
     /** Delivers what is held. */
     async post(id: string, voucher: string, amount: bigint): Promise<void> {
       await db.asPlatform().transaction(async (tx) => {
-        await post(tx, `voucher:${voucher}`);
+        await post(tx, voucherCause(voucher));
         await tx.query(
           `UPDATE payment_sessions SET delivered = delivered + $amount,
                   next_sequence = next_sequence + 1, settlement_due_at = now() WHERE id = $id`,
