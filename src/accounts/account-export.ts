@@ -16,6 +16,13 @@ const SPLITS = 20;
 /** Any text of a date sorts between them. */
 const ALL_DAYS = { from: '2000-01-01', to: '9999-12-31' };
 
+/** Of a payment session, in base units. */
+interface Sums {
+  readonly deposit: string;
+  readonly spent: string;
+  readonly settled: string;
+}
+
 /** All that an export consists of, in its order: one value, or a list a part at a time. */
 type Parts = Readonly<Record<string, object | null | AsyncIterable<readonly object[]>>>;
 
@@ -60,6 +67,7 @@ export async function exportAccount(
     usage: usage(tenant),
     credits: credits(tenant, userId),
     splits: splits(tenant, userId),
+    paymentSessions: paymentSessions(tenant, userId),
     subscription: (await list(subscription))[0] ?? null,
     activity: paged(
       tenant,
@@ -125,6 +133,28 @@ async function* splits(tenant: TenantDatabase, userId: string): AsyncGenerator<o
     }));
     if (!next) return;
     [before] = next;
+  }
+}
+
+/** Those of wallets that are kept here, without what debits them. */
+async function* paymentSessions(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  for (let after = ''; ;) {
+    const rows = await tenant.query<Sums & { id: string }>(
+      `SELECT id, address, chain_id AS "chainId", escrow, state AS status, deposit,
+              delivered AS spent, settled, created_at AS "createdAt", opened_at AS "openedAt",
+              closed_at AS "closedAt"
+         FROM payment_sessions WHERE user_id = $userId AND id > $after ORDER BY id LIMIT ${PAGE}`,
+      { userId, after },
+    );
+    yield rows.map(({ deposit, settled, spent, ...session }) => ({
+      ...session,
+      deposit: formatAmount(BigInt(deposit)),
+      spent: formatAmount(BigInt(spent)),
+      settled: formatAmount(BigInt(settled)),
+    }));
+    const last = rows.at(-1);
+    if (!last || rows.length < PAGE) return;
+    after = last.id;
   }
 }
 

@@ -423,7 +423,7 @@ describe('the export of an account', () => {
     const { body } = answer;
     expect(Object.keys(body)).toEqual([
       ...['user', 'identities', 'sessions', 'keys', 'wallets', 'agents', 'messages', 'usage'],
-      ...['credits', 'splits', 'subscription', 'activity'],
+      ...['credits', 'splits', 'paymentSessions', 'subscription', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
     expect(body.user).not.toHaveProperty('passwordHash');
@@ -436,6 +436,7 @@ describe('the export of an account', () => {
       'usage',
       'credits',
       'splits',
+      'paymentSessions',
     ]) {
       expect([list, body[list].length > 0]).toEqual([list, true]);
     }

@@ -102,8 +102,8 @@ export async function escrowChain() {
         functionName: 'balanceOf',
         args: [owner],
       }),
-    async approve(owner: Hex) {
-      const args = [address, maxUint256] as const;
+    async approve(owner: Hex, spender = address) {
+      const args = [spender, maxUint256] as const;
       const data = encodeFunctionData({ abi: erc20Abi, functionName: 'approve', args });
       await send(owner, PATH_USD, data);
     },

@@ -3,11 +3,15 @@ import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
+import { AccountDeletions } from '../../src/accounts/account-deletions.js';
 import { sessionPurse } from '../../src/gateway/session-purse.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
+import { sessionAccount } from '../../src/payment-sessions/causes.js';
+import { Escrow, escrowTerms } from '../../src/payment-sessions/escrow.js';
 import { PaymentSessions } from '../../src/payment-sessions/payment-sessions.js';
 import { SessionWatch } from '../../src/payment-sessions/session-watch.js';
 import { sealKey } from '../../src/wallets/wallet-keys.js';
+import { tracesOf } from '../database/traces.js';
 import { PATH_USD } from '../support/chain/chain.js';
 import { call } from '../support/http.js';
 import type { Person } from '../wallets/support.js';
@@ -19,11 +23,26 @@ const FULL = /^ses_[\w-]{43}$/;
 const MASKED = /^ses_…[\w-]{4}$/;
 
 let lab: SessionLab;
+/** Of the same platform: no request waits for long. */
+let hasty: Listening;
 let stop = () => Promise.resolve();
 beforeAll(async () => {
   lab = await sessionLab();
+  const { dependencies, database } = lab.site;
+  const { chain: node, log, secrets, settings } = dependencies;
+  const terms = escrowTerms(settings.chain, settings.paymentSessions);
+  const paymentSessions = new PaymentSessions({
+    ...{ database: database.db, secrets, node, log, payments: lab.payments },
+    ...{ escrow: terms && new Escrow(node, terms), openingMs: 200, closingMs: 200 },
+    openings: new SessionWatch(database.db, 'opening'),
+    closings: new SessionWatch(database.db, 'settling'),
+  });
+  hasty = await createWeb({ ...dependencies, paymentSessions }).listen('127.0.0.1', 0);
 });
-afterAll(() => lab?.close());
+afterAll(async () => {
+  await hasty?.close();
+  await lab?.close();
+});
 afterEach(async () => {
   await stop();
   stop = () => Promise.resolve();
@@ -64,6 +83,20 @@ async function keptWallet(user: Person, deposited: bigint): Promise<Wallet> {
       db.Wallet.create({ id: randomUUID(), userId: user.id, kind: 'imported', ...sealed }),
     );
   return lab.wallet(deposited, privateKey);
+}
+
+const close = (id: string) => lab.site.web(undefined, 'DELETE', `${SESSIONS}?sessionId=${id}`);
+
+/** Delivers something for a session, as a debit does. */
+async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
+  const [row] = await rowsOf(wallet);
+  const purse = sessionPurse(lab.site.database.db, row?.id ?? '', {
+    ...{ settleThreshold: 100n * ONE, settleIntervalMs: 3_600_000 },
+    ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
+  });
+  const debit = { id: randomUUID(), plugin: 'test', action: 'deliver', amount };
+  expect(await purse.hold(debit)).toBeUndefined();
+  await purse.post(debit);
 }
 
 describe('a payment session', () => {
@@ -146,6 +179,47 @@ describe('a payment session', () => {
     expect((await show(`address=${wallet.address}`)).body.sessions).toHaveLength(1);
   });
 
+  test('that takes its time is told so: it is opened all the same, and is there for who asks again', async () => {
+    const wallet = await lab.wallet(5n * ONE);
+    const authorization = await lab.sign(wallet, 5n * ONE);
+    const body = { address: wallet.address, deposit: '5.00', authorization };
+    const ask = async () => {
+      const { headers, status } = await call(hasty.url, 'POST', SESSIONS, { body });
+      expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+      return rowsOf(wallet);
+    };
+    // Its wait may be over before there is a row.
+    await expect.poll(ask).toMatchObject([{ state: 'opening' }]);
+    expect(await ask()).toHaveLength(1);
+    run();
+    const again = await post(body);
+    expect([again.status, again.body.session]).toMatchObject([
+      200,
+      { id: expect.stringMatching(MASKED), deposit: '5.000000', status: 'active' },
+    ]);
+    const anew = await open(wallet);
+    expect(anew.answer.body.session.id).toMatch(FULL);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'active' }]);
+  });
+
+  test('goes on when the account is deleted whose wallet it is, and is settled: nothing tells whose it was', async () => {
+    run();
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, 3n * ONE);
+    const { id } = (await post({ address: wallet.address, deposit: '3' }, ada)).body.session;
+    await deliver(wallet, ONE);
+    const { db } = lab.site.database;
+    const deletion = { userId: ada.id, requestId: 'deletion' };
+    await db.asUser(ada.id).transaction((tx) => tx.AccountDeletion.create(deletion));
+    await new AccountDeletions(db, []).erase(ada.id);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'active', userId: null }]);
+    await deliver(wallet, ONE);
+    expect(await close(id)).toMatchObject({
+      ...{ status: 200, body: { settled: '2.000000', refunded: '1.000000' } },
+    });
+    expect(await tracesOf(db, { id: ada.id, email: 'no mail', name: 'no name' })).toEqual([]);
+  });
+
   test('is refused in this order: what is malformed, not signed, not covered', async () => {
     const wallet = await lab.wallet(ONE);
     const authorization = await lab.sign(wallet, 2n * ONE);
@@ -184,34 +258,7 @@ describe('a payment session', () => {
 });
 
 describe('closing a session', () => {
-  let hasty: Listening;
-  beforeAll(async () => {
-    const { dependencies, database } = lab.site;
-    const paymentSessions = new PaymentSessions({
-      ...{ database: database.db, secrets: dependencies.secrets, node: dependencies.chain },
-      ...{ escrow: undefined, payments: lab.payments, log: dependencies.log, closingMs: 200 },
-      openings: new SessionWatch(database.db, 'opening'),
-      closings: new SessionWatch(database.db, 'settling'),
-    });
-    hasty = await createWeb({ ...dependencies, paymentSessions }).listen('127.0.0.1', 0);
-  });
-  afterAll(() => hasty?.close());
-
   const balance = ({ lower }: Wallet) => lab.site.dependencies.chain.tokenBalance(PATH_USD, lower);
-  const close = (id: string) => lab.site.web(undefined, 'DELETE', `${SESSIONS}?sessionId=${id}`);
-
-  /** Delivers something for a session, as a debit does. */
-  async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
-    const [row] = await rowsOf(wallet);
-    const purse = sessionPurse(lab.site.database.db, row?.id ?? '', {
-      ...{ settleThreshold: 100n * ONE, settleIntervalMs: 3_600_000 },
-      ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
-    });
-    const debit = { id: randomUUID(), plugin: 'test', action: 'deliver', amount };
-    expect(await purse.hold(debit)).toBeUndefined();
-    await purse.post(debit);
-  }
-
   test('settles what was delivered and gives the rest back, once, whoever asks how often', async () => {
     run();
     const wallet = await lab.wallet(5n * ONE);
@@ -342,4 +389,21 @@ test('a smart wallet signs by its contract', async () => {
   expect((await post(asked)).status).toBe(402);
   const foreign = await lab.sign(await lab.wallet(0n), ONE, { payer: address });
   expect((await post({ ...asked, authorization: foreign })).status).toBe(401);
+});
+
+// Last: the chain's clock goes ahead.
+test('an authorization that runs out before the chain has it opens nothing: another one is to be signed', async () => {
+  const wallet = await lab.wallet(5n * ONE);
+  const pending = open(wallet);
+  await expect.poll(() => rowsOf(wallet)).toMatchObject([{ state: 'opening' }]);
+  await lab.pass(2 * 60 * 60);
+  run();
+  const { answer } = await pending;
+  expect(answer.status).toBe(503);
+  const failed = { state: 'failed', failure: 'refused' };
+  await expect.poll(() => rowsOf(wallet)).toMatchObject([failed]);
+  const { db } = lab.site.database;
+  const [row] = await rowsOf(wallet);
+  const held = await balanceOf(db.asPlatform(), sessionAccount(row?.id ?? ''), 'pathusd');
+  expect(held.balance).toBe(0n);
 });

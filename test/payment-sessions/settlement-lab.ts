@@ -64,25 +64,29 @@ export async function settlementLab() {
     ...{ database, db, owner, escrow, node, payments, parts, settlements, signer, operator, paid },
     session,
 
-    /** A session of which so much is held on chain. */
-    async open(deposit: bigint, payer = anvilAccount(4)): Promise<string> {
+    /** A session of which so much is held on chain, by a contract. */
+    async open(
+      deposit: bigint,
+      payer = anvilAccount(4),
+      contractAddress = escrow.address,
+    ): Promise<string> {
       const address = payer.address.toLowerCase() as Hex;
-      await escrow.approve(payer.address);
-      const contract = escrow.at(escrow.address);
+      await escrow.approve(payer.address, contractAddress);
+      const contract = escrow.at(contractAddress);
       await contract.send(payer.address, escrowCall('deposit', deposit));
       const [nonce, id] = [newNonce(), randomUUID()];
       const signed = { payer: address, amount: deposit, nonce, deadline: FAR };
-      const signature = await escrow.sign(payer, signed);
+      const signature = await escrow.sign(payer, signed, escrow.domain(contractAddress));
       const holdId = await escrow.idOf(address, nonce);
       await db.asPlatform().transaction(async (tx) => {
         await tx.PaymentSession.create({
           ...{ id, ...storedOf(newSessionToken()), sealedToken: 'sealed', address },
-          ...{ chainId: String(CHAIN_ID), escrow: escrow.address.toLowerCase(), holdId, nonce },
+          ...{ chainId: String(CHAIN_ID), escrow: contractAddress.toLowerCase(), holdId, nonce },
           ...{ authorizationDeadline: new Date(Number(FAR) * 1_000), deposit: String(deposit) },
         });
         await payments.request(tx, {
           ...{ cause: `session-open:${id}`, chainId: CHAIN_ID, signer: operator },
-          ...openCall(escrow.address, { ...signed, signature }),
+          ...openCall(contractAddress, { ...signed, signature }),
         });
       });
       await paid(`session-open:${id}`);

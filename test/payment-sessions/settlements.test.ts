@@ -1,5 +1,7 @@
+import type { Hex } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { anvilAccount } from '../../dev/chain/accounts.js';
+import { PATH_USD } from '../../src/chain/tempo.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
 import { closeAgedSessions } from '../../src/payment-sessions/aged-sessions.js';
 import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
@@ -146,6 +148,28 @@ test('a settlement that fails is tried again as another payment, so often, and t
   await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
   expect(await lab.run(id)).toBe('closed');
   expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+});
+
+test('a session is settled by the contract that holds its deposit, also when new ones are held by another', async () => {
+  const before = await lab.open(5n * ONE, anvilAccount(8));
+  const another = await lab.escrow.deploy(PATH_USD);
+  const after = await lab.open(3n * ONE, anvilAccount(9), another);
+  for (const id of [before, after]) {
+    await lab.deliver(id, ONE);
+    await lab.run(id);
+    await beginClosing(lab.db.asPlatform(), id);
+    expect(await lab.run(id)).toBe('closed');
+  }
+  const holds = await Promise.all(
+    [lab.escrow.address, another].map(async (address, index) => {
+      const { holdId } = await lab.session(index === 0 ? before : after);
+      return lab.escrow.at(address).hold(holdId as Hex);
+    }),
+  );
+  expect(holds).toMatchObject([
+    { amount: 5n * ONE, settled: ONE, closed: true },
+    { amount: 3n * ONE, settled: ONE, closed: true },
+  ]);
 });
 
 test('a session closes by its age, and before its hold expires', async () => {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
+import { createTestClient, encodeFunctionData, erc20Abi, http, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
 import { furnish, partiesOf } from '../../dev/chain/local-chain.js';
 import { ChainNode } from '../../src/chain/chain-node.js';
@@ -46,6 +46,8 @@ export interface SessionLab {
     amount: bigint,
     over?: { readonly payer?: Hex; readonly nonce?: Hex; readonly deadline?: bigint },
   ): Promise<{ readonly nonce: Hex; readonly deadline: number; readonly signature: Hex }>;
+  /** Has the chain's clock go ahead. */
+  pass(seconds: number): Promise<void>;
   /** Has a wallet take back what is not held. */
   withdraw(wallet: PrivateKeyAccount, amount: bigint): Promise<void>;
   /** Runs of sessions, and who signs their payments: until it is called again. */
@@ -138,6 +140,12 @@ export async function sessionLab(
       // Of several calls a transaction is the chain's own, whose fee is in pathUSD.
       const calls = [amount - 1n, 1n].map((part) => encodeFunctionData({ ...call, args: [part] }));
       await chain.send(wallet, calls.map(ofEscrow));
+    },
+    async pass(seconds) {
+      const transport = http(chain.rpcUrl);
+      const clock = createTestClient({ mode: 'anvil', transport });
+      await clock.increaseTime({ seconds });
+      await clock.mine({ blocks: 1 });
     },
     run() {
       let ended = false;
