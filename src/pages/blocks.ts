@@ -1,6 +1,6 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
 import { BLOCKS, HEADINGS, UNREAD, weighText } from './elements.js';
-import { isLeftOut } from './places.js';
+import { isDiscussion, isLeftOut } from './places.js';
 import { collapsed } from './plain-text.js';
 
 export type BlockKind = 'heading' | 'paragraph' | 'item' | 'quote' | 'code' | 'row';
@@ -20,6 +20,8 @@ export interface Region {
   readonly depth: number;
   /** Navigation and the like, by itself or by what it is in. */
   readonly isLeftOut: boolean;
+  /** What people say to each other is what the page is for. */
+  readonly isDiscussion: boolean;
 }
 
 /** Text without a line's end in it, or lines of code. */
@@ -61,7 +63,13 @@ export function blocksOf(document: Document): Block[] {
   const weights = weighText(document);
   const all = weights.get(document) || 1;
   const reader = new BlockReader((element) => (weights.get(element) ?? 0) / all);
-  const root: Region = { element: undefined, parent: undefined, depth: 0, isLeftOut: false };
+  const root: Region = {
+    element: undefined,
+    parent: undefined,
+    depth: 0,
+    isLeftOut: false,
+    isDiscussion: false,
+  };
   const usual = { kind: 'paragraph', level: 0, isNumbered: false, style: 'plain' } as const;
   reader.readAll(document.children, { ...usual, region: root, href: undefined });
   reader.flush();
@@ -133,7 +141,9 @@ class BlockReader {
     for (const run of runs) {
       const { length } = run.text.trim();
       letters += length;
-      if (run.href !== undefined) inLinks += length;
+      if (run.href !== undefined && !(kind === 'heading' && run.href.startsWith('#'))) {
+        inLinks += length;
+      }
     }
     const linkDensity = letters === 0 ? 0 : inLinks / letters;
     this.blocks.push({ kind, level, isNumbered, runs, text, linkDensity, region });
@@ -154,7 +164,8 @@ function blockContext(element: Element, context: Context, share: number): Contex
     element,
     parent,
     depth: parent.depth + 1,
-    isLeftOut: parent.isLeftOut || isLeftOut(element, share),
+    isLeftOut: parent.isLeftOut || isLeftOut(element, share, parent.isDiscussion),
+    isDiscussion: parent.isDiscussion || isDiscussion(element, share),
   };
   const heading = HEADINGS[name];
   if (heading !== undefined) return { ...context, region, kind: 'heading', level: heading };

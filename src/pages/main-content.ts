@@ -24,7 +24,7 @@ export function mainContent(blocks: readonly Block[]): readonly Block[] {
   const readable = blocks.filter(({ region }) => !region.isLeftOut);
   const best = bestRegion(readable);
   const inside = best === undefined ? readable : readable.filter((block) => isIn(block, best));
-  const content = withoutLists(inside);
+  const content = trimmed(withoutTeasers(fromHeadline(withoutLists(withLead(inside, readable)))));
   if (wordsOfAll(content) >= FEW_WORDS) return content;
   return readable.length > 0 ? readable : blocks;
 }
@@ -95,12 +95,12 @@ function withoutLists(blocks: readonly Block[]): readonly Block[] {
     const block = blocks[index];
     if (!block) break;
     const end = endOfLinks(blocks, index);
-    if (end - index > FEW_LINKS) {
+    if (end - index > FEW_LINKS && !announces(kept.at(-1))) {
       while (isHead(kept.at(-1))) kept.pop();
       index = end;
     } else {
-      kept.push(block);
-      index++;
+      kept.push(...blocks.slice(index, Math.max(end, index + 1)));
+      index = Math.max(end, index + 1);
     }
   }
   return kept.filter((block, index) => {
@@ -109,6 +109,96 @@ function withoutLists(blocks: readonly Block[]): readonly Block[] {
     return next !== undefined && !(next.kind === 'heading' && next.level <= block.level);
   });
 }
+
+/** Blocks between a headline and the content that are looked at. */
+const MAX_LEAD = 12;
+
+/** With the page's headline, where that stands just above, and the sentences in between: what it is about. */
+function withLead(inside: readonly Block[], readable: readonly Block[]): readonly Block[] {
+  const [first] = inside;
+  if (first === undefined || inside.some(isHeadline)) return inside;
+  const start = readable.indexOf(first);
+  const above = readable.slice(Math.max(0, start - MAX_LEAD), start);
+  const at = above.findLastIndex(isHeadline);
+  if (at < 0) return inside;
+  const lead = above.slice(at + 1).filter((block) => block.kind === 'paragraph' && !isLinks(block));
+  return [...above.slice(at, at + 1), ...lead.filter((block) => !isLabel(block)), ...inside];
+}
+
+const isHeadline = ({ kind, level }: Block): boolean => kind === 'heading' && level === 1;
+
+/** The part of the content that may stand above its headline. */
+const ABOVE = 0.3;
+
+/** What stands above the page's headline is not said under it: lists of other articles, dates, what a site is. */
+function fromHeadline(blocks: readonly Block[]): readonly Block[] {
+  const at = blocks.findIndex(isHeadline);
+  if (at <= 0) return blocks;
+  const above = blocks.slice(0, at);
+  return sumOf(above) <= ABOVE * sumOf(blocks) ? blocks.slice(at) : blocks;
+}
+
+/** Longer text below a heading is no teaser. */
+const TEASER = 400;
+
+/**
+ * Leaves out headings that are links, with the few lines below each: they are about other pages. Not where that
+ * is half of what the page says: then it is a page about other pages.
+ */
+function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
+  const teasers = new Set<Block>();
+  for (let index = 0; index < blocks.length;) {
+    let end = index + 1;
+    while (end < blocks.length && blocks[end]?.kind !== 'heading') end++;
+    const section = blocks.slice(index, end);
+    const [head, ...below] = section;
+    const isTeaser = head?.kind === 'heading' && head.level > 1 && isLinks(head);
+    if (isTeaser && sumOf(below) <= TEASER) for (const block of section) teasers.add(block);
+    index = end;
+  }
+  if (sumOf([...teasers]) * 2 > sumOf(blocks)) return blocks;
+  return blocks.filter((block) => !teasers.has(block));
+}
+
+/** More lines without a sentence are verse, or a list of another kind. */
+const MAX_LABELS = 6;
+
+/**
+ * Around the headline, up to the first long text, and after the last sentence, there are dates, authors,
+ * counters, tags and buttons.
+ */
+function trimmed(blocks: readonly Block[]): readonly Block[] {
+  const labels = new Set<Block>();
+  let heads = 0;
+  for (const block of blocks.slice(0, 2 * MAX_LABELS)) {
+    if (block.kind === 'heading' ? heads++ > 0 : !isLabel(block) && weightOf(block.text) >= LONG)
+      break;
+    if (isLabel(block)) labels.add(block);
+  }
+  if (labels.size > MAX_LABELS) labels.clear();
+  let end = blocks.length;
+  while (end > 0 && (isLabel(blocks[end - 1]) || blocks[end - 1]?.kind === 'heading')) end--;
+  const last = blocks.length - end > MAX_LABELS ? blocks.length : end;
+  return blocks.filter((block, index) => index < last && !labels.has(block));
+}
+
+/** A short line with a number or a link in it, or of a few words, that does not end as a sentence does. */
+function isLabel(block: Block | undefined): boolean {
+  if (block === undefined || SENTENCE_END.test(block.text)) return false;
+  const weight = weightOf(block.text);
+  if (block.kind === 'item') return isLinks(block) && weight < LONG;
+  if (block.kind !== 'paragraph') return false;
+  if (isLinks(block)) return true;
+  return weight < LONG && (weight < FEW_LETTERS || block.linkDensity > 0 || /\d/.test(block.text));
+}
+
+const FEW_LETTERS = 25;
+
+/** With what may stand after it. */
+const SENTENCE_END = /[.!?…。！？؟۔।][\s"'”’»›)\]」』）]*$/;
+
+const sumOf = (blocks: readonly Block[]): number =>
+  blocks.reduce((sum, { text }) => sum + weightOf(text), 0);
 
 /** Links in a row that may be a part of the text. */
 const FEW_LINKS = 2;
@@ -119,6 +209,10 @@ function endOfLinks(blocks: readonly Block[], start: number): number {
   while (isLinks(blocks[end])) end++;
   return end;
 }
+
+/** Links that a line announces are a part of what it says. */
+const announces = (block: Block | undefined): boolean =>
+  block?.kind === 'paragraph' && /[:：]$/.test(block.text);
 
 const isLinks = (block: Block | undefined): boolean =>
   block !== undefined && block.linkDensity >= 0.6;

@@ -9,19 +9,31 @@ const ROLES = new Set([
   ...['menu', 'menubar', 'toolbar', 'tablist', 'alert', 'tooltip'],
 ]);
 
+const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '));
+
 /** Whole words of class names and ids. */
-const WORDS = new Set(
-  (
-    'nav navbar navigation relatedposts cta menu submenu footer sidebar sidebars breadcrumb breadcrumbs cookie cookies ' +
-    'consent gdpr popup modal overlay lightbox related recommended recommendations share sharing social ' +
-    'socials sharedaddy newsletter subscribe subscription signup login comment comments disqus respond ' +
-    'replies advert advertisement ads sponsor sponsored promo promotion banner toolbar pagination pager ' +
-    'skip hidden noprint print tags taglist catlinks printfooter outbrain taboola widget widgets'
-  ).split(' '),
+const WORDS = setOf(
+  'nav navbar navigation cta menu submenu footer sidebar sidebars breadcrumb breadcrumbs popup modal overlay ' +
+    'lightbox tags taglist catlinks printfooter banner toolbar pagination pager skip hidden noprint print ' +
+    'topics meta postmeta postmetadata entryfooter widgets',
 );
 
+/** Those that say the same beside any other word. */
+const PLAIN_WORDS = setOf(
+  'relatedposts related recommended recommendations share sharing social socials sharedaddy cookie cookies ' +
+    'consent gdpr newsletter subscribe subscription signup login disqus ' +
+    'ad advert advertisement ads sponsor sponsored promo promotion outbrain taboola author authors authorbox bio ' +
+    'byline credits trending',
+);
+
+/** What people say to each other below an article; on some pages it is all there is. */
+const DISCUSSION = setOf('comment comments replies respond');
+
 /** Parts of a page that hold its content, whatever other words are with them. */
-const CONTENT_WORDS = new Set('article content post entry main story body text'.split(' '));
+const CONTENT_WORDS = setOf('article content post entry main story body text');
+
+/** What stands after two dashes says how a part looks, not what it is. */
+const VARIANT = /--[^\s]*/g;
 
 const WORD_ENDS = /[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])/;
 
@@ -31,6 +43,7 @@ export function wordsOf({ attribs }: Element): readonly string[] {
   return named === ' '
     ? []
     : named
+        .replace(VARIANT, '')
         .split(WORD_ENDS)
         .filter((word) => word !== '')
         .map((word) => word.toLowerCase());
@@ -43,8 +56,9 @@ const MOST = 0.4;
  * Whether an element is something that no reader came for, by what the page calls it.
  *
  * @param share of the page's text that is in it, from 0 to 1.
+ * @param isInDiscussion where what people say to each other is the page's content.
  */
-export function isLeftOut(element: Element, share: number): boolean {
+export function isLeftOut(element: Element, share: number, isInDiscussion: boolean): boolean {
   const { attribs, name } = element;
   if (name === 'html' || name === 'body' || name === 'main' || name === 'article') {
     return isHidden(element);
@@ -56,9 +70,20 @@ export function isLeftOut(element: Element, share: number): boolean {
   // Names of headings are made of their texts.
   if (share >= MOST || name in HEADINGS) return false;
   const words = wordsOf(element);
+  if (!isInDiscussion && words.some((word) => DISCUSSION.has(word))) return !holdsMain(element);
+  if (words.some((word) => PLAIN_WORDS.has(word))) return !holdsMain(element);
   if (!words.some((word) => WORDS.has(word))) return false;
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
 }
+
+/** Of a page's text; below an article, what is said about it is less. */
+const ALMOST_ALL = 0.5;
+
+/** Whether it is a discussion that makes up its page. */
+export const isDiscussion = (element: Element, share: number): boolean =>
+  share >= ALMOST_ALL &&
+  wordsOf(element).some((word) => DISCUSSION.has(word)) &&
+  element.name !== 'body';
 
 export function isHidden({ attribs }: Element): boolean {
   if ('hidden' in attribs || attribs['aria-hidden'] === 'true') return true;

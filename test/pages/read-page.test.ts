@@ -55,6 +55,72 @@ describe('The main content', () => {
     }
   });
 
+  test.each([
+    [
+      'what is below a headline and not a sentence: dates, authors, counters',
+      `<h1>The head</h1><p>12 May, 10:30</p><p>By Ada</p><p>Why rivers run.</p>CONTENT<p>71 answers</p><p>Tags</p>`,
+      'The head\n\nWhy rivers run.\n\nCONTENT',
+    ],
+    [
+      'what is above a headline',
+      `<p>All our reports.</p><h1>The head</h1>CONTENT`,
+      'The head\n\nCONTENT',
+    ],
+    [
+      'headings that are links, with the lines below them',
+      `CONTENT<h3><a href="/a">Another</a></h3><p>It is short, and about something else.</p><h3><a href="/b">One more</a></h3>`,
+      'CONTENT',
+    ],
+    [
+      'a place that is named as a part of the article as well',
+      'CONTENT<div class="entry-share">Share it now.</div>',
+      'CONTENT',
+    ],
+  ])('has nothing of %s', (_what, page, text) => {
+    const { text: found } = read(
+      'read',
+      `<div><div>${page.replace('CONTENT', `<p>${article}</p>`)}</div></div>`,
+    );
+    expect(found).toBe(text.replace('CONTENT', article.trim()));
+  });
+
+  test.each([
+    [
+      'what only looks like an advertisement',
+      `<p>${article.repeat(3)}</p><section class="part part--ads"><p>${article}</p></section>`,
+    ],
+    [
+      'what is in a widget',
+      `<p>${article.repeat(3)}</p><div class="widget"><p>${article}</p></div>`,
+    ],
+    [
+      'links that a line announces',
+      `<p>${article}</p><p>Our choice:</p><ul>${links.slice(0, 3).join('')}</ul><p>${article}</p>`,
+    ],
+    [
+      'headings that link to themselves',
+      `<h2><a href="#one">One</a></h2><p>${SENTENCE}</p><h2><a href="#two">Two</a></h2><p>${article}</p>`,
+    ],
+    [
+      'the comments where a page is made of them',
+      `<div class="comments">${`<div class="comment">${article}</div>`.repeat(3)}</div>`,
+    ],
+  ])('has %s', (_what, content) => {
+    const { text } = read('read', `<div><p>${SENTENCE}</p>${content}</div>`);
+    const words = content
+      .replace(/<[^>]*>/g, ' ')
+      .trim()
+      .split(/\s+/);
+    expect(text.split(/\s+/).slice(-words.length)).toEqual(words);
+  });
+
+  test('has the headline and the lead that stand above it', () => {
+    const lead = 'Rivers run to the sea, and some of them do not arrive.';
+    const list = `<ul>${links.slice(0, 8).join('')}</ul>`;
+    const page = `<div><div><h1>The head</h1><p>${lead}</p></div>${list}<div><p>${article}</p></div>${list}</div>`;
+    expect(read('read', page).text).toBe(`The head\n\n${lead}\n\n${article.trim()}`);
+  });
+
   test('is all of a page that says little', () => {
     const { paragraphs } = read('summarize', '<nav>no</nav><div>One.</div><article>Two</article>');
     expect(paragraphs).toEqual(['One.', 'Two']);
