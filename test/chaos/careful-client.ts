@@ -6,13 +6,14 @@ const TIMEOUT_MS = 240_000;
 const CALL_TIMEOUT_MS = 20_000;
 const PAUSE_MS = 250;
 
-/** Asks the backend API as a careful client does: the same request again until it is accepted. */
+/** Asks an API as a careful client does: the same request again until it is accepted. */
 export class CarefulClient {
   private calls = 0;
 
   constructor(
     private readonly baseUrl: string,
-    private readonly apiKey: string,
+    /** Empty for who has none. */
+    private readonly apiKey = '',
   ) {}
 
   /**
@@ -38,15 +39,17 @@ export class CarefulClient {
     path: string,
     key: string,
     body?: object,
+    headers: Readonly<Record<string, string>> = {},
   ): Promise<{ status: number; text: string }> {
     try {
       const response = await fetch(new URL(path, this.baseUrl), {
         method,
         headers: {
-          authorization: `Bearer ${this.apiKey}`,
+          ...(this.apiKey !== '' && { authorization: `Bearer ${this.apiKey}` }),
           'x-forwarded-for': clientAddress(this.calls++),
           'idempotency-key': key,
           ...(body && { 'content-type': 'application/json' }),
+          ...headers,
         },
         ...(body && { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(CALL_TIMEOUT_MS),

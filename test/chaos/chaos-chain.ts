@@ -2,6 +2,7 @@ import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import type { Hex } from 'viem';
+import { signTypedData } from 'viem/accounts';
 import { furnish, partiesOf, type LocalChain } from '../../dev/chain/local-chain.js';
 import { startAnvil } from '../../dev/chain/anvil.js';
 import { keepRunning } from '../../dev/keep-running.js';
@@ -9,6 +10,13 @@ import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
 import { readRecord } from '../../dev/processes/process.js';
 import { ChainNode } from '../../src/chain/chain-node.js';
+import { readHold } from '../../src/payment-sessions/escrow.js';
+import {
+  holdTypedData,
+  latestDeadline,
+  newNonce,
+  type Hold,
+} from '../../src/payment-sessions/hold-authorization.js';
 import { PaymentNode } from '../../src/payments/payment-node.js';
 import type { PaymentCall } from '../../src/payments/payment.js';
 import { signTransaction } from '../../src/payments/sign.js';
@@ -125,6 +133,17 @@ export class ChaosChain {
   get payer(): Hex {
     return this.#account.address;
   }
+
+  /** Signs that so much may be held of what they have in the escrow. */
+  sign(amount: bigint): { readonly hold: Hold; readonly signature: Promise<Hex> } {
+    const { address: payer, privateKey } = this.#account;
+    const hold = { payer, amount, nonce: newNonce(), deadline: latestDeadline() };
+    const typedData = holdTypedData({ chainId: CHAIN_ID, escrow: this.local.escrow }, hold);
+    return { hold, signature: signTypedData({ ...typedData, privateKey }) };
+  }
+
+  /** What is held there, as of the latest block. */
+  holdOf = (escrow: Hex, holdId: Hex) => readHold(this.#node, escrow, holdId);
 
   /** What has become of blocks that are no more is sent again, as other nodes' pools would do it. */
   async sendAgain(): Promise<void> {

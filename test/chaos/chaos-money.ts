@@ -11,13 +11,18 @@ import { connectDocker } from '../../src/containers/docker-client.js';
 import { Database } from '../../src/database/database.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { removeRemains } from '../support/docker-remains.js';
+import { depositFor } from './bought-session.js';
 import { CarefulClient } from './careful-client.js';
 import { ChaosChain, CONFIRMATIONS } from './chaos-chain.js';
 import { MONEY_FAULTS, planMoneyRound, type MoneyPart } from './money-plan.js';
 import { runMoneyRound, type MoneyResult, type MoneySite, type Wallet } from './money-round.js';
 
 /** What differs from the product's own settings, so that a round takes seconds. */
-const HASTE = { CHAIN_FEE_BUMP_AFTER: '1s', WATCHDOG_CHECK_INTERVAL: '5s' };
+const HASTE = {
+  CHAIN_FEE_BUMP_AFTER: '1s',
+  WATCHDOG_CHECK_INTERVAL: '5s',
+  SESSION_SETTLE_THRESHOLD: '0.005',
+};
 
 const READY_MS = 120_000;
 
@@ -54,6 +59,8 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
   const docker = connectDocker(process.env.DOCKER_HOST);
   const chain = await ChaosChain.start(folder, atEnd);
   const { escrow, treasury, usdc } = chain.local;
+  // Long before anything goes wrong: what a node of an older state forgets is offered again.
+  const known = await depositFor(chain, plans.length);
   const firstPort = randomInt(21_000, 29_000);
   const common = {
     CHAIN_RPC_URL: chain.proxy.url,
@@ -79,10 +86,11 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
   atEnd(() => platform.stop());
   const database = new Database(platform.databaseUrl, { maxConnections: 4 });
   atEnd(() => database.close());
+  const web = new CarefulClient(platform.webUrl);
   const api = new CarefulClient(platform.backendUrl, platform.internalApiKey);
   const [parentId, otherId] = [await makeAgent(api, 'parent'), await makeAgent(api, 'other')];
   return {
-    ...{ run: RUN, api, chain, database, parentId },
+    ...{ run: RUN, api, web, chain, database, known, parentId },
     wallets: [await makeWallet(api, parentId), await makeWallet(api, otherId)],
     livingPidOf: (part: MoneyPart) =>
       part === 'chain' ? chain.livingPid() : platform.livingPidOf(part),
@@ -112,8 +120,10 @@ async function makeWallet(api: CarefulClient, agentId: string): Promise<Wallet> 
 }
 
 function print({ plan, problems, seconds, told }: MoneyResult): void {
-  const { cloneAfterMs, fault, faultAfterMs, seed, splits } = plan;
-  const what = `${splits.length} splits${cloneAfterMs === undefined ? '' : ' and a clone'}`;
+  const { cloneAfterMs, fault, faultAfterMs, seed, session, splits } = plan;
+  const clone = cloneAfterMs === undefined ? '' : ', a clone';
+  const bought = `a session of ${session.purchases} purchases`;
+  const what = `${splits.length} splits${clone} and ${bought}`;
   const how = problems.length > 0 ? 'WRONG' : 'well';
   console.log(`seed ${seed}: ${fault} at ${faultAfterMs} ms of ${what}: ${how} (${seconds} s)`);
   for (const each of told) console.log(`  told: ${each}`);

@@ -34,6 +34,9 @@ export type MoneyFault = (typeof MONEY_FAULTS)[number];
 /** About how many milliseconds all steps take from the request on: the fault comes at any of them. */
 const STEPS_MS = 4_000;
 
+/** Of a session: about what is settled before it is closed, twice or three times. */
+const MOST_PURCHASES = 16;
+
 /** How long what lasts goes on. */
 const SHORTEST_MS = 500;
 const LONGEST_MS = 4_000;
@@ -53,6 +56,12 @@ export interface MoneyPlan {
   }[];
   /** When a clone is asked for that was paid for just before; undefined where none is. */
   readonly cloneAfterMs: number | undefined;
+  /** When a payment session is opened, how much is bought by it, and when it is closed, bought or not. */
+  readonly session: {
+    readonly afterMs: number;
+    readonly purchases: number;
+    readonly closeAfterMs: number;
+  };
 }
 
 /** All of it depends on the seed alone. Consecutive seeds go through all faults. */
@@ -71,5 +80,10 @@ export function planMoneyRound(seed: number): MoneyPlan {
     lastsMs: SHORTEST_MS + random.below(LONGEST_MS - SHORTEST_MS),
     splits,
     cloneAfterMs: random.isOneIn(3) ? random.below(STEPS_MS / 4) : undefined,
+    session: {
+      afterMs: random.below(STEPS_MS / 4),
+      purchases: 1 + random.below(MOST_PURCHASES),
+      closeAfterMs: random.below(STEPS_MS),
+    },
   };
 }

@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData, erc20Abi, keccak256, toHex, type Hex } from 'viem';
 import { poll } from '../../dev/poll.js';
-import type { Database } from '../../src/database/database.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
 import { ALL_SHARES, dealShares, formatAmount, ONE } from '../../src/money/money.js';
+import { BoughtSession, type SessionSite } from './bought-session.js';
 import type { CarefulClient } from './careful-client.js';
-import type { ChaosChain } from './chaos-chain.js';
 import { killProcess } from './kills.js';
 import { MONEY_PARTS, type MoneyPart, type MoneyPlan } from './money-plan.js';
 import { pauseProcess } from './pauses.js';
@@ -18,12 +17,10 @@ const SETTLE_MS = 180_000;
 const CLONE_PRICE = ONE;
 
 /** The platform that pays, and what looks at it. */
-export interface MoneySite {
+export interface MoneySite extends SessionSite {
   /** In the keys of requests. */
   readonly run: string;
   readonly api: CarefulClient;
-  readonly chain: ChaosChain;
-  readonly database: Database;
   /** The agent that others are clones of, whose wallet pays. */
   readonly parentId: string;
   readonly wallets: readonly [Wallet, Wallet];
@@ -79,12 +76,14 @@ class MoneyRound {
   readonly #site: MoneySite;
   readonly #plan: MoneyPlan;
   readonly #splits: AskedSplit[] = [];
+  readonly #session: BoughtSession;
   #clone: { readonly id: string; readonly request: object } | undefined;
   #asked = 0;
 
   constructor(site: MoneySite, plan: MoneyPlan) {
     this.#site = site;
     this.#plan = plan;
+    this.#session = new BoughtSession(site, plan.session, this.#key);
   }
 
   /** What was there may be lost with the node's newer state; what comes now, too. */
@@ -104,6 +103,7 @@ class MoneyRound {
     const { cloneAfterMs, faultAfterMs, splits } = this.#plan;
     const fault = delay(faultAfterMs).then(() => this.#fault());
     const asking = [
+      this.#session.go(),
       ...splits.map(async (split, index) => {
         await delay(split.afterMs);
         await this.#askSplit(split, index);
@@ -239,6 +239,7 @@ class MoneyRound {
     const found = [
       ...(await Promise.all(this.#splits.map((split) => this.#problemsOfSplit(split)))).flat(),
       ...(await this.#problemsOfClone()),
+      ...(await this.#session.problems()),
     ];
     // The rest is only looked at when these have come to their end.
     return found.length > 0 ? found : this.#problemsOfMoney();
@@ -298,10 +299,13 @@ class MoneyRound {
       payments: number;
       clones: number;
       splits: number;
+      sessions: number;
     }>(
       `SELECT (SELECT count(*)::int FROM payments WHERE settled_at IS NULL) AS payments,
               (SELECT count(*)::int FROM clones WHERE state = 'waiting') AS clones,
-              (SELECT count(*)::int FROM royalty_splits WHERE status IN ('queued', 'processing')) AS splits`,
+              (SELECT count(*)::int FROM royalty_splits WHERE status IN ('queued', 'processing')) AS splits,
+              (SELECT count(*)::int FROM payment_sessions
+                WHERE state IN ('opening', 'active', 'settling')) AS sessions`,
     );
     const { differences, openHolds } = await checkLedger(database, LEDGER_CHECKS);
     const left = Object.entries({ ...open, openHolds }).flatMap(([what, count]) =>
