@@ -23,6 +23,7 @@ import { minimalEnvironment } from './processes/minimal-environment.js';
 import { lastWords, run } from './processes/run.js';
 import { withMadeSecrets, type Secrets } from './secrets.js';
 import { OWN_DATABASE } from './own-database.js';
+import { withOwnSummarizer } from './own-summarizer.js';
 import { startService, type ServiceName } from './services.js';
 import { isSet, withoutPayer, type LauncherSettings } from './settings.js';
 
@@ -117,6 +118,7 @@ export class Platform {
 
   /** Who breaks into any other process must not find the key that pays, and into the summarizer none at all. */
   #envOf(name: ServiceName): NodeJS.ProcessEnv {
+    if (name === 'api') return withOwnSummarizer(this.env, this.settings.http);
     if (name === 'payments') return { ...this.env, ...this.#payer };
     return name === 'summarizer' ? minimalEnvironment(OF_THE_SUMMARIZER, this.env) : this.env;
   }

@@ -25,14 +25,14 @@ export function summary(
     readonly firstIsAdmin: boolean;
   },
 ): string {
-  const { webUrl, backendUrl, summarizerUrl } = http;
+  const { webUrl, backendUrl, ownSummarizerUrl } = http;
   const ownKey = isSet(process.env, 'INTERNAL_API_KEY');
   const lines = [
     '',
     'Agent Platform Service is running.',
     `  web API       ${webUrl}  (reference: ${webUrl}/docs)`,
     `  backend API   ${backendUrl}  (reference: ${backendUrl}/docs)`,
-    `  summarizer    ${summarizerUrl}  (reference: ${summarizerUrl}/docs)`,
+    `  summarizer    ${ownSummarizerUrl}  (reference: ${ownSummarizerUrl}/docs)`,
     ...(env.TEMPORAL_UI_URL ? [`  Temporal UI   ${env.TEMPORAL_UI_URL}`] : []),
     ...(existsSync(chainFile(dataDir))
       ? [`  chain         ${env.CHAIN_RPC_URL}  (accounts with money: ${chainFile(dataDir)})`]

@@ -190,7 +190,10 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       accounts: settings.accounts,
       log,
     }),
-    gateway: new Gateway({ actions: gatewayActions({ ai, chain }), log }),
+    gateway: new Gateway({
+      actions: gatewayActions({ ai, chain, summarizerUrl: settings.http.summarizerUrl }),
+      log,
+    }),
     hosts: new HostOperations(database, operations),
     operations,
     paymentSessions: new PaymentSessions({

@@ -41,6 +41,12 @@ export const httpSettings = area(
       'where the web API reaches the backend',
       { otherwise: 'from host and port' },
     ),
+    summarizerUrl: variable(
+      'SUMMARIZER_URL',
+      url('http', 'https').optional(),
+      'where the web API reaches the web summarizer, to sell what it reads',
+      { otherwise: 'none are sold' },
+    ),
     allowedHosts: variable(
       'ALLOWED_HOSTS',
       hostNames.prefault(''),
@@ -96,7 +102,7 @@ export const httpSettings = area(
       backendPort,
       host,
       summarizerPort,
-      summarizerUrl: `http://${reachable}:${summarizerPort}`,
+      ownSummarizerUrl: `http://${reachable}:${summarizerPort}`,
       webPort,
       production,
       /** Those that open the backend. */

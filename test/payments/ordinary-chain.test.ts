@@ -34,8 +34,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-const rpc = (method: string, ...params: unknown[]) =>
-  client.request({ method, params } as never);
+const rpc = (method: string, ...params: unknown[]) => client.request({ method, params } as never);
 const stateOf = (cause: string) => payments.stateOf(cause);
 
 /** Who signs for an address, with the operator's key at hand, which is of no use here. */

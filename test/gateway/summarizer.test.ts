@@ -1,0 +1,169 @@
+import { once } from 'node:events';
+import http, { type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Listening } from '../../api/http/server.js';
+import { createSummarizer } from '../../api/summarizer/summarizer.js';
+import { createWeb } from '../../api/web/web.js';
+import { withOwnSummarizer } from '../../dev/own-summarizer.js';
+import { summarizerActions } from '../../src/gateway/summarizer.js';
+import { Outbound } from '../../src/outbound/outbound.js';
+import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { Pages } from '../../src/pages/pages.js';
+import { loadSummarizerSettings } from '../../src/settings.js';
+import { databaseAlone } from '../support/dependencies.js';
+import { call } from '../support/http.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { readingThread } from '../support/reading-thread.js';
+import { booksOf, openSession, type TestSession } from './support.js';
+
+const PATH = '/api/v1/gateway';
+const PRICE = 5_000n;
+
+const HTML = `<!doctype html><html><head><title>Rivers</title></head>
+<body><main><h1>Rivers</h1><p>They flow to <a href="/sea">the sea</a>.</p></main></body></html>`;
+
+/** Somebody on loopback, and what was asked of them. */
+async function stub(answer: RequestListener) {
+  const asked: string[] = [];
+  const server = http.createServer((request, response) => {
+    asked.push(request.url ?? '');
+    answer(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // TCP: never a string
+  return {
+    asked,
+    place: `127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${port}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+type Stub = Awaited<ReturnType<typeof stub>>;
+
+let database: TestDatabase;
+let site: Stub;
+let pages: Pages;
+let summarizer: Listening;
+let alone: Awaited<ReturnType<typeof databaseAlone>>;
+let web: Listening;
+beforeAll(async () => {
+  database = await testDatabase();
+  site = await stub(({ url }, response) =>
+    url === '/away'
+      ? response.writeHead(404).end()
+      : response.writeHead(200, { 'content-type': 'text/html' }).end(HTML),
+  );
+  const allow = allowedPlaces.parse(site.place);
+  pages = new Pages({ outbound: new Outbound({ allow }), program: readingThread() });
+  const settings = loadSummarizerSettings({});
+  const log = pino({ level: 'silent' });
+  summarizer = await createSummarizer({ ...settings, pages, log }).listen('127.0.0.1', 0);
+  alone = await databaseAlone(database, log, { SUMMARIZER_URL: summarizer.url });
+  web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
+});
+afterAll(async () => {
+  await web?.close();
+  await alone?.close();
+  await summarizer?.close();
+  await pages?.close();
+  await site?.close();
+  await database?.close();
+});
+
+const buy = ({ headers }: TestSession, action: string, input: unknown) =>
+  call(web.url, 'POST', PATH, { body: { plugin: 'summarizer', action, input }, headers });
+
+test('both are offered, at half a cent', async () => {
+  const { body } = await call(web.url, 'GET', PATH);
+  const offered = body.plugins.filter(({ plugin }: { plugin: string }) => plugin === 'summarizer');
+  expect(offered).toMatchObject([
+    { action: 'summarize', price: '0.005000', input: { required: ['url'] } },
+    { action: 'extract', price: '0.005000', input: { required: ['url'] } },
+  ]);
+});
+
+test('who is served pays once for each', async () => {
+  const session = await openSession(database.db, 3n * PRICE);
+  const url = `${site.url}/rivers`;
+  const summary = await buy(session, 'summarize', { url });
+  expect([summary.status, summary.body.result]).toEqual([
+    200,
+    {
+      ...{ url, title: 'Rivers', description: '', headings: ['Rivers'] },
+      paragraphs: ['They flow to the sea.'],
+      wordCount: expect.any(Number),
+      fetchedAt: expect.any(String),
+    },
+  ]);
+  const extract = await buy(session, 'extract', { url });
+  expect([extract.status, extract.body.result.links]).toEqual([
+    200,
+    [{ href: `${site.url}/sea`, text: 'the sea' }],
+  ]);
+  const { delivered, held, vouchers } = await booksOf(database.db, session);
+  expect([delivered, held, vouchers.length]).toEqual([2n * PRICE, 0n, 2]);
+});
+
+test('who is not served does not pay, and hears what was wrong', async () => {
+  const session = await openSession(database.db, 3n * PRICE);
+  const answers = [
+    await buy(session, 'summarize', { url: 'http://127.0.0.1:1/' }),
+    await buy(session, 'summarize', { url: 'ftp://example.com/' }),
+    await buy(session, 'extract', { url: `${site.url}/away` }),
+    await buy(session, 'extract', { url: '' }),
+    await buy(session, 'extract', { url: 'http://example.com/', more: 1 }),
+    await buy(session, 'read', { url: site.url }),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([400, 400, 502, 400, 400, 404]);
+  expect(answers[2]?.body.error).toMatch(/^summarizer extract has failed: ./);
+  const { delivered, held, vouchers } = await booksOf(database.db, session);
+  expect([delivered, held, vouchers]).toEqual([0n, 0n, []]);
+});
+
+test('where it does not run it is not sold', async () => {
+  const none = await databaseAlone(database);
+  try {
+    const { actions } = none.dependencies.gateway;
+    expect(actions.filter(({ plugin }) => plugin === 'summarizer')).toEqual([]);
+  } finally {
+    await none.close();
+  }
+});
+
+test('npm start says where its own is, unless told of another', () => {
+  const env = { HOST: '0.0.0.0', SUMMARIZER_PORT: '3107' };
+  const { http: own } = loadSummarizerSettings({ ...env, NODE_ENV: 'production' });
+  expect(withOwnSummarizer(env, own).SUMMARIZER_URL).toBe('http://127.0.0.1:3107');
+  const told = { ...env, SUMMARIZER_URL: 'http://summarizer.internal' };
+  expect(withOwnSummarizer(told, own)).toEqual(told);
+  expect(withOwnSummarizer(env, { ...own, summarizerPort: 0 })).toEqual(env);
+});
+
+test('what is no answer of it serves nobody, and no redirect is followed', async () => {
+  const other = await stub((_, response) => response.end('{}'));
+  const answers: RequestListener[] = [
+    (_, response) => response.writeHead(302, { location: other.url }).end(),
+    (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'),
+    (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(HTML),
+    (_, response) => response.destroy(),
+  ];
+  for (const answer of answers) {
+    const posing = await stub(answer);
+    const [action] = summarizerActions(posing.url);
+    const { signal } = new AbortController();
+    await expect(action?.run({ url: site.url }, { id: 'debit', signal })).rejects.toMatchObject({
+      status: 502,
+    });
+    expect(posing.asked).toEqual(['/api/summarize']);
+    await posing.close();
+  }
+  expect(other.asked).toEqual([]);
+  await other.close();
+});
