@@ -589,6 +589,31 @@ describe('the profile', () => {
 });
 
 describe('bounds', () => {
+  test.each([
+    ['POST', '/api/register', 10],
+    ['POST', '/api/auth/login', 60],
+    ['POST', '/api/auth/forgot-password', 10],
+    ['POST', '/api/auth/reset-password', 10],
+    ['POST', '/api/auth/verify-email', 60],
+    ['POST', '/api/auth/verify-email/resend', 10],
+    ['POST', '/api/settings/password', 60],
+    ['PATCH', '/api/settings', 60],
+    ['DELETE', '/api/settings', 60],
+    ['GET', '/api/auth/google', 60],
+    ['GET', '/api/auth/google/callback', 60],
+    ['GET', '/api/auth/github', 60],
+    ['GET', '/api/auth/github/callback', 60],
+    ['POST', '/api/auth/nonce', 60],
+    ['POST', '/api/wallet-auth', 60],
+    ['POST', '/api/auth/farcaster/verify', 30],
+    ['POST', '/api/auth/farcaster/refresh', 30],
+    ['POST', '/api/settings/identities/wallet', 20],
+    ['POST', '/api/settings/identities/farcaster', 30],
+  ])('an address asks %s %s %i times a minute', attack, async (method, path, times) => {
+    const { headers } = await ask(undefined, method, path, method === 'GET' ? {} : { body: {} });
+    expect(headers.get('ratelimit-limit')).toBe(String(times));
+  });
+
   test('who asks again while a link waits to be sent gets one', async () => {
     const { email } = await verified();
     const asked = await Promise.all(Array.from({ length: 8 }, () => forgot(email)));

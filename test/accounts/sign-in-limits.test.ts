@@ -87,6 +87,16 @@ test('a success is not counted, and forgets what failed before it from there', a
   }
 });
 
+test('those who sign in are counted neither for their host and site nor for the account', async () => {
+  const office = newHost();
+  for (let n = 0; n < 31; n++) expect(await succeed(attempt(newEmail(), office))).toBe(true);
+  const email = newEmail();
+  for (let n = 0; n < 101; n++) {
+    const address = `2001:db8:79:${n.toString(16)}::1`;
+    expect(await succeed(attempt(email, address))).toBe(true);
+  }
+});
+
 test('one host cannot go from account to account, nor one site from host to host', async () => {
   const host = newHost();
   const failed = async (addresses: () => string, most: number) => {
@@ -152,7 +162,7 @@ test('hosts that count as known are twenty, for 90 days', async () => {
     `UPDATE sign_in_hosts SET last_at = now() - interval '91 days' WHERE user_id = '${owner.id}'`,
   );
   const found = await database.db.call<{ known: boolean }>(
-    { text: 'SELECT known FROM find_sign_in($1, $2)' },
+    { text: 'SELECT known FROM find_password_holder($1, $2)' },
     [email, from.host],
   );
   expect(found).toEqual([{ known: false }]);
