@@ -26,7 +26,8 @@ interface Asked {
 /** `/api/browse/*` (spec 4.14). */
 export function browseEndpoints({ database, settings, workspace }: BackendDependencies) {
   const isOperator = async (caller: Asked['caller']) => {
-    if (caller.kind === 'api-key') return caller.isAdmin;
+    // A key speaks for a user, and opens the workspaces of their agents alone.
+    if (caller.kind === 'api-key') return false;
     if (caller.user) return isAdminById(database, caller.user.id, settings.accounts);
     return caller.email === undefined || isAdminEmail(caller.email, settings.accounts);
   };

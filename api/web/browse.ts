@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { BadRequestError } from '../../src/errors.js';
 import { person } from '../auth/person.js';
 import { BROWSE, BROWSE_MS } from '../backend/browse-contract.js';
 import { errorsOf } from '../http/derived-errors.js';
@@ -6,6 +8,8 @@ import { reply } from '../http/reply.js';
 import { successOf } from './backend-client.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
+
+const withAgent = z.object({ agentId: z.string() });
 
 /** The backend's `/api/browse/*` (spec 4.14) for who is signed in: it decides whose files those are. */
 export function browseEndpoints({ backend }: WebDependencies) {
@@ -17,6 +21,11 @@ export function browseEndpoints({ backend }: WebDependencies) {
       limit: LIMITS.agents,
       errors: errorsOf(declared),
       async handler(request) {
+        // The backend hears of the person alone. A key opens nothing of the operators', an administrator's neither.
+        const asked = withAgent.safeParse(method === 'GET' ? request.query : request.body);
+        if (request.caller.kind === 'api-key' && !asked.success) {
+          throw new BadRequestError('agentId required');
+        }
         const sent = { query: request.query, body: request.body };
         const waits = { takesMs: BROWSE_MS, signal: request.signal };
         const answer = await backend.forward(request, declared, { ...sent, ...waits });

@@ -107,6 +107,11 @@ describe('who is no operator', () => {
       async () => ({ authorization: `Bearer ${await keyOf(bob)}` }),
       ['400 agentId required'],
     ],
+    [
+      'an administrator’s program',
+      async () => ({ authorization: `Bearer ${await keyOf(admin)}` }),
+      ['400 agentId required'],
+    ],
   ])('gets at nothing of it on the backend: %s', async (_, headers, expected) => {
     const answers = await askAll(backend.url, await headers());
     expect(refusals(answers)).toEqual(expected);
@@ -117,8 +122,11 @@ describe('who is no operator', () => {
     expect(refusals(await askAll(web.url, {}))).toEqual(['401 Unauthorized']);
     const signedIn = { cookie: await signIn(database.db, bob) };
     expect(refusals(await askAll(web.url, signedIn))).toEqual(['400 agentId required']);
-    const program = { authorization: `Bearer ${await keyOf(bob)}` };
-    expect(refusals(await askAll(web.url, program))).toEqual(['400 agentId required']);
+    for (const user of [bob, admin]) {
+      const program = { authorization: `Bearer ${await keyOf(user)}` };
+      expect(refusals(await askAll(web.url, program))).toEqual(['400 agentId required']);
+    }
+    expect(await readdir(folder)).toEqual(['secret.txt']);
   });
 
   test('finds no agent that is not theirs, or not there', async () => {
