@@ -18,6 +18,14 @@ const PROGRESS = 100;
 /** Of this machine, so that it is as many clients as it takes: each may ask 100 times a minute. */
 const CLIENTS = 15;
 
+/** Purchases that may fail, as where a machine has too much to do, and the pause after one. */
+const MOST_FAILED = 10;
+const FAILED_MS = 1_000;
+
+/** Requests that open a session: each waits for a while, and then tells to ask again. */
+const OPENING_TRIES = 10;
+const OPENING_S = 5;
+
 /** A minute, unless the answer says how long to wait. */
 const FULL_S = 60;
 
@@ -89,25 +97,38 @@ export class SessionTour {
       'A payment session: the wallet is told what to sign, signs it, and asks again',
     );
     const wanted = { address: this.#payer.address, deposit };
-    const told = await terminal.askAnyway(this.#request('POST', SESSIONS, wanted));
-    const asked = unsigned.safeParse(told.body);
-    if (!asked.success) {
-      throw new StartFailure('The tour ends here: that says nothing that could be signed.');
-    }
-    const { domain, message } = asked.data.typedData;
-    const { deadline, nonce } = message;
-    const signature = await this.#payer.sign(
-      { chainId: domain.chainId, escrow: domain.verifyingContract },
-      { ...message, amount: BigInt(message.amount), deadline: BigInt(deadline) },
-    );
-    const authorization = { nonce, deadline, signature };
-    const { body } = await terminal.ask(
-      this.#request('POST', SESSIONS, { ...wanted, authorization }),
-    );
+    const { body } = await this.#ask(wanted);
     const { id } = opened.parse(body).session;
     say(`\nSESSION='${id}'`);
     terminal.hide('SESSION', id);
     return id;
+  }
+
+  /** With what the wallet signs for it: anew when it takes longer than a request waits. */
+  async #ask(wanted: { readonly address: Hex; readonly deposit: string }): Promise<Told> {
+    const terminal = this.#terminal;
+    for (let tries = 1; ; tries += 1) {
+      const told = await terminal.askAnyway(this.#request('POST', SESSIONS, wanted));
+      const asked = unsigned.safeParse(told.body);
+      if (!asked.success) {
+        throw new StartFailure('The tour ends here: that says nothing that could be signed.');
+      }
+      const { domain, message } = asked.data.typedData;
+      const { deadline, nonce } = message;
+      const signature = await this.#payer.sign(
+        { chainId: domain.chainId, escrow: domain.verifyingContract },
+        { ...message, amount: BigInt(message.amount), deadline: BigInt(deadline) },
+      );
+      const authorization = { nonce, deadline, signature };
+      const request = this.#request('POST', SESSIONS, { ...wanted, authorization });
+      if (tries === OPENING_TRIES) return terminal.ask(request);
+      const answer = await terminal.askAnyway(request);
+      if (answer.status < 300) return answer;
+      if (answer.status !== 503) {
+        throw new StartFailure('The tour ends here: no session is opened.');
+      }
+      await delay(secondsOf(answer, OPENING_S) * 1_000);
+    }
   }
 
   /** Until nothing is left of it. */
@@ -121,6 +142,7 @@ export class SessionTour {
     const purchase = { ...this.#request('POST', GATEWAY, order), headers };
     const clients = this.#clients();
     let bought = 0;
+    let failed = 0;
     for (;;) {
       const from = clients[0];
       const asked: Asked = { ...purchase, ...(from !== undefined && { from }) };
@@ -131,6 +153,10 @@ export class SessionTour {
         if (bought % PROGRESS === 0) say(`${bought} bought, ${leftOf(told)} pathUSD left`);
       } else if (told.status === 429) {
         await this.#becomeAnother(clients, told);
+      } else if (told.status >= 500 && failed < MOST_FAILED) {
+        failed += 1;
+        say('that has failed, and costs nothing: again');
+        await delay(FAILED_MS);
       } else {
         if (bought >= SHOWN) terminal.show(asked, told);
         if (told.status === 402) return;
@@ -146,7 +172,7 @@ export class SessionTour {
       say(`a client's 100 a minute are over: ${clients[0]} goes on`);
       return;
     }
-    const seconds = Number(told.headers['retry-after']) || FULL_S;
+    const seconds = secondsOf(told, FULL_S);
     say(`a client's 100 a minute are over: on in ${seconds} s`);
     await delay(seconds * 1_000);
   }
@@ -174,5 +200,9 @@ export class SessionTour {
     return { method, url: `${this.#webUrl}${path}`, body };
   }
 }
+
+/** Until it is to be asked again. */
+const secondsOf = ({ headers }: Told, unlessSaid: number): number =>
+  Number(headers['retry-after']) || unlessSaid;
 
 const leftOf = ({ headers }: Told): string => String(headers['x-session-remaining']);
