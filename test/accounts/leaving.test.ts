@@ -448,6 +448,12 @@ describe('the export of an account', () => {
       ]),
     );
     expect(body.subscription).toMatchObject({ plan: 'solo' });
+    // What these have for us alone.
+    const [{ payouts, ...split }] = body.splits;
+    expect(payouts).toHaveLength(1);
+    for (const name of ['userId', 'requestKey', 'dueAt', 'splitId', 'payment']) {
+      for (const each of [split, ...payouts]) expect(each).not.toHaveProperty(name);
+    }
     expect(body.activity.map(({ action }: { action: string }) => action)).toContain(
       'session.create',
     );

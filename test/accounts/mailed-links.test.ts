@@ -10,6 +10,7 @@ import { Database } from '../../src/database/database.js';
 import type { MailKind } from '../../src/mail/mail-kinds.js';
 import { mailSettings } from '../../src/mail/settings.js';
 import { makeMailToken, takeMailToken } from '../../src/mail/mail-tokens.js';
+import { requestMail } from '../../src/mail/request-mail.js';
 import { queryRows, waitingConnections } from '../database/catalog.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call, newAddress, type Answer, type CallOptions } from '../support/http.js';
@@ -629,6 +630,19 @@ describe('bounds', () => {
     );
     await forgot(email);
     expect(await sendWaitingMails(database.db)).toHaveLength(2);
+  });
+
+  test('who asks in the same moment waits for the first, and gets the one link', async () => {
+    const platform = database.db.asPlatform();
+    const wanted = { kind: 'reset-password', address: newEmail() } as const;
+    let beside: Promise<void> | undefined;
+    await platform.transaction(async (db) => {
+      await requestMail(db, wanted);
+      beside = platform.transaction((other) => requestMail(other, wanted));
+      await expect.poll(() => waitingConnections(database.ownerUrl)).toBe(1);
+    });
+    await beside;
+    expect(await owner(`SELECT FROM mails WHERE address = '${wanted.address}'`)).toHaveLength(1);
   });
 
   test('five mails of a kind an hour go to an address, and nobody is told', attack, async () => {

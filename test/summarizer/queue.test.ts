@@ -1,0 +1,112 @@
+// @module-tag attack
+import { once } from 'node:events';
+import http, { type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createSummarizer } from '../../api/summarizer/summarizer.js';
+import { Outbound } from '../../src/outbound/outbound.js';
+import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { Pages, QueueFullError, type PageBounds } from '../../src/pages/pages.js';
+import { loadSummarizerSettings } from '../../src/settings.js';
+import { readingThread } from '../support/reading-thread.js';
+
+/** Requests that the site has got and not answered yet. */
+const held = new Map<string, ServerResponse>();
+const server = http.createServer(({ url = '' }, response) => void held.set(url, response));
+const used: Pages[] = [];
+let site: string;
+
+beforeAll(async () => {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(async () => {
+  await Promise.all(used.map((pages) => pages.close()));
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+function pagesWithin(bounds: Partial<PageBounds>): Pages {
+  const outbound = new Outbound({ allow: allowedPlaces.parse(site.slice('http://'.length)) });
+  // Nobody is told that a page took too long because a machine is busy.
+  const pages = new Pages({
+    outbound,
+    program: readingThread(),
+    bounds: { fetchMs: 120_000, ...bounds },
+  });
+  used.push(pages);
+  return pages;
+}
+
+const reading = (pages: Pages, client: string, path: string) =>
+  pages.read('read', `${site}${path}`, { client, signal: new AbortController().signal });
+
+function answer(path: string): void {
+  held.get(path)?.writeHead(200, { 'content-type': 'text/html' }).end('<p>Here.</p>');
+}
+
+test('what one client asks for does not hold up another: the next place is theirs', async () => {
+  const pages = pagesWithin({ atOnce: 2 });
+  const many = ['/a1', '/a2', '/a3'].map((path) => reading(pages, '203.0.113.1', path));
+  await expect.poll(() => held.has('/a1')).toBe(true);
+  const other = reading(pages, '203.0.113.2', '/b1');
+  await expect.poll(() => held.has('/b1')).toBe(true);
+  // They came before, and wait: their client has its half.
+  expect([held.has('/a2'), held.has('/a3')]).toEqual([false, false]);
+  answer('/b1');
+  await expect(other).resolves.toMatchObject({ value: { text: 'Here.' } });
+  for (const path of ['/a1', '/a2', '/a3']) {
+    await expect.poll(() => held.has(path)).toBe(true);
+    answer(path);
+  }
+  expect((await Promise.all(many)).map(({ value }) => value.text)).toEqual([
+    'Here.',
+    'Here.',
+    'Here.',
+  ]);
+});
+
+test('no more wait than may; who comes then is refused at once, and served when there is room', async () => {
+  const pages = pagesWithin({ atOnce: 2, waiting: 1 });
+  const one = reading(pages, '203.0.113.3', '/c1');
+  const two = reading(pages, '203.0.113.3', '/c2');
+  await expect(reading(pages, '203.0.113.3', '/c3')).rejects.toBeInstanceOf(QueueFullError);
+  expect(held.has('/c3')).toBe(false);
+  for (const path of ['/c1', '/c2']) {
+    await expect.poll(() => held.has(path)).toBe(true);
+    answer(path);
+  }
+  await Promise.all([one, two]);
+  const later = reading(pages, '203.0.113.3', '/c4');
+  await expect.poll(() => held.has('/c4')).toBe(true);
+  answer('/c4');
+  await expect(later).resolves.toMatchObject({ value: { text: 'Here.' } });
+});
+
+test('a full queue is told with 503, and when to come again', async () => {
+  const { chain, http: settings } = loadSummarizerSettings({});
+  const listener = createSummarizer({
+    pages: pagesWithin({ waiting: 0 }),
+    http: settings,
+    chain,
+    log: pino({ level: 'silent' }),
+  });
+  const listening = await listener.listen('127.0.0.1', 0);
+  try {
+    const response = await fetch(`${listening.url}/api/read`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ url: `${site}/full` }),
+    });
+    expect([response.status, response.headers.get('retry-after'), held.has('/full')]).toEqual([
+      503,
+      '5',
+      false,
+    ]);
+    expect((await fetch(`${listening.url}/health`)).status).toBe(200);
+  } finally {
+    await listening.close();
+  }
+});
