@@ -74,15 +74,10 @@ interface LeftoverFilters {
 /** Removes the containers that workers, or an engine, which died over them have left. */
 export async function removeLeftovers(
   client: DockerClient,
-  { label, volume, status }: LeftoverFilters,
+  { label, volume = [], status = [] }: LeftoverFilters,
   olderThanMs = 0,
 ): Promise<void> {
-  // An empty list of volumes is not the same as none: Docker then finds nothing.
-  const filters = {
-    label: [...label],
-    ...(volume && { volume: [...volume] }),
-    ...(status && { status: [...status] }),
-  };
+  const filters = { label: [...label], volume: [...volume], status: [...status] };
   const found = await client.call((docker, bound) =>
     docker.listContainers({ all: true, filters, ...bound }),
   );
