@@ -175,9 +175,11 @@ it('notices that a connection is dead although nobody said so', async () => {
   await follow();
   const { agentId, container } = await run();
   proxy.silence();
-  await container.kill();
   await until(() => Promise.resolve(ofKind('lost').length === 1));
   proxy.mend();
+  await connected(2);
+  // Not before: what ended so long ago Docker has forgotten where much else has happened.
+  await container.kill();
   expect(await deathOf(agentId)).toMatchObject({ cause: 'kill' });
 });
 
