@@ -6,12 +6,22 @@ export async function isPortFree(port: number, host = '127.0.0.1'): Promise<bool
   return (await listenOnce(port, host)) !== undefined;
 }
 
-/** The preferred port when it is free, else any free one. */
+/** Ports that were found here: until something listens on one, the kernel may name it once more. */
+const found = new Set<number>();
+const MAX_REMEMBERED = 1_000;
+
+/** The preferred port when it is free, else any free one that was not found here just before. */
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isPortFree(preferred))) return preferred;
-  const port = await listenOnce(0, '127.0.0.1');
-  if (port === undefined) throw new StartFailure('This machine has no free loopback port.');
-  return port;
+  if (found.size >= MAX_REMEMBERED) found.clear();
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const port = await listenOnce(0, '127.0.0.1');
+    if (port === undefined) break;
+    if (found.has(port)) continue;
+    found.add(port);
+    return port;
+  }
+  throw new StartFailure('This machine has no free loopback port.');
 }
 
 /** @throws StartFailure naming the variable that picks another port. */
