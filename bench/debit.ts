@@ -5,9 +5,9 @@ import { PaymentNode } from '../src/payments/payment-node.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
 import { makeFolder } from './support/folder.js';
+import { loadCells, measureLoad, type Round } from './support/measured-load.js';
 import { startPaidApi } from './support/paid-api.js';
 import { openSessions } from './support/paying-sessions.js';
-import { usageOf } from './support/process-tree.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
 
@@ -24,20 +24,6 @@ const { values: options } = parseArgs({
     warmup: { type: 'string', default: '10' },
   },
 });
-
-interface Load {
-  readonly answered: number;
-  readonly failed: number;
-  readonly perSecond: number;
-  /** Milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
-}
-
-/** One round on one server: its load, and what an answer costs the server itself. */
-interface Round extends Load {
-  readonly cpuMicroseconds: number;
-}
 
 /** Where debits are asked for. */
 interface Way {
@@ -84,14 +70,14 @@ await runBenchmark(async (atEnd) => {
     const [ours = [], updates = [], served = []] = rounds;
     const rate = (list: readonly Round[]) => median(list.map(({ perSecond }) => perSecond));
     const of = count === 1 ? 'one session' : `${count} sessions`;
-    rows.push([...rowOf(`debits of ${of}`, ours), '', '']);
+    rows.push([...loadCells(`debits of ${of}`, ours), '', '']);
     rows.push([
-      ...rowOf('  bare Koa handler', updates),
+      ...loadCells('  bare Koa handler', updates),
       figure(rate(ours) / rate(updates)),
       AIM_DEBITS,
     ]);
     rows.push([
-      ...rowOf('  which asks the node, too', served),
+      ...loadCells('  which asks the node, too', served),
       figure(rate(ours) / rate(served)),
       '',
     ]);
@@ -116,24 +102,7 @@ async function someTransaction(chain: ChainNode): Promise<string> {
   throw new RangeError('Nothing was ever sent on the chain');
 }
 
-async function load({ body, headers, pid, url }: Way, seconds: string): Promise<Round> {
-  const cpu = async () => (await usageOf({ server: pid })).server?.cpu ?? Number.NaN;
-  const before = await cpu();
+function load({ body, headers, pid, url }: Way, seconds: string): Promise<Round> {
   const sent = [JSON.stringify(body), JSON.stringify(headers)];
-  const args = [url, '', options.connections, seconds, 'many', ...sent];
-  const { message } = await forkUntilMessage<Load>('load', args);
-  if (message.failed > 0) throw new Error(`${url} failed ${message.failed} times.`);
-  const used = (await cpu()) - before;
-  return { ...message, cpuMicroseconds: (used / message.answered) * 1e6 };
-}
-
-function rowOf(name: string, rounds: readonly Round[]) {
-  const of = (value: (round: Round) => number) => figure(median(rounds.map(value)));
-  return [
-    name,
-    of(({ perSecond }) => perSecond),
-    of(({ p50 }) => p50),
-    of(({ p99 }) => p99),
-    of(({ cpuMicroseconds }) => cpuMicroseconds),
-  ];
+  return measureLoad(pid, [url, '', options.connections, seconds, 'many', ...sent]);
 }

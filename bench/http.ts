@@ -5,7 +5,7 @@ import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
 import { makeFolder } from './support/folder.js';
 import { BenchPlatform } from './support/platform.js';
-import { usageOf } from './support/process-tree.js';
+import { loadCells, measureLoad, type Round } from './support/measured-load.js';
 import { signInWithAgents } from './support/signed-in-user.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
@@ -29,20 +29,6 @@ const { values: options } = parseArgs({
     warmup: { type: 'string', default: '10' },
   },
 });
-
-interface Load {
-  readonly answered: number;
-  readonly failed: number;
-  readonly perSecond: number;
-  /** Milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
-}
-
-/** One round on one server: its load, and what an answer costs the server itself. */
-interface Round extends Load {
-  readonly cpuMicroseconds: number;
-}
 
 await runBenchmark(async (atEnd) => {
   const folder = await makeFolder(atEnd);
@@ -68,7 +54,7 @@ await runBenchmark(async (atEnd) => {
   for (const { path, clients } of ENDPOINTS) {
     const rounds: [Round[], Round[]] = [[], []];
     const measure = ({ url, pid }: { url: string; pid: number }, seconds: string) =>
-      load(pid, [url + path, cookie, options.connections, seconds, clients]);
+      measureLoad(pid, [url + path, cookie, options.connections, seconds, clients]);
     for (const server of servers) await measure(server, options.warmup);
     for (let round = 0; round < Number(options.rounds); round++) {
       for (const [index, server] of servers.entries()) {
@@ -77,8 +63,8 @@ await runBenchmark(async (atEnd) => {
     }
     const rate = ([...list]: Round[]) => median(list.map(({ perSecond }) => perSecond));
     const ratio = rate(rounds[0]) / rate(rounds[1]);
-    rows.push(rowOf(path, rounds[0], figure(ratio), AIM));
-    rows.push(rowOf('  bare Koa handler', rounds[1], '', ''));
+    rows.push([...loadCells(path, rounds[0]), figure(ratio), AIM]);
+    rows.push([...loadCells('  bare Koa handler', rounds[1]), '', '']);
   }
   console.log(
     `\n${AGENTS} agents, ${options.connections} connections, ` +
@@ -89,26 +75,3 @@ await runBenchmark(async (atEnd) => {
     rows,
   );
 });
-
-/** @param args of the program `load`. */
-async function load(pid: number, args: readonly string[]): Promise<Round> {
-  const cpu = async () => (await usageOf({ server: pid })).server?.cpu ?? Number.NaN;
-  const before = await cpu();
-  const { message } = await forkUntilMessage<Load>('load', args);
-  if (message.failed > 0) throw new Error(`${args[0]} failed ${message.failed} times.`);
-  const used = (await cpu()) - before;
-  return { ...message, cpuMicroseconds: (used / message.answered) * 1e6 };
-}
-
-function rowOf(name: string, rounds: readonly Round[], ratio: string, aim: number | '') {
-  const of = (value: (round: Round) => number) => figure(median(rounds.map(value)));
-  return [
-    name,
-    of(({ perSecond }) => perSecond),
-    of(({ p50 }) => p50),
-    of(({ p99 }) => p99),
-    of(({ cpuMicroseconds }) => cpuMicroseconds),
-    ratio,
-    aim,
-  ];
-}

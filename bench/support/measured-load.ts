@@ -1,0 +1,43 @@
+import { forkUntilMessage } from './child.js';
+import { usageOf } from './process-tree.js';
+import { figure, median } from './statistics.js';
+
+interface Load {
+  readonly answered: number;
+  readonly failed: number;
+  readonly perSecond: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** One round on one server: its load, and what an answer costs the server itself. */
+export interface Round extends Load {
+  readonly cpuMicroseconds: number;
+}
+
+/**
+ * @param pid of the server.
+ * @param args of the program `load`, the address first.
+ * @throws when a request failed.
+ */
+export async function measureLoad(pid: number, args: readonly string[]): Promise<Round> {
+  const cpu = async () => (await usageOf({ server: pid })).server?.cpu ?? Number.NaN;
+  const before = await cpu();
+  const { message } = await forkUntilMessage<Load>('load', args);
+  if (message.failed > 0) throw new Error(`${args[0]} failed ${message.failed} times.`);
+  const used = (await cpu()) - before;
+  return { ...message, cpuMicroseconds: (used / message.answered) * 1e6 };
+}
+
+/** Of a table: the name, and medians of rate, p50, p99 and the server's time for an answer. */
+export function loadCells(name: string, rounds: readonly Round[]): string[] {
+  const of = (value: (round: Round) => number) => figure(median(rounds.map(value)));
+  return [
+    name,
+    of(({ perSecond }) => perSecond),
+    of(({ p50 }) => p50),
+    of(({ p99 }) => p99),
+    of(({ cpuMicroseconds }) => cpuMicroseconds),
+  ];
+}
