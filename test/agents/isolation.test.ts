@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { backendEndpoints } from '../../api/backend/backend.js';
 import { agentAiEndpoints } from '../../api/containers/ai.js';
 import type { Endpoint } from '../../api/http/endpoint.js';
+import { summarizerEndpoints } from '../../api/summarizer/summarizer.js';
 import { webEndpoints } from '../../api/web/web.js';
 import { findUser } from '../../src/accounts/users.js';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
@@ -18,6 +19,7 @@ import { tracesOf } from '../database/traces.js';
 import { until } from '../support/docker.js';
 import { call, type Answer } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
+import { testSummarizer, type TestSummarizer } from '../support/summarizer.js';
 
 /** How an endpoint is asked for what is Ada's, and what nobody and Bob are to get. */
 interface Visit {
@@ -30,6 +32,7 @@ interface Visit {
 }
 
 let platform: TestPlatform;
+let summarizer: TestSummarizer;
 let ada: TestUser;
 let bob: TestUser;
 let agentId: string;
@@ -54,6 +57,11 @@ const SECRET_CREDENTIAL = { name: 'SECRET_PROJECT_TOKEN', value: 'token of the s
 beforeAll(async () => {
   // Checked once, and then not during this test: what changes here was changed by a request.
   platform = await testPlatform({ env: { WATCHDOG_CHECK_INTERVAL: '60m' } });
+  summarizer = await testSummarizer(({ headers, method }, response) => {
+    // A page that says all that it was told.
+    response.writeHead(200, { 'content-type': 'text/html' });
+    response.end(`<p>${JSON.stringify([method, headers])}</p>`);
+  });
   [ada, bob] = [await platform.signUp('network'), await platform.signUp('network')];
   agentId = await platform.runningAgent(ada, { name: SECRET_NAME, config: { note: 'private' } });
   await platform.web(ada, 'POST', '/api/chat', { body: { agentId, message: SECRET_MESSAGE } });
@@ -101,7 +109,10 @@ beforeAll(async () => {
     ...(await readAgentTokens(everywhere, platform.secrets, agentId)),
   ];
 });
-afterAll(() => platform?.close());
+afterAll(async () => {
+  await summarizer?.close();
+  await platform?.close();
+});
 
 /** One that has been paid. */
 async function splitOfAda(): Promise<string> {
@@ -411,6 +422,16 @@ const AGENTS: Readonly<Record<string, Visit>> = {
   'GET /v1/models': { nobody: 401, bob: 200 },
 };
 
+const ofPage = { nobody: 200, bob: 200, body: () => ({ url: `${summarizer.site}/` }) };
+
+const SUMMARIZER: Readonly<Record<string, Visit>> = {
+  'GET /': { nobody: 200, bob: 200 },
+  'GET /health': { nobody: 200, bob: 200 },
+  'POST /api/summarize': ofPage,
+  'POST /api/extract': ofPage,
+  'POST /api/read': ofPage,
+};
+
 const nameOf = ({ method, path }: Endpoint) => `${method} ${path}`;
 
 type Ask = (method: string, path: string, body: unknown) => Promise<Answer>;
@@ -471,6 +492,8 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     expect(Object.keys(WEB).sort()).toEqual(webEndpoints(web).map(nameOf).sort());
     expect(Object.keys(BACKEND).sort()).toEqual(backendEndpoints(backend).map(nameOf).sort());
     expect(Object.keys(AGENTS).sort()).toEqual(agentAiEndpoints(agents).map(nameOf).sort());
+    const ofSummarizer = summarizerEndpoints(summarizer.dependencies).map(nameOf);
+    expect(Object.keys(SUMMARIZER).sort()).toEqual(ofSummarizer.sort());
   });
 
   test('a visit notices what is shown, and what is changed', async () => {
@@ -543,6 +566,31 @@ describe('nothing of one user is shown to, changed or started by another', () =>
     // One of the two is the gateway's, which opens nothing here.
     expect(statuses.sort()).toEqual([entry.bob, 401]);
   });
+
+  test.each(Object.keys(SUMMARIZER))(
+    '%s of the summarizer, which tells pages nothing of who asks',
+    async (name) => {
+      const entry = SUMMARIZER[name];
+      if (!entry) throw new Error(name);
+      const shown = {
+        cookie: ada.cookie,
+        authorization: `Bearer ${platform.internalKey}`,
+        'x-user-id': ada.id,
+        'x-session-id': sessionId,
+        referer: `http://${ada.email}`,
+      };
+      const as = (headers: Record<string, string>): Ask => {
+        return async (method, path, body) => {
+          const answer = await call(summarizer.url, method, path, { body, headers });
+          const told = Object.values(shown).filter((value) => answer.text.includes(value));
+          expect([name, ...told]).toEqual([name]);
+          return answer;
+        };
+      };
+      expect(await visit(name, entry, as({}))).toBe(entry.nobody);
+      expect(await visit(name, entry, as(shown))).toBe(entry.bob);
+    },
+  );
 });
 
 // Last: nothing of hers is there after it.

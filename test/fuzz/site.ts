@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { agentAiEndpoints } from '../../api/containers/ai.js';
@@ -17,6 +17,7 @@ import {
 } from '../support/platform.js';
 import { sendEvents, streamOf } from '../support/ai-providers.js';
 import { completion, sendJson } from '../support/provider-stub.js';
+import { testSummarizer, type TestSummarizer } from '../support/summarizer.js';
 import { operationsOf } from './document.js';
 import type { FuzzCaller, FuzzTarget } from './fuzz.js';
 
@@ -87,6 +88,7 @@ const AWAY = {
 
 export async function fuzzSite(): Promise<FuzzSite> {
   const gateway = await startGateway();
+  const summarizer = await testSummarizer(foreignPages);
   const platform = await testPlatform({
     workers: false,
     supervisors: (database) => new Instant(database),
@@ -101,9 +103,11 @@ export async function fuzzSite(): Promise<FuzzSite> {
   const close = async () => {
     await platform.close();
     await gateway.close();
+    await summarizer.close();
   };
   try {
-    return { ...(await furnish(platform, gateway.port)), close };
+    const { renew, targets } = await furnish(platform, gateway.port);
+    return { targets: [...targets, await targetOf(summarizer)], renew, close };
   } catch (error) {
     await close();
     throw error;
@@ -256,6 +260,64 @@ async function furnish(
   ];
   return { targets, renew };
 }
+
+/** The summarizer asks nobody who they are. */
+async function targetOf({ site, url }: TestSummarizer): Promise<FuzzTarget> {
+  const paths = Object.keys(FOREIGN_PAGES).map((path) => `${site}${path}`);
+  const refused = [
+    'http://127.0.0.1/',
+    'http://169.254.169.254/',
+    'http://[::1]/',
+    'file:///etc/passwd',
+  ];
+  const { body } = await call(url, 'GET', '/openapi.json');
+  const forPages = [500];
+  return {
+    name: 'summarizer',
+    url,
+    operations: operationsOf(body),
+    callers: [
+      {
+        name: 'nobody',
+        headersFor: () => ({}),
+        knownFor: () => ({ url: [...paths, ...refused] }),
+        forbidden: [],
+      },
+    ],
+    away: {
+      'POST /api/summarize': forPages,
+      'POST /api/extract': forPages,
+      'POST /api/read': forPages,
+    },
+  };
+}
+
+const HTML = { 'content-type': 'text/html' };
+
+/** What a page's server may answer, by its path. */
+const FOREIGN_PAGES: Readonly<Record<string, RequestListener>> = {
+  '/': (_request, response) => response.writeHead(200, HTML).end('<title>A</title><p>A page.</p>'),
+  '/data': (_request, response) =>
+    response.writeHead(200, HTML).end(
+      `<html lang=7><script type="application/ld+json">[{"@type":["Article",7,null],"author":[[],{"name":{}}],
+       "datePublished":{},"headline":[1],"inLanguage":{"a":[]},"publisher":"x","articleBody":["a",{}]}]</script>
+       <meta name="og:__proto__" content="a"><meta property="og:title" content="&#xd800;"><base href="http://[">
+       <a href="//&#0;">x</a><img srcset=",,, 1x 2y" alt="\ud83d"><svg><title>t</title></svg><table><td><ul><pre>`,
+    ),
+  '/nothing': (_request, response) => response.writeHead(200, HTML).end(),
+  '/missing': (_request, response) => response.writeHead(404, HTML).end(),
+  '/picture': (_request, response) =>
+    response.writeHead(200, { 'content-type': 'image/png' }).end(),
+  '/inside': (_request, response) =>
+    response.writeHead(302, { location: 'http://10.0.0.1/' }).end(),
+  '/round': (_request, response) => response.writeHead(302, { location: '/round' }).end(),
+  '/packed': (_request, response) =>
+    response.writeHead(200, { ...HTML, 'content-encoding': 'gzip' }).end('not packed'),
+  '/broken': (request) => request.socket.destroy(),
+};
+
+const foreignPages: RequestListener = (request, response) =>
+  (FOREIGN_PAGES[request.url ?? ''] ?? FOREIGN_PAGES['/nothing'])?.(request, response);
 
 async function newAgent(platform: TestPlatform, user: TestUser, body = {}): Promise<string> {
   const made = await platform.web(user, 'POST', '/api/agents/provision', {

@@ -72,3 +72,10 @@ test('what is away may be told to be away', () => {
   const answer = { status: 503, type: JSON_TYPE, text: '{}' };
   expect(faultOf(operation, request, answer, [503])).toBeUndefined();
 });
+
+test('a defect is one, also where something is away', () => {
+  if (!operation) throw new Error('there is one operation');
+  const request = { method: 'POST', path: '/things', headers: {}, body: '{"size":1}' };
+  const answer = { status: 500, type: JSON_TYPE, text: '{"error":"Internal server error"}' };
+  expect(faultOf(operation, request, answer, [500])).toContain('500');
+});

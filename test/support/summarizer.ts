@@ -1,0 +1,57 @@
+import { once } from 'node:events';
+import http, { type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino, type Logger } from 'pino';
+import { createSummarizer, type SummarizerDependencies } from '../../api/summarizer/summarizer.js';
+import { Outbound } from '../../src/outbound/outbound.js';
+import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { Pages, type PagesOptions } from '../../src/pages/pages.js';
+import { loadSummarizerSettings } from '../../src/settings.js';
+import { readingThread } from './reading-thread.js';
+
+/** A summarizer, and the one site that it reaches. */
+export interface TestSummarizer {
+  readonly url: string;
+  /** `http://page.test:1234`. No name is looked up: each one means this site. */
+  readonly site: string;
+  readonly dependencies: SummarizerDependencies;
+  close(): Promise<void>;
+}
+
+/** @param pages what is asked of the site. */
+export async function testSummarizer(
+  pages: RequestListener,
+  options: Pick<PagesOptions, 'bounds' | 'reading'> & { readonly log?: Logger } = {},
+): Promise<TestSummarizer> {
+  const { log = pino({ level: 'silent' }), ...bounds } = options;
+  const server = http.createServer(pages);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
+  const { chain, http: settings } = loadSummarizerSettings({
+    RATE_LIMIT_REQUESTS: '1000000',
+    TRUSTED_PROXIES: '127.0.0.1',
+  });
+  const outbound = new Outbound({
+    allow: allowedPlaces.parse(`127.0.0.1:${port}`),
+    resolve: () => Promise.resolve(['127.0.0.1']),
+  });
+  const dependencies = {
+    pages: new Pages({ outbound, program: readingThread(), ...bounds }),
+    http: settings,
+    chain,
+    log,
+  };
+  const listening = await createSummarizer(dependencies).listen('127.0.0.1', 0);
+  return {
+    url: listening.url,
+    site: `http://page.test:${port}`,
+    dependencies,
+    async close() {
+      await listening.close();
+      await dependencies.pages.close();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
