@@ -8,7 +8,7 @@ import { cacheTime } from './cache-time.js';
 import { HostPlaces } from './host-places.js';
 import { KeptPages } from './kept-pages.js';
 import type { FetchedPage, PageReadings, Reading } from './read-page.js';
-import { ReadingThreads, type ReadingBounds } from './reading-threads.js';
+import { ReadingProcesses, type ReadingBounds } from './reading-processes.js';
 import { SharedWork } from './shared-work.js';
 
 /** What a page's server learns of who reads it. */
@@ -67,7 +67,7 @@ export class QueueFullError extends ServiceError {
 
 export interface PagesOptions {
   readonly outbound: Outbound;
-  /** Of threads that read pages; that beside this file unless given. */
+  /** Of processes that read pages; that beside this file unless given. */
   readonly program?: URL;
   readonly bounds?: Partial<PageBounds>;
   readonly reading?: Partial<ReadingBounds>;
@@ -77,7 +77,7 @@ export interface PagesOptions {
 export class Pages {
   readonly #outbound: Outbound;
   readonly #bounds: PageBounds;
-  readonly #threads: ReadingThreads;
+  readonly #processes: ReadingProcesses;
   readonly #turns: Turns;
   readonly #hosts: HostPlaces;
   readonly #fetches = new SharedWork<Fetched>();
@@ -86,8 +86,8 @@ export class Pages {
   constructor({ bounds, outbound, program, reading }: PagesOptions) {
     this.#outbound = outbound;
     this.#bounds = { ...BOUNDS, ...bounds };
-    this.#threads = new ReadingThreads(
-      program ?? new URL('./reading-thread.js', import.meta.url),
+    this.#processes = new ReadingProcesses(
+      program ?? new URL('./reading-process.js', import.meta.url),
       reading,
     );
     this.#turns = new Turns(this.#bounds.atOnce);
@@ -117,7 +117,7 @@ export class Pages {
       return await this.#turns.run({ owner, isUrgent: true, signal: limit }, async () => {
         const fetched = await this.#fetches.run(address, limit, (end) => this.#fetch(address, end));
         const { fetchedAt, keepMs, page } = fetched;
-        const value = await this.#threads.read(page, reading, { owner, signal });
+        const value = await this.#processes.read(page, reading, { owner, signal });
         const answer = { value, finalUrl: page.url, fetchedAt };
         this.#kept.set(key, answer, keepMs);
         return answer;
@@ -134,7 +134,7 @@ export class Pages {
   }
 
   close(): Promise<void> {
-    return this.#threads.close();
+    return this.#processes.close();
   }
 
   async #fetch(address: string, end: AbortSignal): Promise<Fetched> {

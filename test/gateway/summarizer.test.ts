@@ -15,7 +15,7 @@ import { loadSummarizerSettings } from '../../src/settings.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call } from '../support/http.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
-import { readingThread } from '../support/reading-thread.js';
+import { readingProgram } from '../support/reading-program.js';
 import { booksOf, openSession, type TestSession } from './support.js';
 
 const PATH = '/api/v1/gateway';
@@ -61,7 +61,7 @@ beforeAll(async () => {
       : response.writeHead(200, { 'content-type': 'text/html' }).end(HTML),
   );
   const allow = allowedPlaces.parse(site.place);
-  pages = new Pages({ outbound: new Outbound({ allow }), program: readingThread() });
+  pages = new Pages({ outbound: new Outbound({ allow }), program: readingProgram() });
   const settings = loadSummarizerSettings({});
   const log = pino({ level: 'silent' });
   summarizer = await createSummarizer({ ...settings, pages, log }).listen('127.0.0.1', 0);

@@ -1,15 +1,15 @@
 // @module-tag attack
 import { afterAll, expect, test } from 'vitest';
 import { TooComplexError } from '../../src/pages/page-error.js';
-import { ReadingThreads } from '../../src/pages/reading-threads.js';
-import { readingThread } from '../support/reading-thread.js';
+import { ReadingProcesses } from '../../src/pages/reading-processes.js';
+import { readingProgram } from '../support/reading-program.js';
 
-const threads = new ReadingThreads(readingThread(), {
+const processes = new ReadingProcesses(readingProgram(), {
   processorMs: 1_000,
   memoryMb: 128,
-  threads: 1,
+  processes: 1,
 });
-afterAll(() => threads.close());
+afterAll(() => processes.close());
 
 const END = '<p>The end of it.</p>';
 const times = (count: number, text: string) => text.repeat(count);
@@ -63,23 +63,40 @@ test.each(Object.entries(HOSTILE))(
     const asker = { owner: 'somebody', signal: new AbortController().signal };
     const page = { bytes: Buffer.from(text), contentType: 'text/html', url: 'http://page.test/' };
     for (const reading of readingsOf(name)) {
-      await threads.read(page, reading, asker).then(
+      await processes.read(page, reading, asker).then(
         (value) => expect(value).toBeTypeOf('object'),
         (error: unknown) => expect(error).toBeInstanceOf(TooComplexError),
       );
     }
     const next = { ...page, bytes: Buffer.from(END) };
-    await expect(threads.read(next, 'read', asker)).resolves.toMatchObject({
+    await expect(processes.read(next, 'read', asker)).resolves.toMatchObject({
       text: 'The end of it.',
     });
   },
 );
 
-test('a reader who leaves ends the thread that reads for them', async () => {
+test('a page that takes more memory than it may is given up; the next one is read', async () => {
+  const asker = { owner: 'somebody', signal: new AbortController().signal };
+  const small = new ReadingProcesses(readingProgram(), { memoryMb: 32, processes: 1 });
+  try {
+    // Each sign is written in a single operation, which no thread can be stopped in.
+    const bytes = Buffer.from(`<p>${times(2_000_000, '[*_`')}</p>`);
+    const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };
+    await expect(small.read(page, 'read', asker)).rejects.toBeInstanceOf(TooComplexError);
+    const next = { ...page, bytes: Buffer.from(END) };
+    await expect(small.read(next, 'read', asker)).resolves.toMatchObject({
+      text: 'The end of it.',
+    });
+  } finally {
+    await small.close();
+  }
+});
+
+test('a reader who leaves ends the process that reads for them', async () => {
   const left = new AbortController();
   const bytes = Buffer.from(times(400_000, '<div><p>'));
   const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };
-  const reading = threads.read(page, 'read', { owner: 'a', signal: left.signal });
+  const reading = processes.read(page, 'read', { owner: 'a', signal: left.signal });
   left.abort(new Error('left'));
   await expect(reading).rejects.toThrow('left');
 });

@@ -9,7 +9,7 @@ import { Outbound } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/reachable.js';
 import { Pages, QueueFullError, type PageBounds } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
-import { readingThread } from '../support/reading-thread.js';
+import { readingProgram } from '../support/reading-program.js';
 
 /** Requests that the site has got and not answered yet. */
 const held = new Map<string, ServerResponse>();
@@ -33,7 +33,7 @@ function pagesWithin(bounds: Partial<PageBounds>): Pages {
   // Nobody is told that a page took too long because a machine is busy.
   const pages = new Pages({
     outbound,
-    program: readingThread(),
+    program: readingProgram(),
     bounds: { fetchMs: 120_000, ...bounds },
   });
   used.push(pages);

@@ -9,7 +9,7 @@ import { Outbound } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/reachable.js';
 import { Pages } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
-import { readingThread } from '../support/reading-thread.js';
+import { readingProgram } from '../support/reading-program.js';
 
 const PAGE = `<!doctype html><html lang="en"><head><base href="/base/">
 <title>Rivers &amp; lakes</title><meta name="Description" content=" About
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const { port } = server.address() as AddressInfo;
   site = `http://127.0.0.1:${port}`;
   const allow = allowedPlaces.parse(`127.0.0.1:${port}`);
-  pages = new Pages({ outbound: new Outbound({ allow }), program: readingThread() });
+  pages = new Pages({ outbound: new Outbound({ allow }), program: readingProgram() });
   const { chain, http: settings } = loadSummarizerSettings({ RATE_LIMIT_REQUESTS: '100000' });
   const logger = pino({ level: 'debug' }, { write: (line: string) => void log.push(line) });
   const listener = createSummarizer({ pages, http: settings, chain, log: logger });

@@ -7,7 +7,7 @@ import { Outbound } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/reachable.js';
 import { Pages, type PagesOptions } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
-import { readingThread } from './reading-thread.js';
+import { readingProgram } from './reading-program.js';
 
 /** A summarizer, and the one site that it reaches. */
 export interface TestSummarizer {
@@ -37,7 +37,7 @@ export async function testSummarizer(
     resolve: () => Promise.resolve(['127.0.0.1']),
   });
   const dependencies = {
-    pages: new Pages({ outbound, program: readingThread(), ...bounds }),
+    pages: new Pages({ outbound, program: readingProgram(), ...bounds }),
     http: settings,
     chain,
     log,

@@ -1,0 +1,168 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Turns } from '../turns.js';
+import { TooComplexError } from './page-error.js';
+import type { FetchedPage, PageReadings, Reading } from './read-page.js';
+import type { ReadingResult, ReadingTask } from './reading-process.js';
+
+/** Milliseconds between two looks at how much processor time a page has taken. */
+const LOOK_MS = 100;
+
+/** What one page may take. */
+export interface ReadingBounds {
+  /** Milliseconds of a processor. */
+  readonly processorMs: number;
+  readonly memoryMb: number;
+  /** Pages at a time. */
+  readonly processes: number;
+}
+
+const BOUNDS: ReadingBounds = { processorMs: 5_000, memoryMb: 512, processes: 2 };
+
+/**
+ * Reads pages in processes of their own, which end when a page takes more than it may. Threads would not do: one
+ * that is out of memory within a single operation takes all of its process with it.
+ */
+export class ReadingProcesses {
+  readonly #program: URL;
+  readonly #bounds: ReadingBounds;
+  readonly #turns: Turns;
+  readonly #idle: ReadingProcess[] = [];
+  readonly #all = new Set<ReadingProcess>();
+
+  /** @param program of a process, as it was built. */
+  constructor(program: URL, bounds: Partial<ReadingBounds> = {}) {
+    this.#program = program;
+    this.#bounds = { ...BOUNDS, ...bounds };
+    this.#turns = new Turns(this.#bounds.processes);
+  }
+
+  /**
+   * @param owner whose page it is: one owner's pages are in nobody else's way.
+   * @throws TooComplexError; the signal's reason when it aborts.
+   */
+  read<R extends Reading>(
+    page: FetchedPage,
+    reading: R,
+    { owner, signal }: { readonly owner: string; readonly signal: AbortSignal },
+  ): Promise<PageReadings[R]> {
+    return this.#turns.run({ owner, isUrgent: true, signal }, async () => {
+      const reader = this.#take();
+      try {
+        // A process answers what it was asked.
+        return (await reader.ask({ page, reading }, signal)) as PageReadings[R];
+      } finally {
+        if (reader.isUsable) this.#idle.push(reader);
+        else await this.#end(reader);
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#all].map((reader) => this.#end(reader)));
+  }
+
+  /** One that waits, unless it has ended meanwhile, or a new one. */
+  #take(): ReadingProcess {
+    for (let reader = this.#idle.pop(); reader; reader = this.#idle.pop()) {
+      if (reader.isUsable) return reader;
+      this.#all.delete(reader);
+    }
+    const reader = new ReadingProcess(this.#program, this.#bounds);
+    this.#all.add(reader);
+    return reader;
+  }
+
+  async #end(reader: ReadingProcess): Promise<void> {
+    this.#all.delete(reader);
+    await reader.end();
+  }
+}
+
+class ReadingProcess {
+  isUsable = true;
+  readonly #child: ChildProcess;
+  readonly #processorMs: number;
+
+  constructor(program: URL, { memoryMb, processorMs }: ReadingBounds) {
+    this.#processorMs = processorMs;
+    this.#child = fork(fileURLToPath(program), [], {
+      // It has nothing of ours: no settings, and no secrets among them.
+      env: {},
+      execArgv: [`--max-old-space-size=${memoryMb}`],
+      // Where it may not write: some systems keep the memory of what ends for want of it.
+      cwd: path.parse(process.execPath).root,
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+    // One that waits keeps nobody from ending.
+    this.#child.unref();
+    this.#child.channel?.unref();
+    // Without a page nobody else listens; a process that ends then is not used again.
+    this.#child.on('error', () => (this.isUsable = false));
+    this.#child.on('exit', () => (this.isUsable = false));
+  }
+
+  async end(): Promise<void> {
+    this.isUsable = false;
+    const { exitCode, pid, signalCode } = this.#child;
+    if (pid === undefined || exitCode !== null || signalCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.ref();
+    this.#child.kill('SIGKILL');
+    await ended;
+  }
+
+  ask(task: ReadingTask, signal: AbortSignal): Promise<PageReadings[Reading]> {
+    const child = this.#child;
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
+      const before = this.#spentMs();
+      const settle = (end: () => void) => {
+        clearInterval(looking);
+        signal.removeEventListener('abort', abort);
+        child.off('message', receive);
+        child.off('error', give);
+        child.off('exit', fail);
+        end();
+      };
+      /** Ends the process with its task. */
+      const give = (error: unknown) => {
+        this.isUsable = false;
+        settle(() => reject(error instanceof Error ? error : new Error('Given up')));
+      };
+      const fail = () => give(new TooComplexError());
+      const abort = () => give(signal.reason);
+      const receive = (result: ReadingResult) => {
+        if ('value' in result) return settle(() => resolve(result.value));
+        const error = result.isTooComplex ? new TooComplexError() : new Error(result.failure);
+        settle(() => reject(error));
+      };
+      // It keeps this process running as well, for as long as somebody waits for a page.
+      const looking = setInterval(() => {
+        if (this.#spentMs() - before > this.#processorMs) fail();
+      }, LOOK_MS);
+      signal.addEventListener('abort', abort, { once: true });
+      child.on('message', receive);
+      child.once('error', give);
+      child.once('exit', fail);
+      child.send(task, (error) => {
+        // One that has just ended says so by its exit.
+        if (error && child.exitCode === null && child.signalCode === null) give(error);
+      });
+    });
+  }
+
+  /** What the process has used of a processor; where the system does not say it, the time that passes. */
+  #spentMs(): number {
+    try {
+      const [ns] = readFileSync(`/proc/${this.#child.pid}/schedstat`, 'latin1').split(' ');
+      return Number(ns) / 1e6;
+    } catch {
+      return performance.now();
+    }
+  }
+}
