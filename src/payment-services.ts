@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Database } from './database/database.js';
+import type { TableNews } from './database/row-news.js';
 import { ChainPayments } from './payments/chain-payments.js';
 import { configuredChains } from './payments/chains.js';
 import { PaymentWatch } from './payments/payment-watch.js';
@@ -20,6 +21,8 @@ interface PaymentFoundation {
 export interface PaymentServices {
   readonly signers: Signers;
   readonly watch: PaymentWatch;
+  /** Of payments. */
+  readonly news: TableNews;
   readonly sessionHolds: Pick<SessionHolds, 'request'>;
 }
 
@@ -31,6 +34,7 @@ export function createPaymentServices({
 }: PaymentFoundation): PaymentServices {
   const secrets = new SecretBox(settings.secrets.keys);
   const payments = new ChainPayments(database);
+  const news = database.newsOf('payments');
   const kept: KeptKeys = (address) => openKey(database.asPlatform(), secrets, address);
   return {
     signers: new Signers({
@@ -39,7 +43,8 @@ export function createPaymentServices({
       keys: new SigningKeys(settings.chain.operator, kept),
       log,
     }),
-    watch: new PaymentWatch(payments),
+    watch: new PaymentWatch(payments, news),
+    news,
     sessionHolds: new SessionHolds({
       ...{ database, payments, kept },
       operator: settings.chain.operator?.address,

@@ -1,9 +1,10 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
+import type { ToldTable } from '../src/database/row-news.js';
 import { periodically } from './periodically.js';
 
-/** Between two looks. */
+/** Between two looks where nothing is heard. */
 const INTERVAL_MS = 1_000;
 
 /** Rows that one look takes up at a time. */
@@ -14,14 +15,7 @@ const MAX_CALLS = 20;
 
 /** Rows each of which is to have a run; all have `due_at`, and are due when they are written. */
 export interface Handed {
-  readonly table:
-    | 'mails'
-    | 'risc_events'
-    | 'account_deletions'
-    | 'payments'
-    | 'clones'
-    | 'royalty_splits'
-    | 'payment_sessions';
+  readonly table: ToldTable;
   readonly key: 'id' | 'user_id';
   /** In SQL, which of them are still to be done. */
   readonly open: string;
@@ -37,7 +31,7 @@ interface Parts {
   readonly log: Logger;
 }
 
-/** Hands rows over, again and again until the signal aborts. */
+/** Hands rows over as soon as they are there, again and again until the signal aborts. */
 export function handOverPeriodically(
   { database, log }: Parts,
   handed: Handed,
@@ -47,7 +41,8 @@ export function handOverPeriodically(
   const work = async () => {
     while (!signal.aborted && (await handOver(database, handed)) === MAX_TOGETHER);
   };
-  return periodically({ everyMs: INTERVAL_MS, failure, log, work }, signal);
+  const news = database.newsOf(handed.table);
+  return periodically({ everyMs: INTERVAL_MS, failure, log, news, work }, signal);
 }
 
 /**

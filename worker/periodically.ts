@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { TableNews } from '../src/database/row-news.js';
 import { jittered } from '../src/jitter.js';
 import { pause } from '../src/pause.js';
 
@@ -8,6 +9,8 @@ export interface Periodic {
   /** What the log says of a failure, once a minute at most. The next time comes as always. */
   readonly failure: string;
   readonly log: Logger;
+  /** As soon as something is heard of it, the next time comes. */
+  readonly news?: TableNews;
   readonly work: () => Promise<void>;
 }
 
@@ -16,11 +19,12 @@ const LOGGED_EVERY_MS = 60_000;
 
 /** Does something now, and again and again, one time after the other, until the signal aborts. */
 export async function periodically(
-  { everyMs, failure, log, work }: Periodic,
+  { everyMs, failure, log, news, work }: Periodic,
   signal: AbortSignal,
 ): Promise<void> {
   let loggedAt = -Infinity;
   while (!signal.aborted) {
+    const count = news?.count ?? 0;
     try {
       await work();
       loggedAt = -Infinity;
@@ -30,6 +34,6 @@ export async function periodically(
         log.warn({ err: error }, failure);
       }
     }
-    await pause(jittered(everyMs), signal);
+    await (news?.after(count, jittered(everyMs), signal) ?? pause(jittered(everyMs), signal));
   }
 }

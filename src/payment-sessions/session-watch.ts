@@ -1,25 +1,22 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Database } from '../database/database.js';
+import { RowWatch } from '../database/row-watch.js';
 import { TooManyRequestsError } from '../errors.js';
 import type { PaymentSessionState } from './states.js';
-
-/** Between two looks, in milliseconds. */
-const LOOK_MS = 200;
 
 /** Requests of one process that wait at a time: each holds a connection of its client. */
 const MAX_WAITING = 500;
 
-/** Waits for sessions to leave a state, however many, with one statement for all of them at a time. */
+/** Waits for sessions to leave a state, however many. */
 export class SessionWatch {
-  readonly #database: Database;
+  readonly #rows: RowWatch<PaymentSessionState>;
   readonly #left: PaymentSessionState;
-  readonly #awaited = new Map<string, number>();
   #waiting = 0;
-  #look: Promise<ReadonlyMap<string, PaymentSessionState>> | undefined;
 
   /** @param left the state that they are to leave. */
   constructor(database: Database, left: PaymentSessionState) {
-    this.#database = database;
+    this.#rows = new RowWatch(database.newsOf('payment_sessions'), (ids) =>
+      statesOf(database, ids),
+    );
     this.#left = left;
   }
 
@@ -34,36 +31,25 @@ export class SessionWatch {
       });
     }
     this.#waiting++;
-    this.#awaited.set(id, (this.#awaited.get(id) ?? 0) + 1);
     try {
-      for (;;) {
-        const state = (await this.#next()).get(id) ?? this.#left;
-        if (state !== this.#left || signal.aborted) return state;
-        await delay(LOOK_MS, undefined, { signal }).catch(() => undefined);
-      }
+      const hasLeft = (state: PaymentSessionState | undefined) =>
+        state !== undefined && state !== this.#left;
+      return (await this.#rows.until(id, hasLeft, signal)) ?? this.#left;
     } finally {
       this.#waiting--;
-      const others = (this.#awaited.get(id) ?? 1) - 1;
-      if (others > 0) this.#awaited.set(id, others);
-      else this.#awaited.delete(id);
     }
   }
+}
 
-  /** The look that is under way, or a new one at all that is awaited now. */
-  #next(): Promise<ReadonlyMap<string, PaymentSessionState>> {
-    this.#look ??= this.#statesOf([...this.#awaited.keys()]).finally(() => {
-      this.#look = undefined;
-    });
-    return this.#look;
-  }
-
-  async #statesOf(ids: readonly string[]): Promise<ReadonlyMap<string, PaymentSessionState>> {
-    const rows = await this.#database
-      .asPlatform()
-      .query<{ id: string; state: PaymentSessionState }>(
-        'SELECT id, state FROM payment_sessions WHERE id = ANY ($ids)',
-        { ids },
-      );
-    return new Map(rows.map(({ id, state }) => [id, state]));
-  }
+async function statesOf(
+  database: Database,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, PaymentSessionState>> {
+  const rows = await database
+    .asPlatform()
+    .query<{ id: string; state: PaymentSessionState }>(
+      'SELECT id, state FROM payment_sessions WHERE id = ANY ($ids)',
+      { ids },
+    );
+  return new Map(rows.map(({ id, state }) => [id, state]));
 }

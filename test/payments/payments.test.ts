@@ -34,9 +34,11 @@ afterAll(async () => {
 async function startWorkers(): Promise<void> {
   const { client, connection, namespace } = temporal;
   const database = lab.database.db;
+  const news = database.newsOf('payments');
   const services = {
+    news,
     signers: new Signers({ ...payer.parts, chains: [payer.parts.chain] }),
-    watch: new PaymentWatch(lab.payments),
+    watch: new PaymentWatch(lab.payments, news),
     sessionHolds: { request: () => Promise.resolve(undefined) },
   };
   const runs = { connection, namespace, taskQueue: PLATFORM_TASK_QUEUE, ...(await workflowCode()) };

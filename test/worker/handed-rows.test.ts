@@ -127,6 +127,18 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     ending.abort();
     await handing;
   });
+
+  test('is handed over also when nobody was told of it', async () => {
+    await owner(`ALTER TABLE ${table} DISABLE TRIGGER ${table}_told`);
+    const [ending, { started, start }] = [new AbortController(), runs()];
+    const parts = { database: database.db, log: pino({ enabled: false }) };
+    const handing = handOverPeriodically(parts, handed(start), ending.signal);
+    const id = await written();
+    await expect.poll(() => started, { timeout: 20_000 }).toEqual([id]);
+    ending.abort();
+    await handing;
+    await owner(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_told`);
+  });
 });
 
 test('a mail that had its run is over, and one of yesterday is given up', async () => {

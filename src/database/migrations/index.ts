@@ -36,6 +36,7 @@ import { migration as oneHandOver } from './038-one-hand-over.js';
 import { migration as gateway } from './039-gateway.js';
 import { migration as paymentSettlements } from './040-payment-settlements.js';
 import { migration as fees } from './043-fees.js';
+import { migration as rowNews } from './045-row-news.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -78,4 +79,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '039-gateway', migration: gateway },
   { name: '040-payment-settlements', migration: paymentSettlements },
   { name: '043-fees', migration: fees },
+  { name: '045-row-news', migration: rowNews },
 ];

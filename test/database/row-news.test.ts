@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Database } from '../../src/database/database.js';
+import type { TableNews, ToldTable } from '../../src/database/row-news.js';
+import { RowWatch } from '../../src/database/row-watch.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { queryRows } from './catalog.js';
+import { insertSql, ROWS } from './rows.js';
+
+/** Longer than any test: what is waited for so long is heard, or the test fails. */
+const HOUR_MS = 3_600_000;
+
+const TOLD = [
+  'mails',
+  'risc_events',
+  'account_deletions',
+  'payments',
+  'clones',
+  'royalty_splits',
+  'payment_sessions',
+] as const satisfies readonly ToldTable[];
+
+const never = new AbortController().signal;
+
+let database: TestDatabase;
+/** Listens, and is listened to alone. */
+let listening: Database;
+beforeAll(async () => {
+  database = await testDatabase();
+  listening = new Database(database.url, { maxConnections: 2 });
+  await Promise.all(TOLD.map((table) => began(listening.newsOf(table))));
+});
+afterAll(async () => {
+  await listening?.close();
+  await database?.close();
+});
+
+const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+
+/** Who begins to listen is told to look. */
+const began = (news: TableNews) => news.after(0, HOUR_MS, never);
+
+/** What is told in turn is heard in turn. */
+async function heardAll(): Promise<void> {
+  const news = listening.newsOf('mails');
+  const { count } = news;
+  await owner(`NOTIFY rows, 'mails'`);
+  await news.after(count, HOUR_MS, never);
+}
+
+const killListeners = () =>
+  database.db.asPlatform().query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND application_name LIKE '% news'`,
+  );
+
+test('a row that somebody waits for is told of in every table that has such rows', async () => {
+  const rows = Object.entries(ROWS);
+  const counts = new Map(TOLD.map((table) => [table, listening.newsOf(table).count]));
+  for (const [table, row] of rows) await owner(insertSql(table, row('ada', 1)));
+  for (const [table, count] of counts) await listening.newsOf(table).after(count, HOUR_MS, never);
+});
+
+describe('of a payment session', () => {
+  const news = () => listening.newsOf('payment_sessions');
+
+  test('it is told what becomes of it, and not what is debited', async () => {
+    await heardAll();
+    const { count } = news();
+    await owner(`UPDATE payment_sessions SET delivered = 1, settlement_due_at = now()`);
+    await heardAll();
+    expect(news().count).toBe(count);
+    await owner(`UPDATE payment_sessions SET state = 'failed', failure = 'reverted'`);
+    await news().after(count, HOUR_MS, never);
+  });
+});
+
+test('nobody is told of a row that was taken back', async () => {
+  await heardAll();
+  const { count } = listening.newsOf('payments');
+  await owner(`BEGIN; ${insertSql('payments', ROWS.payments?.('ada', 9) ?? {})}; ROLLBACK`);
+  await heardAll();
+  expect(listening.newsOf('payments').count).toBe(count);
+});
+
+test('a connection that breaks is replaced, and whoever waits looks for what was missed', async () => {
+  const { count } = listening.newsOf('payments');
+  await killListeners();
+  await listening.newsOf('payments').after(count, HOUR_MS, never);
+  await heardAll();
+});
+
+describe('who waits for a row', () => {
+  const watch = (news: TableNews) =>
+    new RowWatch(news, async (ids) => {
+      const found = await owner(
+        `SELECT id, state FROM payments WHERE id IN (${ids.map((id) => `'${id}'`).join()})`,
+      );
+      return new Map(found.map(({ id, state }) => [String(id), String(state)]));
+    });
+  const written = async (n: number): Promise<string> => {
+    const row = ROWS.payments?.('ada', n) ?? {};
+    await owner(insertSql('payments', row));
+    return String(row.id);
+  };
+  const isOver = (state: string | undefined) => state === 'failed';
+  const END = `state = 'failed', failure = 'reverted', settled_at = now()`;
+
+  test('sees what nobody told of, because the listener was killed, or the notice lost', async () => {
+    const id = await written(2);
+    const waiting = watch(listening.newsOf('payments')).until(id, isOver, never);
+    await killListeners();
+    // As if it came while nobody listened.
+    await owner(
+      `ALTER TABLE payments DISABLE TRIGGER payments_changes_told;
+       UPDATE payments SET ${END} WHERE id = '${id}';
+       ALTER TABLE payments ENABLE TRIGGER payments_changes_told`,
+    );
+    expect(await waiting).toBe('failed');
+  });
+
+  test('sees it with a look that began after it was told, whoever looked before', async () => {
+    const id = await written(3);
+    const news = listening.newsOf('payments');
+    await heardAll();
+    const looks: ((states: ReadonlyMap<string, string>) => void)[] = [];
+    const slow = new RowWatch<string>(news, () => new Promise((resolve) => looks.push(resolve)));
+    const first = slow.until(id, isOver, never);
+    const { count } = news;
+    await owner(`UPDATE payments SET ${END} WHERE id = '${id}'`);
+    await news.after(count, HOUR_MS, never);
+    const second = slow.until(id, isOver, never);
+    looks[1]?.(new Map([[id, 'failed']]));
+    expect(await second).toBe('failed');
+    looks[0]?.(new Map([[id, 'queued']]));
+    await expect.poll(() => looks.length).toBe(3);
+    looks[2]?.(new Map([[id, 'failed']]));
+    expect(await first).toBe('failed');
+  });
+
+  test('ends when its signal aborts, with what was seen last', async () => {
+    const id = await written(4);
+    const signal = AbortSignal.abort();
+    expect(await watch(listening.newsOf('payments')).until(id, isOver, signal)).toBe('queued');
+  });
+});
+
+test('a database that is closed is not listened to any more', async () => {
+  const another = new Database(database.url, { maxConnections: 1 });
+  await began(another.newsOf('mails'));
+  await another.close();
+  const left = await database.db.asPlatform().query(
+    `SELECT pid FROM pg_stat_activity
+      WHERE datname = current_database() AND application_name LIKE '% news'`,
+  );
+  expect(left.length).toBeLessThanOrEqual(1);
+});
