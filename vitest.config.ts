@@ -12,6 +12,8 @@ const WORKFLOWS = ['test/workflows/**/*.test.ts'];
 const REAL_TIME = [
   'test/workflows/{ensured-supervisors,in-the-moment,cancelled-provisioning,watchdog-runs}.test.ts',
 ];
+/** In Chromium, which gives up its connections whenever an address of the host comes or goes. */
+const BROWSER = ['test/web/browser.test.ts'];
 /** What needs none of that, and stands beside what does. */
 const PURE = [
   'test/accounts/provider-flows.test.ts',
@@ -34,6 +36,7 @@ const MOCKING = [
 
 /** What takes longest, so that nothing is waited for alone at the end. */
 const FIRST = [
+  'test/web/browser.test.ts',
   'test/bench/benchmarks.test.ts',
   'test/dev/start.test.ts',
   'test/chaos/chaos-long.test.ts',
@@ -57,6 +60,16 @@ const FIRST = [
 const ISOLATED = ['mocking', 'whole'];
 
 const PROJECTS = ['platform', 'containers', 'real-time', 'workflows', 'units', 'mocking', 'pure'];
+/**
+ * What is run beside each other, in this order. Networks of containers, which are addresses of the
+ * host, come and go from the second on. Whole programs come last: each is many processes, which
+ * others would starve.
+ */
+const GROUPS = [
+  ['browser', 'workflows', 'real-time', 'mocking', 'pure'],
+  ['platform', 'containers', 'units'],
+  ['whole'],
+];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -91,7 +104,8 @@ export default defineConfig({
       project('workflows', WORKFLOWS, REAL_TIME),
       project('real-time', REAL_TIME, []),
       project('containers', CONTAINERS, PURE),
-      project('platform', PLATFORM, PURE),
+      project('platform', PLATFORM, [...PURE, ...BROWSER]),
+      project('browser', BROWSER, []),
       project('whole', WHOLE, PURE),
     ],
   },
@@ -99,11 +113,10 @@ export default defineConfig({
 
 /** Test files that are run alike. */
 function project(name: string, include: string[], exclude: string[]) {
-  // Whole programs come last, and fewer at a time: each is many processes, which others would starve.
-  // The others mostly wait, also on two cores; skipped time is that of a file's own server.
-  const isWhole = name === 'whole';
-  const maxWorkers = isWhole ? 3 : 5;
-  const sequence = { groupOrder: isWhole ? 1 : 0 };
+  // Whole programs are fewer at a time. The others mostly wait, also on two cores; skipped time is
+  // that of a file's own server.
+  const maxWorkers = name === 'whole' ? 3 : 5;
+  const sequence = { groupOrder: GROUPS.findIndex((group) => group.includes(name)) };
   // What leaves nothing behind in its process: files share one, which reads the libraries once.
   const isolate = ISOLATED.includes(name);
   const test = { name, include, exclude, maxWorkers, sequence, isolate };

@@ -7,7 +7,7 @@ const CHROMIUM = process.env.TEST_CHROMIUM ?? '/usr/bin/chromium-headless-shell'
 export const hasBrowser = existsSync(CHROMIUM);
 
 /** As tests wait for anything: longer than it takes on the busiest machine. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 150_000;
 
 /** Where the browser finds the web API, whatever its port: for settings that are read before it listens. */
 export const SITE = 'http://platform.localhost';

@@ -36,8 +36,9 @@ beforeAll(async () => {
   web = await createWeb(alone.dependencies).listen('127.0.0.1', 0);
   browser = await startBrowser(web.url);
 });
-afterEach(async () => {
-  for (const { complaints, context } of visitors.splice(0)) {
+afterEach(async ({ task }) => {
+  for (const { complaints, context, page } of visitors.splice(0)) {
+    if (task.result?.state === 'fail') await tell(page);
     await context.close();
     expect(complaints).toEqual([]);
   }
@@ -50,6 +51,11 @@ afterAll(async () => {
   await standIns?.close();
   if (dataDir !== undefined) await rm(dataDir, { recursive: true });
 });
+
+/** What somebody would have seen who looked when a test failed. */
+async function tell(page: Page): Promise<void> {
+  console.error(`${page.url()} shows:\n${await page.locator('body').innerText()}`);
+}
 
 async function visit(): Promise<Page> {
   const visitor = await newVisitor(browser);
