@@ -4,26 +4,22 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Whole programs: `npm start` itself, the tour, chaos, benchmarks' smoke runs. */
 const WHOLE = ['test/{dev,e2e,chaos,bench}/**/*.test.ts'];
-const CONTAINERS = ['test/{containers,egress,agent-image}/**/*.test.ts'];
-/** The product in one process with all that it needs (test/support/platform.ts). */
-const PLATFORM = ['test/{agents,ai,backend,chat,fuzz,logs,metrics,web}/**/*.test.ts'];
-const WORKFLOWS = ['test/workflows/**/*.test.ts'];
-/** On a server that does not skip time, because what it does differs. */
-const REAL_TIME = [
-  'test/workflows/{ensured-supervisors,in-the-moment,cancelled-provisioning,watchdog-runs}.test.ts',
+/** Containers, and the product in one process with all that it needs (test/support/platform.ts). */
+const CONTAINERS = [
+  'test/{containers,egress,agent-image}/**/*.test.ts',
+  'test/{agents,ai,backend,chat,fuzz,logs,metrics,web}/**/*.test.ts',
+  'test/local-repair/without-control-plane.test.ts',
 ];
-/** In Chromium, which gives up its connections whenever an address of the host comes or goes. */
-const BROWSER = ['test/web/browser.test.ts'];
-/** What needs none of that, and stands beside what does. */
-const PURE = [
-  'test/accounts/provider-flows.test.ts',
+/** What needs no containers, and stands beside what does. */
+const BESIDE = [
+  // Chromium gives up its connections whenever an address of the host comes or goes.
+  'test/web/browser.test.ts',
   'test/agents/{agent-model,agent-subnet,observe-agent,start-progress,watchdog-rules}.test.ts',
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit,demo-shares,cost,supported-request}.test.ts',
   'test/chat/gateway.test.ts',
   'test/containers/{death-cause,environment-file,host-routes,image-name,openclaw-config,tar-filter}.test.ts',
   'test/dev/log-file.test.ts',
-  'test/{outbound,pages}/*.test.ts',
   'test/egress/{egress-rules,host-egress}.test.ts',
 ];
 
@@ -50,6 +46,7 @@ const FIRST = [
   'test/fuzz/fuzz.test.ts',
   'test/agents/watchdog.test.ts',
   'test/workflows/watchdog.test.ts',
+  'test/workflows/watchdog-runs.test.ts',
   'test/agents/credentials.test.ts',
   'test/agents/outages.test.ts',
   'test/accounts/theft.test.ts',
@@ -59,23 +56,18 @@ const FIRST = [
 /** Projects whose files do not share processes: they put other things in the place of libraries. */
 const ISOLATED = ['mocking', 'whole'];
 
-const PROJECTS = ['platform', 'containers', 'real-time', 'workflows', 'units', 'mocking', 'pure'];
 /**
  * What is run beside each other, in this order. Networks of containers, which are addresses of the
  * host, come and go from the second on. Whole programs come last: each is many processes, which
  * others would starve.
  */
-const GROUPS = [
-  ['browser', 'workflows', 'real-time', 'mocking', 'pure'],
-  ['platform', 'containers', 'units'],
-  ['whole'],
-];
+const GROUPS = [['fast', 'beside', 'mocking'], ['containers'], ['whole']];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification) => {
       const known = FIRST.indexOf(path.relative(project.config.root, moduleId));
-      return known >= 0 ? known : FIRST.length + PROJECTS.indexOf(project.name);
+      return known >= 0 ? known : FIRST.length;
     };
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
   }
@@ -93,20 +85,12 @@ export default defineConfig({
     testTimeout: 600_000,
     hookTimeout: 600_000,
     projects: [
-      project('pure', PURE, []),
-      // Beside themselves they need PostgreSQL or Temporal at most.
-      project(
-        'units',
-        ['test/**/*.test.ts'],
-        [...PURE, ...MOCKING, ...WORKFLOWS, ...CONTAINERS, ...PLATFORM, ...WHOLE],
-      ),
+      // Beside themselves they need PostgreSQL, Temporal or a chain at most.
+      project('fast', ['test/**/*.test.ts'], [...MOCKING, ...CONTAINERS, ...WHOLE]),
+      project('beside', BESIDE, []),
       project('mocking', MOCKING, []),
-      project('workflows', WORKFLOWS, REAL_TIME),
-      project('real-time', REAL_TIME, []),
-      project('containers', CONTAINERS, PURE),
-      project('platform', PLATFORM, [...PURE, ...BROWSER]),
-      project('browser', BROWSER, []),
-      project('whole', WHOLE, PURE),
+      project('containers', CONTAINERS, BESIDE),
+      project('whole', WHOLE, BESIDE),
     ],
   },
 });

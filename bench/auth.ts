@@ -1,7 +1,6 @@
 // Whether the time of an answer tells who has an account; sign-ins over bare scrypt; key validation over
 // a bare Koa handler with the same queries.
 import { randomBytes, randomUUID, scrypt } from 'node:crypto';
-import path from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { createApiKey } from '../src/accounts/api-keys.js';
 import { hashPassword, PASSWORD_COST } from '../src/accounts/password.js';
@@ -10,7 +9,6 @@ import { makeMailToken } from '../src/mail/mail-tokens.js';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
 import { Client } from './support/client.js';
-import { makeFolder } from './support/folder.js';
 import { BenchPlatform } from './support/platform.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
@@ -45,14 +43,7 @@ interface Account {
 }
 
 await runBenchmark(async (atEnd) => {
-  const folder = await makeFolder(atEnd);
-  const platform = await BenchPlatform.start(path.join(folder, 'data'), {
-    TRUSTED_PROXIES: '127.0.0.1/32',
-    // No container runs here, and no mail is read.
-    MANAGE_DOCKER: 'never',
-    AGENT_RUNTIME_IMAGE: 'none',
-  });
-  atEnd(() => platform.stop());
+  const platform = await BenchPlatform.withoutContainers(atEnd);
   const database = new Database(platform.databaseUrl, { maxConnections: 2 });
   atEnd(() => database.close());
   const web = new Client(platform.webUrl, {});

@@ -1,9 +1,7 @@
 // Rate of the web API over that of a bare Koa handler with the same queries.
-import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { forkUntilMessage } from './support/child.js';
 import { runBenchmark } from './support/cleanups.js';
-import { makeFolder } from './support/folder.js';
 import { BenchPlatform } from './support/platform.js';
 import { loadCells, measureLoad, type Round } from './support/measured-load.js';
 import { signInWithAgents } from './support/signed-in-user.js';
@@ -31,14 +29,7 @@ const { values: options } = parseArgs({
 });
 
 await runBenchmark(async (atEnd) => {
-  const folder = await makeFolder(atEnd);
-  const platform = await BenchPlatform.start(path.join(folder, 'data'), {
-    TRUSTED_PROXIES: '127.0.0.1/32',
-    // No container runs here.
-    MANAGE_DOCKER: 'never',
-    AGENT_RUNTIME_IMAGE: 'none',
-  });
-  atEnd(() => platform.stop());
+  const platform = await BenchPlatform.withoutContainers(atEnd);
   const cookie = await signInWithAgents(platform, AGENTS);
   const bare = await forkUntilMessage<{ port: number }>('bare-server', [], {
     ...process.env,

@@ -1,12 +1,10 @@
 // Payment sessions that are opened and closed, over the contract's calls alone.
-import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { formatAmount } from '../src/money/money.js';
 import type { SignedHold } from '../src/payment-sessions/escrow.js';
 import { BareEscrow } from './support/bare-escrow.js';
 import { runBenchmark } from './support/cleanups.js';
 import { Client } from './support/client.js';
-import { makeFolder } from './support/folder.js';
 import { BenchPlatform } from './support/platform.js';
 import { figure, median } from './support/statistics.js';
 import { printTable } from './support/table.js';
@@ -25,14 +23,7 @@ const { values: options } = parseArgs({
 });
 
 await runBenchmark(async (atEnd) => {
-  const folder = await makeFolder(atEnd);
-  const platform = await BenchPlatform.start(path.join(folder, 'data'), {
-    TRUSTED_PROXIES: '127.0.0.1/32',
-    // No container runs here.
-    MANAGE_DOCKER: 'never',
-    AGENT_RUNTIME_IMAGE: 'none',
-  });
-  atEnd(() => platform.stop());
+  const platform = await BenchPlatform.withoutContainers(atEnd);
   await printCalls(platform);
 });
 

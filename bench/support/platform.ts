@@ -10,6 +10,8 @@ import { freePort } from '../../dev/ports.js';
 import { builtProgram, projectRoot } from '../../dev/root.js';
 import { loadSecrets } from '../../dev/secrets.js';
 import { databaseUrl } from '../../src/database/roles.js';
+import type { AtEnd } from './cleanups.js';
+import { makeFolder } from './folder.js';
 import { usageOf, type Usage } from './process-tree.js';
 
 const START_TIMEOUT_MS = 300_000;
@@ -67,6 +69,17 @@ export class BenchPlatform {
       `http://127.0.0.1:${backend}`,
     );
     await platform.untilRunning();
+    return platform;
+  }
+
+  /** In a folder of its own, behind a proxy on this machine; no container runs there. */
+  static async withoutContainers(atEnd: AtEnd): Promise<BenchPlatform> {
+    const platform = await BenchPlatform.start(path.join(await makeFolder(atEnd), 'data'), {
+      TRUSTED_PROXIES: '127.0.0.1/32',
+      MANAGE_DOCKER: 'never',
+      AGENT_RUNTIME_IMAGE: 'none',
+    });
+    atEnd(() => platform.stop());
     return platform;
   }
 
