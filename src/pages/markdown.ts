@@ -37,10 +37,11 @@ function markdownOf({ isNumbered, kind, level, runs, text }: Block, base: string
   }
 }
 
-/** A fence that no line of the code ends. */
+/** A fence that no line of the code ends: longer than any in it. */
 function fenced(code: string): string {
-  let fence = '```';
-  while (code.includes(fence)) fence += '`';
+  let longest = 2;
+  for (const [ticks] of code.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
+  const fence = '`'.repeat(longest + 1);
   return `${fence}\n${code}\n${fence}`;
 }
 

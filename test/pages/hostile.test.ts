@@ -48,6 +48,7 @@ const HOSTILE: Readonly<Record<string, string>> = {
   'entities that mean nothing': times(300_000, '&nothing;&#x110000;&#0;') + END,
   'names of what objects have': `<meta property="og:__proto__" content="a"><meta name="__proto__" content="b"><p constructor=1 __proto__=2>${END}`,
   'one line of 5 MB': `<pre>${times(5_000_000, 'a')}</pre>${END}`,
+  'signs that end no code': `<pre>${times(5_000_000, '`')}</pre>${END}`,
   'marks of Markdown': `<p>${times(100_000, '[*_`')}</p>${END}`,
   'a page of zeros': times(2_000_000, '\0'),
   'half characters': `<p>${many(1_000, () => '&#xd800;&#xdfff;')}</p>${END}`,
@@ -92,11 +93,16 @@ test('a page that takes more memory than it may is given up; the next one is rea
   }
 });
 
-test('a reader who leaves ends the process that reads for them', async () => {
+test('a reader who leaves ends the process that reads for them: nobody gets what it reads', async () => {
   const left = new AbortController();
   const bytes = Buffer.from(times(400_000, '<div><p>'));
   const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };
   const reading = processes.read(page, 'read', { owner: 'a', signal: left.signal });
   left.abort(new Error('left'));
   await expect(reading).rejects.toThrow('left');
+  const next = processes.read({ ...page, bytes: Buffer.from(END) }, 'read', {
+    owner: 'b',
+    signal: new AbortController().signal,
+  });
+  await expect(next).resolves.toMatchObject({ text: 'The end of it.' });
 });

@@ -21,9 +21,9 @@ export interface TestSummarizer {
 /** @param pages what is asked of the site. */
 export async function testSummarizer(
   pages: RequestListener,
-  options: Pick<PagesOptions, 'bounds' | 'reading'> & { readonly log?: Logger } = {},
+  options: Pick<PagesOptions, 'program' | 'reading'> & { readonly log?: Logger } = {},
 ): Promise<TestSummarizer> {
-  const { log = pino({ level: 'silent' }), ...bounds } = options;
+  const { log = pino({ level: 'silent' }), program = readingProgram(), reading = {} } = options;
   const server = http.createServer(pages);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -37,7 +37,7 @@ export async function testSummarizer(
     resolve: () => Promise.resolve(['127.0.0.1']),
   });
   const dependencies = {
-    pages: new Pages({ outbound, program: readingProgram(), ...bounds }),
+    pages: new Pages({ outbound, program, reading }),
     http: settings,
     chain,
     log,
