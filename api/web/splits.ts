@@ -63,16 +63,10 @@ export function splitEndpoints({ splits }: WebDependencies) {
       summary: 'Your splits that settle no booking, newest first',
       query: z.object(splitPage),
       responses: { 200: z.strictObject({ splits: z.array(splitItem) }) },
-      async handler({ caller, query, tenant }) {
-        const page = {
-          userId: caller.user.id,
-          settling: false,
-          limit: query.limit,
-          before: query.cursor?.[0],
-        };
-        const { items, next } = await listSplits(tenant, page);
+      async handler(request) {
+        const { items, next } = await pageOf(request, { settling: false });
         const found = items.map(presentSplit);
-        return reply(200, { splits: found }, nextPageLink(INSTANT, query, next));
+        return reply(200, { splits: found }, nextPageLink(INSTANT, request.query, next));
       },
     }),
     skills({
@@ -92,19 +86,13 @@ export function splitEndpoints({ splits }: WebDependencies) {
       summary: 'Your settlements of bookings, newest first',
       query: z.object(splitPage),
       responses: { 200: z.strictObject({ settlements: z.array(settlementItem) }) },
-      async handler({ caller, query, tenant }) {
-        const page = {
-          userId: caller.user.id,
-          settling: true,
-          limit: query.limit,
-          before: query.cursor?.[0],
-        };
-        const { items, next } = await listSplits(tenant, page);
+      async handler(request) {
+        const { items, next } = await pageOf(request, { settling: true });
         const settlements = items.map((each) => ({
           ...presentSplit(each),
           bookingId: each.split.bookingId ?? '',
         }));
-        return reply(200, { settlements }, nextPageLink(SETTLEMENT, query, next));
+        return reply(200, { settlements }, nextPageLink(SETTLEMENT, request.query, next));
       },
     }),
   ];
@@ -122,4 +110,14 @@ export function splitEndpoints({ splits }: WebDependencies) {
       { ...parts, userId, agentId, fromAddress, name: name ?? agent.name },
     );
   }
+}
+
+interface PageAsked extends Pick<Asking, 'caller' | 'tenant'> {
+  readonly query: { readonly limit: number; readonly cursor?: readonly [string] };
+}
+
+/** The caller's splits, newest first: those that settle bookings, or the others. */
+function pageOf({ caller, query, tenant }: PageAsked, { settling }: { settling: boolean }) {
+  const { limit, cursor } = query;
+  return listSplits(tenant, { userId: caller.user.id, settling, limit, before: cursor?.[0] });
 }
