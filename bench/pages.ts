@@ -1,5 +1,5 @@
 // How much of what pages say is found, and how much else: by this product, and by Readability, defuddle,
-// trafilatura and others, on pages that people have labelled.
+// trafilatura and others, on pages that people have labelled. Then how many of them are read a second.
 import { parseArgs } from 'node:util';
 import { readSettings } from '../dev/settings.js';
 import { decodeText } from '../src/pages/decode-text.js';
@@ -15,6 +15,7 @@ import type {
   ReadPage,
 } from './support/pages/labelled-page.js';
 import { ownPages } from './support/pages/own-pages.js';
+import { printRates } from './support/pages/rates.js';
 import { printFacts, printKinds, printSums, printWorst, scores } from './support/pages/report.js';
 
 const { values: options } = parseArgs({
@@ -25,6 +26,10 @@ const { values: options } = parseArgs({
     against: { type: 'string', default: 'npm,trafilatura' },
     // How many of the pages are named that this product is worst at.
     worst: { type: 'string', default: '0' },
+    // How long each rate is measured; 0 for none.
+    seconds: { type: 'string', default: '10' },
+    // How many pages are read while the summarizer's memory is looked at.
+    steady: { type: 'string', default: '20000' },
   },
 });
 const chosen = (list: string) => list.split(',').filter((name) => name !== '');
@@ -50,7 +55,11 @@ const product: PageReader = {
     ),
 };
 
-await runBenchmark(async () => {
+/** Others that find texts, page by page in this process. */
+const isRated = (reader: PageReader): boolean =>
+  reader !== product && !['metascraper', 'trafilatura'].includes(reader.name);
+
+await runBenchmark(async (atEnd) => {
   const { cacheDir } = readSettings(process.env).process;
   const pages = await labelledPages(cacheDir);
   const given = pages.map(({ bytes, url }) => ({ bytes, url, html: decodeText(bytes, undefined) }));
@@ -62,6 +71,10 @@ await runBenchmark(async () => {
   printSums(pages, texts);
   printFacts(pages, results);
   printWorst(pages, texts, Number(options.worst));
+  const seconds = Number(options.seconds);
+  if (seconds === 0) return;
+  const steadyPages = Number(options.steady);
+  await printRates(pages, readers.filter(isRated), { seconds, steadyPages }, atEnd);
 });
 
 async function labelledPages(cacheDir: string): Promise<LabelledPage[]> {

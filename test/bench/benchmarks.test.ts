@@ -73,11 +73,15 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
   });
 
   test('pages, of our own making and read by nobody else', async () => {
-    const output = await bench('pages', ['--labels=own', '--against=']);
+    const rates = ['--seconds=0.5', '--steady=20'];
+    const output = await bench('pages', ['--labels=own', '--against=', ...rates]);
     for (const kind of ['blog', 'docs', 'forum', 'front', 'list', 'product', 'recipe']) {
       expect(Number(rowOf(output, `${kind} `)[2])).toBeGreaterThan(0.5);
     }
     expect(rowOf(output, 'this product: whole texts')[4]).toBe('0.965');
+    expect(Number(rowOf(output, 'read, 8 at a time')[1])).toBeGreaterThan(0);
+    expect(rowOf(output, 'summarize, 32 at a time')[5]).toBe('3');
+    expect(Number(rowOf(output, 'after 20 pages')[1])).toBeGreaterThan(0);
   });
 
   test('auth', async () => {
