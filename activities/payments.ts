@@ -9,7 +9,7 @@ import { asApplicationFailure } from './failures.js';
  * Between two looks at what is on its way, in milliseconds: from so many after something was heard, each
  * time twice as long, up to so many.
  */
-const FIRST_LOOK_MS = 10;
+const FIRST_LOOK_MS = 5;
 const LOOK_MS = 250;
 
 /** For how long a signer that has nothing to pay is still looked at: what comes then need not wait. */

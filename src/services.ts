@@ -51,8 +51,10 @@ import { ProviderKeys } from './security-events/provider-keys.js';
 import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
 import { ChainPayments } from './payments/chain-payments.js';
+import { PaymentWatch } from './payments/payment-watch.js';
 import { Escrow, escrowTerms } from './payment-sessions/escrow.js';
 import { PaymentSessions } from './payment-sessions/payment-sessions.js';
+import { SessionHaste } from './payment-sessions/session-haste.js';
 import { SessionOpenings } from './payment-sessions/session-openings.js';
 import { SessionSettlements } from './payment-sessions/session-settlements.js';
 import { SessionWatch } from './payment-sessions/session-watch.js';
@@ -202,6 +204,12 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       payments: new ChainPayments(database),
       openings: new SessionWatch(database, 'opening'),
       closings: new SessionWatch(database, 'settling'),
+      haste: new SessionHaste({
+        openings: sessionOpenings(foundation),
+        settlements: sessionSettlements(foundation),
+        payments: new PaymentWatch(new ChainPayments(database), database.newsOf('payments')),
+        log,
+      }),
     }),
     providers: createSignInProviders(settings),
     refusals: new Refusals(database, log),
@@ -260,6 +268,23 @@ const agentOperations = ({
     log,
   });
 
+const sessionOpenings = ({ database, settings }: Pick<Foundation, 'database' | 'settings'>) =>
+  new SessionOpenings({
+    database,
+    payments: new ChainPayments(database),
+    node: chainNode(settings),
+  });
+
+const sessionSettlements = ({ database, settings }: Pick<Foundation, 'database' | 'settings'>) =>
+  new SessionSettlements({
+    database,
+    payments: new ChainPayments(database),
+    node: chainNode(settings),
+    confirmations: settings.chain.confirmations,
+    operator: settings.chain.operator?.address,
+    settings: settings.paymentSessions,
+  });
+
 export function createWorkerServices({
   database,
   docker,
@@ -290,19 +315,8 @@ export function createWorkerServices({
     memorySizes: new MemorySizes(database, docker, runtimeImages(settings.agents).usual),
     notifier: new Notifier(database, configuredChannels(settings.notifications)),
     reconciliation: new Reconciliation(database, docker),
-    paymentSessions: new SessionOpenings({
-      database,
-      payments: new ChainPayments(database),
-      node: chainNode(settings),
-    }),
-    settlements: new SessionSettlements({
-      database,
-      payments: new ChainPayments(database),
-      node: chainNode(settings),
-      confirmations: settings.chain.confirmations,
-      operator: settings.chain.operator?.address,
-      settings: settings.paymentSessions,
-    }),
+    paymentSessions: sessionOpenings({ database, settings }),
+    settlements: sessionSettlements({ database, settings }),
     releases: new ReleaseStore(database),
     retention: new Retention(database, settings.retention),
     runtimes: new RuntimeStore({

@@ -29,6 +29,7 @@ import { requestHold } from './session-holds.js';
 import { findById } from './session-openings.js';
 import { newSessionToken, sessionTokenContext, storedOf } from './session-token.js';
 import { beginClosing, settledBy } from './session-settlements.js';
+import type { SessionHaste } from './session-haste.js';
 import type { SessionWatch } from './session-watch.js';
 import { OPEN_STATES } from './states.js';
 
@@ -107,6 +108,7 @@ interface Parts {
   readonly payments: Pick<ChainPayments, 'request'>;
   readonly openings: Pick<SessionWatch, 'ended'>;
   readonly closings: Pick<SessionWatch, 'ended'>;
+  readonly haste: Pick<SessionHaste, 'open' | 'close'>;
   readonly log: Logger;
   /** Milliseconds that a request waits; 20 seconds unless said. */
   readonly openingMs?: number;
@@ -177,7 +179,8 @@ export class PaymentSessions {
       signal,
       AbortSignal.timeout(this.#parts.closingMs ?? CLOSING_MS),
     ]);
-    await this.#parts.closings.ended(id, waits);
+    const { closings, haste } = this.#parts;
+    await closings.ended(id, waits, (...args) => haste.close(...args));
     const session = await findById(this.#parts.database, id);
     if (!session) throw new NotFoundError('Session not found');
     return { session, transactions: await settledBy(this.#platform, id) };
@@ -265,7 +268,8 @@ export class PaymentSessions {
 
   /** @returns undefined for one that was not opened. @throws StillOpeningError */
   async #opened(id: string, signal: AbortSignal): Promise<PaymentSessionRow | undefined> {
-    const state = await this.#parts.openings.ended(id, signal);
+    const { haste, openings } = this.#parts;
+    const state = await openings.ended(id, signal, (...args) => haste.open(...args));
     if (state === 'opening') throw new StillOpeningError();
     return state === 'failed' ? undefined : findById(this.#parts.database, id);
   }

@@ -21,10 +21,15 @@ export class SessionWatch {
   }
 
   /**
+   * @param before what is done first, by those who may wait.
    * @returns its state, which is the one to leave when it still has it when the signal aborts.
    * @throws TooManyRequestsError when too many wait.
    */
-  async ended(id: string, signal: AbortSignal): Promise<PaymentSessionState> {
+  async ended(
+    id: string,
+    signal: AbortSignal,
+    before: (id: string, signal: AbortSignal) => Promise<void>,
+  ): Promise<PaymentSessionState> {
     if (this.#waiting >= MAX_WAITING) {
       throw new TooManyRequestsError('Too many sessions are waited for', undefined, {
         retryAfter: 5,
@@ -32,6 +37,7 @@ export class SessionWatch {
     }
     this.#waiting++;
     try {
+      await before(id, signal);
       const hasLeft = (state: PaymentSessionState | undefined) =>
         state !== undefined && state !== this.#left;
       return (await this.#rows.until(id, hasLeft, signal)) ?? this.#left;

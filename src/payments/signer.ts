@@ -80,8 +80,7 @@ export class Signer {
    */
   async step(): Promise<boolean> {
     if ((await this.#store.claim()) === 0) return false;
-    const head = await this.#node.head();
-    const onTheWay = await this.#store.unsettled();
+    const [head, onTheWay] = await Promise.all([this.#node.head(), this.#store.unsettled()]);
     const [lowest] = onTheWay.keys();
     for (const [nonce, transactions] of onTheWay) {
       await this.#follow(transactions, { head, isFirst: nonce === lowest });
@@ -297,7 +296,12 @@ export class Signer {
   async #sign(payment: QueuedPayment, onTheWay: number): Promise<boolean> {
     const { log } = this.#parts;
     const calls = payment.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
-    const needed = await this.#node.gasOf(this.#signer.address, calls);
+    const [needed, current, next, used] = await Promise.all([
+      this.#node.gasOf(this.#signer.address, calls),
+      this.#node.fees(),
+      this.#store.nextNonce(),
+      this.#node.nonceOf(this.#signer.address),
+    ]);
     if (needed === undefined) {
       // What is before it may be what it builds on.
       if (onTheWay > 0) return false;
@@ -314,11 +318,7 @@ export class Signer {
       await this.#store.giveUp(payment.id, 'unsignable');
       return true;
     }
-    const fees = firstFees(await this.#node.fees());
-    const [next, used] = await Promise.all([
-      this.#store.nextNonce(),
-      this.#node.nonceOf(this.#signer.address),
-    ]);
+    const fees = firstFees(current);
     const nonce = next !== undefined && next > used ? next : used;
     const unsigned = { ...this.#unsigned(nonce, calls, BigInt(payment.gas ?? needed)), ...fees };
     const signed = await signTransaction(key, unsigned);

@@ -36,6 +36,7 @@ beforeAll(async () => {
     ...{ escrow: terms && new Escrow(node, terms), openingMs: 200, closingMs: 200 },
     openings: new SessionWatch(database.db, 'opening'),
     closings: new SessionWatch(database.db, 'settling'),
+    haste: { open: () => Promise.resolve(), close: () => Promise.resolve() },
   });
   hasty = await createWeb({ ...dependencies, paymentSessions }).listen('127.0.0.1', 0);
 });
@@ -306,6 +307,19 @@ describe('closing a session', () => {
     expect(await close(id)).toMatchObject({
       ...{ status: 200, body: { settled: '1.000000', refunded: '4.000000' } },
     });
+  });
+
+  test('needs nobody but who pays where somebody waits for it, as opening does', async () => {
+    stop = lab.pay();
+    const wallet = await lab.wallet(5n * ONE);
+    const { answer } = await open(wallet);
+    expect(answer.status).toBe(201);
+    await deliver(wallet, ONE);
+    const closed = await close(answer.body.session.id);
+    expect([closed.status, closed.body]).toMatchObject([
+      200,
+      { session: { status: 'closed' }, settled: '1.000000', refunded: '4.000000' },
+    ]);
   });
 
   test('is of a session that is there', async () => {

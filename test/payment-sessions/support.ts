@@ -52,6 +52,8 @@ export interface SessionLab {
   withdraw(wallet: PrivateKeyAccount, amount: bigint): Promise<void>;
   /** Runs of sessions, and who signs their payments: until it is called again. */
   run(): () => Promise<void>;
+  /** Who signs payments alone, in the same way. */
+  pay(): () => Promise<void>;
   close(): Promise<void>;
 }
 
@@ -110,6 +112,20 @@ export async function sessionLab(
     }
   };
 
+  const again = (work: () => Promise<unknown>) => {
+    let ended = false;
+    const running = (async () => {
+      while (!ended) {
+        await work();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })();
+    return async () => {
+      ended = true;
+      await running;
+    };
+  };
+
   return {
     ...{ chain, site, escrow, openings, holds, payments },
     async wallet(deposited, privateKey = generatePrivateKey()) {
@@ -147,19 +163,8 @@ export async function sessionLab(
       await clock.increaseTime({ seconds });
       await clock.mine({ blocks: 1 });
     },
-    run() {
-      let ended = false;
-      const running = (async () => {
-        while (!ended) {
-          await step();
-          await new Promise((resolve) => setTimeout(resolve, 20));
-        }
-      })();
-      return async () => {
-        ended = true;
-        await running;
-      };
-    },
+    run: () => again(step),
+    pay: () => again(() => signer.step()),
     async close() {
       await site.close();
       await chain.close();
