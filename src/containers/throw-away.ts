@@ -3,6 +3,9 @@ import type { DockerClient } from './docker-client.js';
 
 const MIB = 1024 * 1024;
 
+/** Milliseconds, longer than any throw-away container may live: an older one was left. */
+export const LEFTOVER_MS = 30 * 60_000;
+
 /** A program of ours for Node that runs in a container for as long as its work takes. */
 export interface ThrowAwayProgram {
   /** Name or id of an image that has Node. */
@@ -64,22 +67,25 @@ export function throwAwayOptions(program: ThrowAwayProgram): Docker.ContainerCre
 /** Which containers: all filters hold, as Docker reads them. */
 interface LeftoverFilters {
   /** As `name=value`, or a name alone. */
-  readonly label: readonly string[];
-  /** That mount one of these. */
-  readonly volume?: readonly string[];
+  readonly label: string[];
+  /** That mount one of these. Docker 20.10 finds nothing for an empty list. */
+  readonly volume?: string[];
   /** Where not given, also those that run. */
-  readonly status?: readonly string[];
+  readonly status?: string[];
 }
 
-/** Removes the containers that workers, or an engine, which died over them have left. */
+/**
+ * Removes the containers that workers, or an engine, which died over them have left.
+ *
+ * @param olderThanMs younger ones may be another process's that is at work.
+ */
 export async function removeLeftovers(
   client: DockerClient,
-  { label, volume = [], status = [] }: LeftoverFilters,
-  olderThanMs = 0,
+  filters: LeftoverFilters,
+  olderThanMs: number,
 ): Promise<void> {
-  const filters = { label: [...label], volume: [...volume], status: [...status] };
   const found = await client.call((docker, bound) =>
-    docker.listContainers({ all: true, filters, ...bound }),
+    docker.listContainers({ all: true, filters: { ...filters }, ...bound }),
   );
   for (const { Id: id, Created: created } of found) {
     if (Date.now() - created * 1000 >= olderThanMs) await remove(client, id);

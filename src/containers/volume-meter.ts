@@ -6,7 +6,7 @@ import { tryParseJson } from '../json.js';
 import { volumeMount } from './container-profile.js';
 import { type AgentContainerSpec, LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
-import { removeLeftovers, throwAwayOptions, withThrowAway } from './throw-away.js';
+import { LEFTOVER_MS, removeLeftovers, throwAwayOptions, withThrowAway } from './throw-away.js';
 
 /** What a volume takes of its disk. */
 export interface VolumeUse {
@@ -28,9 +28,6 @@ type MeasuredVolume = Pick<AgentContainerSpec, 'agentId' | 'userId'> & { readonl
 /** Milliseconds that are spent on one volume, and beside that on the container that measures. */
 const VOLUME_MS = 60_000;
 const CONTAINER_MS = 30_000;
-
-/** One that is older was left by a worker that died over it. */
-const LEFTOVER_MS = 30 * 60_000;
 
 /** Volumes that one container measures: making it costs more than to measure a usual one. */
 export const MEASURED_TOGETHER = 16;
@@ -115,11 +112,11 @@ const meterLabel = ({ installation }: DockerClient): string[] => [
  * making one and starting it, it would keep the volume for ever. One that runs ends by itself.
  */
 export const removeDeadMeters = (client: DockerClient, volume: string): Promise<void> =>
-  removeLeftovers(client, {
-    label: meterLabel(client),
-    volume: [volume],
-    status: ['created', 'exited', 'dead'],
-  });
+  removeLeftovers(
+    client,
+    { label: meterLabel(client), volume: [volume], status: ['created', 'exited', 'dead'] },
+    0,
+  );
 
 /**
  * Measures volumes by a container that lives for as long as that takes: it sees them read-only, has no

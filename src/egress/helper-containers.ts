@@ -3,7 +3,12 @@ import type { z } from 'zod';
 import { ContainerError, DockerUnavailableError } from '../containers/container-errors.js';
 import { LABEL } from '../containers/container-spec.js';
 import type { DockerClient } from '../containers/docker-client.js';
-import { removeLeftovers, throwAwayOptions, withThrowAway } from '../containers/throw-away.js';
+import {
+  LEFTOVER_MS,
+  removeLeftovers,
+  throwAwayOptions,
+  withThrowAway,
+} from '../containers/throw-away.js';
 import { tryParseJson } from '../json.js';
 
 /** Milliseconds until a program has told what it was asked for. */
@@ -54,13 +59,14 @@ export class HelperContainers {
   }
 
   /** What workers that died over it have left; containers go before their networks. */
-  async removeLeftovers(): Promise<void> {
+  async removeLeftovers(olderThanMs = LEFTOVER_MS): Promise<void> {
     const label = Object.entries(this.labels).map((pair) => pair.join('='));
-    await removeLeftovers(this.#client, { label });
+    await removeLeftovers(this.#client, { label }, olderThanMs);
     const networks = await this.#client.call((docker, bound) =>
       docker.listNetworks({ filters: JSON.stringify({ label }), ...bound }),
     );
-    for (const { Id: id } of networks) {
+    for (const { Id: id, Created: created } of networks) {
+      if (Date.now() - Date.parse(created) < olderThanMs) continue;
       await this.#client.callUnless([404], (docker, bound) => docker.getNetwork(id).remove(bound));
     }
   }
