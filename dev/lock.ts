@@ -7,6 +7,8 @@ interface Holder extends ProcessIdentity {
   readonly address: string;
 }
 
+const lockFile = (dataDir: string) => path.join(dataDir, 'start.lock');
+
 /**
  * Makes this process the only start on its data folder.
  *
@@ -15,7 +17,7 @@ interface Holder extends ProcessIdentity {
  * @throws StartFailure when another start runs.
  */
 export async function lockDataDir(dataDir: string, address: string): Promise<() => void> {
-  const file = path.join(dataDir, 'start.lock');
+  const file = lockFile(dataDir);
   const mine = `${file}.${process.pid}`;
   const self = await identify(process.pid);
   writeFileSync(mine, JSON.stringify({ ...self, address }));
@@ -30,6 +32,16 @@ export async function lockDataDir(dataDir: string, address: string): Promise<() 
   } finally {
     rmSync(mine, { force: true });
   }
+}
+
+/**
+ * For what is written before the lock is taken.
+ *
+ * @throws StartFailure when a start runs on the data folder.
+ */
+export async function requireUnlocked(dataDir: string): Promise<void> {
+  const holder = readHolder(lockFile(dataDir));
+  if (holder && (await isAlive(holder))) throw alreadyRunning(holder);
 }
 
 function readHolder(file: string): Holder | undefined {

@@ -21,7 +21,11 @@ export async function sendEvent(
     throw new StartFailure(`Say which event, and whose address. Events are ${types}.`);
   }
   const kept = readKept(dataDir);
-  if (!kept) throw new StartFailure('There is no identity provider yet: npm run dev:accounts.');
+  if (!kept) {
+    throw new StartFailure(
+      `No identity provider has run on ${dataDir}: start npm run dev:accounts, or set DATA_DIR as the platform has it.`,
+    );
+  }
   const claims = eventClaims({
     issuer: issuerOf(kept),
     audience: CLIENT_ID,
@@ -35,6 +39,11 @@ export async function sendEvent(
     body: await signer.sign(claims),
     redirect: 'error',
     signal: AbortSignal.timeout(TIMEOUT_MS),
+  }).catch((cause: unknown) => {
+    throw new StartFailure(
+      `No platform answers at ${webUrl}: start npm run dev:accounts, or set WEB_PORT or WEB_URL as the platform has it.`,
+      { cause },
+    );
   });
   const said = await response.text();
   if (response.status !== 202) {

@@ -1,3 +1,4 @@
+import { requireUnlocked } from '../lock.js';
 import { freePort } from '../ports.js';
 import { say } from '../report.js';
 import { EventSigner } from '../security-events/event-signer.js';
@@ -29,11 +30,13 @@ export interface StandIns {
  *
  * @param platform.dataDir of the platform, whose address is `webUrl`.
  * @param ports at the first start; later ones take the same, and others where something has taken them.
+ * @throws StartFailure when a platform runs on the data folder, whose addresses stay as they are.
  */
 export async function startStandIns(
   { dataDir, webUrl }: { readonly dataDir: string; readonly webUrl: string },
   ports: StandInPorts = USUAL_PORTS,
 ): Promise<StandIns> {
+  await requireUnlocked(dataDir);
   const kept = readKept(dataDir);
   const wanted = kept?.ports ?? ports;
   const eventKey = kept?.eventKey ?? (await (await EventSigner.create()).exported());
