@@ -23,8 +23,10 @@ const NOISE = 12;
 export function mainContent(blocks: readonly Block[]): readonly Block[] {
   const readable = blocks.filter(({ region }) => !region.isLeftOut);
   const best = bestRegion(readable);
-  const inside = best === undefined ? readable : readable.filter((block) => isIn(block, best));
-  const content = trimmed(withoutTeasers(fromHeadline(withoutLists(withLead(inside, readable)))));
+  const inside = best === undefined ? readable : withTwins(best, readable);
+  const content = trimmed(
+    withoutButtons(withoutTeasers(fromHeadline(withoutLists(withLead(inside, readable))))),
+  );
   if (wordsOfAll(content) >= FEW_WORDS) return content;
   return readable.length > 0 ? readable : blocks;
 }
@@ -78,6 +80,34 @@ function preference({ element }: Region): number {
     : 1;
 }
 
+/** What is in the region, and in those beside it that the page calls the same and that say something. */
+function withTwins(best: Region, readable: readonly Block[]): readonly Block[] {
+  const values = new Map<Region, number>();
+  for (const block of readable) {
+    const beside = twinAround(block, best);
+    if (beside) values.set(beside, (values.get(beside) ?? 0) + valueOf(block));
+  }
+  const inside = readable.filter((block) => isIn(block, best));
+  // One of many that say little is a teaser, as its twins are.
+  if (wordsOfAll(inside) < FEW_WORDS) return inside;
+  return readable.filter((block) => {
+    const beside = twinAround(block, best);
+    return isIn(block, best) || (beside !== undefined && (values.get(beside) ?? 0) > 0);
+  });
+}
+
+/** The region around a block that stands beside another one, and is the same element with the same classes. */
+function twinAround({ region }: Block, best: Region): Region | undefined {
+  const classes = best.element?.attribs.class;
+  if (!classes) return undefined;
+  for (let each: Region | undefined = region; each; each = each.parent) {
+    if (each.parent !== best.parent || each === best) continue;
+    const { attribs, name } = each.element ?? {};
+    return name === best.element?.name && attribs?.class === classes ? each : undefined;
+  }
+  return undefined;
+}
+
 function isIn({ region }: Block, within: Region): boolean {
   for (let each: Region | undefined = region; each; each = each.parent) {
     if (each === within) return true;
@@ -119,7 +149,8 @@ function withLead(inside: readonly Block[], readable: readonly Block[]): readonl
   if (first === undefined || inside.some(isHeadline)) return inside;
   const start = readable.indexOf(first);
   const above = readable.slice(Math.max(0, start - MAX_LEAD), start);
-  const at = above.findLastIndex(isHeadline);
+  const isNext = above.at(-1)?.kind === 'heading' && first.kind !== 'heading';
+  const at = isNext ? above.length - 1 : above.findLastIndex(isHeadline);
   if (at < 0) return inside;
   const lead = above.slice(at + 1).filter((block) => block.kind === 'paragraph' && !isLinks(block));
   return [...above.slice(at, at + 1), ...lead.filter((block) => !isLabel(block)), ...inside];
@@ -160,6 +191,17 @@ function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
   return blocks.filter((block) => !teasers.has(block));
 }
 
+/** Leaves out short links that are there more than once: what can be done with each comment or each entry. */
+function withoutButtons(blocks: readonly Block[]): readonly Block[] {
+  const seen = new Set<string>();
+  const again = new Set<string>();
+  for (const block of blocks) {
+    if (!isLinks(block) || block.kind === 'heading' || weightOf(block.text) >= LONG) continue;
+    (seen.has(block.text) ? again : seen).add(block.text);
+  }
+  return blocks.filter((block) => !isLinks(block) || !again.has(block.text));
+}
+
 /** More lines without a sentence are verse, or a list of another kind. */
 const MAX_LABELS = 6;
 
@@ -177,10 +219,18 @@ function trimmed(blocks: readonly Block[]): readonly Block[] {
   }
   if (labels.size > MAX_LABELS) labels.clear();
   let end = blocks.length;
-  while (end > 0 && (isLabel(blocks[end - 1]) || blocks[end - 1]?.kind === 'heading')) end--;
+  while (end > 0 && isTail(blocks[end - 1])) end--;
   const last = blocks.length - end > MAX_LABELS ? blocks.length : end;
-  return blocks.filter((block, index) => index < last && !labels.has(block));
+  return blocks.filter((block, index) => index < last && !labels.has(block) && !isCredit(block));
 }
+
+/** What ends no text: labels, headings, lines that announce something, short ones that are a link, sentence or not. */
+const isTail = (block: Block | undefined): boolean =>
+  block?.kind === 'heading' ||
+  isLabel(block) ||
+  (block !== undefined &&
+    weightOf(block.text) < LONG &&
+    (isLinks(block) || /[:：]$/.test(block.text)));
 
 /** A short line with a number or a link in it, or of a few words, that does not end as a sentence does. */
 function isLabel(block: Block | undefined): boolean {
@@ -193,6 +243,10 @@ function isLabel(block: Block | undefined): boolean {
 }
 
 const FEW_LETTERS = 25;
+
+/** Whose picture it is. */
+const isCredit = ({ kind, text }: Block): boolean =>
+  kind === 'paragraph' && text.includes('©') && weightOf(text) < LONG;
 
 /** With what may stand after it. */
 const SENTENCE_END = /[.!?…。！？؟۔।][\s"'”’»›)\]」』）]*$/;

@@ -1,4 +1,4 @@
-import type { Element } from 'domhandler';
+import { isTag, type Element } from 'domhandler';
 import { HEADINGS } from './elements.js';
 
 /** What a page names as something else than its content. */
@@ -18,12 +18,15 @@ const WORDS = setOf(
     'topics meta postmeta postmetadata entryfooter widgets',
 );
 
+/** In one word with the side that it is on. */
+const SIDEBAR = /^sidebar|sidebar$/;
+
 /** Those that say the same beside any other word. */
 const PLAIN_WORDS = setOf(
   'relatedposts related recommended recommendations share sharing social socials sharedaddy cookie cookies ' +
     'consent gdpr newsletter subscribe subscription signup login disqus ' +
     'ad advert advertisement ads sponsor sponsored promo promotion outbrain taboola author authors authorbox bio ' +
-    'byline credits trending',
+    'byline credits trending signature postprofile comhead',
 );
 
 /** What people say to each other below an article; on some pages it is all there is. */
@@ -72,7 +75,7 @@ export function isLeftOut(element: Element, share: number, isInDiscussion: boole
   const words = wordsOf(element);
   if (!isInDiscussion && words.some((word) => DISCUSSION.has(word))) return !holdsMain(element);
   if (words.some((word) => PLAIN_WORDS.has(word))) return !holdsMain(element);
-  if (!words.some((word) => WORDS.has(word))) return false;
+  if (!words.some((word) => WORDS.has(word) || SIDEBAR.test(word))) return false;
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
 }
 
@@ -104,22 +107,30 @@ function isWithinArticle(element: Element): boolean {
 const ENOUGH_PARAGRAPHS = 3;
 
 function holdsMuch(element: Element): boolean {
-  return count(element, (name) => name === 'p', ENOUGH_PARAGRAPHS) >= ENOUGH_PARAGRAPHS;
+  return count(element, isWritten, ENOUGH_PARAGRAPHS) >= ENOUGH_PARAGRAPHS;
 }
 
+/** A paragraph, but not one around what is filled in. */
+const isWritten = ({ children, name }: Element): boolean =>
+  name === 'p' && !children.some((child) => isTag(child) && FIELDS.has(child.name));
+
+const FIELDS = setOf('input textarea select button label');
+
 const holdsMain = (element: Element): boolean =>
-  count(element, (name) => name === 'main' || name === 'article' || name === 'h1', 1) > 0;
+  count(element, ({ name }) => MAIN.has(name), 1) > 0;
+
+const MAIN = setOf('main article h1');
 
 /** How many there are of them, of as many as matter. Looks at 2,000 elements. */
-function count(element: Element, wanted: (name: string) => boolean, enough: number): number {
+function count(element: Element, wanted: (element: Element) => boolean, enough: number): number {
   let found = 0;
   let looked = 0;
   const ahead = [...element.children];
   for (let node = ahead.pop(); node && found < enough && looked < 2_000; node = ahead.pop()) {
-    if (!('name' in node)) continue;
+    if (!isTag(node)) continue;
     looked++;
-    if (wanted(node.name)) found++;
-    for (const child of 'children' in node ? node.children : []) ahead.push(child);
+    if (wanted(node)) found++;
+    for (const child of node.children) ahead.push(child);
   }
   return found;
 }

@@ -76,6 +76,36 @@ describe('The main content', () => {
       'CONTENT<div class="entry-share">Share it now.</div>',
       'CONTENT',
     ],
+    [
+      'links that are with each comment',
+      `CONTENT<p><a href="/1">reply</a></p><p>${SENTENCE}</p><p><a href="/2">reply</a></p><p>${SENTENCE}</p>`,
+      `CONTENT\n\n${SENTENCE.trim()}\n\n${SENTENCE.trim()}`,
+    ],
+    [
+      'a line that announces what is left out, and a link at the end, sentence or not',
+      'CONTENT<p>See also our other page about these lakes:</p><p><a href="/1">All about what we stand for.</a></p>',
+      'CONTENT',
+    ],
+    [
+      'whose picture it is',
+      'CONTENT<figcaption>The mill at dawn © A. Miller / Agency</figcaption><p>It has stood there for long.</p>',
+      'CONTENT\n\nIt has stood there for long.',
+    ],
+    [
+      'what is beside it by an id in one word',
+      `CONTENT<div id="sidebarright"><p>${SENTENCE.replace('river', 'brook')}</p></div>`,
+      'CONTENT',
+    ],
+    [
+      'what is written below each post of a forum',
+      'CONTENT<div class="signature">Turn it off at the mains first!</div><p>It has stood there for long.</p>',
+      'CONTENT\n\nIt has stood there for long.',
+    ],
+    [
+      'a form with a paragraph around each of its fields',
+      `CONTENT<form><p>Your name, please.<input></p><p>Your mail, please.<input></p><p>Say it.<textarea></textarea></p></form><p>${SENTENCE}</p>`,
+      `CONTENT\n\n${SENTENCE.trim()}`,
+    ],
   ])('has nothing of %s', (_what, page, text) => {
     const { text: found } = read(
       'read',
@@ -119,6 +149,22 @@ describe('The main content', () => {
     const list = `<ul>${links.slice(0, 8).join('')}</ul>`;
     const page = `<div><div><h1>The head</h1><p>${lead}</p></div>${list}<div><p>${article}</p></div>${list}</div>`;
     expect(read('read', page).text).toBe(`The head\n\n${lead}\n\n${article.trim()}`);
+  });
+
+  test('has the heading right above it, before one far above', () => {
+    const banner = '<div><h1><a href="/">The site</a></h1><p>What it is all about.</p></div>';
+    const page = `${banner}<div><h3>The entry</h3><div><p>${article}</p></div></div>`;
+    expect(read('read', page).text).toBe(`The entry\n\n${article.trim()}`);
+  });
+
+  test('has what is beside it under the same name, and no other', () => {
+    const row = '<table><tr><td>Weight</td><td>1.9 kg, without its bag.</td></tr></table>';
+    const named = (name: string, inside: string) => `<div class="${name}">${inside}</div>`;
+    const page = named('tab', `<p>${article}</p><p>${article}</p>`) + named('tab', row);
+    const other = named('tab', `<ul>${links.join('')}</ul>`) + named('other', '<p>It is sold.</p>');
+    expect(read('read', page + other).text).toBe(
+      `${article.trim()}\n\n${article.trim()}\n\nWeight | 1.9 kg, without its bag.`,
+    );
   });
 
   test('is all of a page that says little', () => {

@@ -15,6 +15,8 @@ const server = http.createServer(({ url = '' }, response) => {
   const page = pages.get(new URL(url, 'http://site').pathname);
   response.writeHead(page ? 200 : 404, { 'content-type': 'text/html' }).end(page);
 });
+// Who reads for long does not find its connection closed.
+server.keepAliveTimeout = 600_000;
 server.listen(0, '0.0.0.0', () => {
   const { port } = server.address() as AddressInfo; // a TCP listener's is never a string
   process.send?.(port);
