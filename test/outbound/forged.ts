@@ -113,6 +113,7 @@ export const FORGED_URLS = [
   'http://a%2fb/',
   'http:///',
   'http://',
+  'http://./',
   '//8.8.8.8/',
   '/etc/passwd',
   'file:///etc/passwd',

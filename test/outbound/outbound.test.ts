@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http, { type RequestListener } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
+import tls from 'node:tls';
 import zlib from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Outbound, type OutboundCall } from '../../src/outbound/outbound.js';
@@ -168,6 +169,11 @@ describe('A page is not read', () => {
     ['that answers 404', 'UPSTREAM_STATUS', (_request, response) => response.writeHead(404).end()],
     ['that is a picture', 'NOT_HTML', html('', { 'content-type': 'image/png' })],
     ['that does not say what it is', 'NOT_HTML', (_request, response) => response.end('<p>')],
+    [
+      'that redirects nowhere',
+      'UPSTREAM_STATUS',
+      (_request, response) => response.writeHead(304).end(),
+    ],
     ['that redirects for ever', 'TOO_MANY_REDIRECTS', redirect('/')],
     ['compressed as nobody does', 'BAD_ENCODING', html('', { 'content-encoding': 'rot13' })],
     ['compressed three times', 'BAD_ENCODING', html('', { 'content-encoding': 'gzip,gzip,gzip' })],
@@ -188,6 +194,100 @@ describe('A page is not read', () => {
     expect(bomb.length).toBeLessThan(1_000);
     answer = html(bomb, { 'content-encoding': 'gzip, gzip' });
     expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
+  });
+
+  test('that is small only when it is unpacked', { tags: 'attack' }, async () => {
+    const nothing = zlib.gzipSync('');
+    const many = Buffer.concat(Array<Buffer>(60_000).fill(nothing));
+    expect(many.length).toBeGreaterThan(CALL.maxBytes);
+    answer = html(many, { 'content-encoding': 'gzip' });
+    expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
+  });
+
+  test('that is more than five redirects away, and is when it is five', async () => {
+    answer = (request, response) => {
+      const left = Number((request.url ?? '/').slice(1));
+      if (left === 0) return html('found')(request, response);
+      return response.writeHead(302, { location: `/${left - 1}` }).end();
+    };
+    expect((await outbound().get(`${here}/5`, CALL)).body.toString()).toBe('found');
+    expect(await codeOf(outbound().get(`${here}/6`, CALL))).toBe('TOO_MANY_REDIRECTS');
+  });
+
+  test('of more than 8,192 characters in its address', async () => {
+    answer = html('found');
+    const start = `${here}/`;
+    const long = start.padEnd(8_192, 'a');
+    expect((await outbound().get(long, CALL)).body.toString()).toBe('found');
+    expect(await codeOf(outbound().get(`${long}a`, CALL))).toBe('INVALID_URL');
+  });
+
+  test('whose name has more than four addresses that do not answer', async () => {
+    answer = html('found');
+    const silent = ['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'];
+    const allow = allowedPlaces.parse('127.0.0.0/8');
+    const at = (addresses: readonly string[]) =>
+      codeOf(
+        new Outbound({ allow, resolve: () => Promise.resolve(addresses) }).get(
+          `http://name.test:${port}/`,
+          CALL,
+        ),
+      );
+    expect(await at([...silent.slice(1), '127.0.0.1'])).toBe('read');
+    expect(await at([...silent, '127.0.0.1'])).toBe('UNREACHABLE');
+  });
+
+  test('of a host that is not who it is asked for, and is told who that is', async () => {
+    let asked = '';
+    const secure = tls.createServer({
+      SNICallback: (name, tell) => {
+        asked = name;
+        tell(new Error('not here'));
+      },
+    });
+    secure.on('tlsClientError', () => undefined);
+    await once(secure.listen(0, '127.0.0.1'), 'listening');
+    const { port: its } = secure.address() as AddressInfo;
+    const allow = allowedPlaces.parse(`127.0.0.1:${its}`);
+    const named = new Outbound({ allow, resolve: () => Promise.resolve(['127.0.0.1']) });
+    await expect(named.get(`https://name.test:${its}/`, CALL)).rejects.toThrow(
+      /^No secure connection could be made to the host$/,
+    );
+    expect(asked).toBe('name.test');
+    await new Promise((resolve) => secure.close(resolve));
+  });
+
+  test('of a host that never says a word, once its time is up', { tags: 'attack' }, async () => {
+    let tellMet = (): void => undefined;
+    const met = new Promise<void>((resolve) => (tellMet = resolve));
+    let ended: Promise<unknown> | undefined;
+    const silent = net.createServer((socket) => {
+      socket.on('error', () => undefined).resume();
+      ended = once(socket, 'close');
+      tellMet();
+    });
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const { port: its } = silent.address() as AddressInfo;
+    const allow = allowedPlaces.parse(`127.0.0.1:${its}`);
+    const given = new AbortController();
+    const call = { ...CALL, signal: given.signal };
+    const reading = new Outbound({ allow }).get(`https://127.0.0.1:${its}/`, call);
+    void met.then(() => given.abort(new Error('time is up')));
+    await expect(reading).rejects.toThrow('time is up');
+    await ended;
+    await new Promise((resolve) => silent.close(resolve));
+  });
+
+  test('that redirects and does not end: its connection does', { tags: 'attack' }, async () => {
+    let tellEnd = (_how: string): void => undefined;
+    const ended = new Promise<string>((resolve) => (tellEnd = resolve));
+    answer = (request, response) => {
+      if (request.url !== '/') return html('found')(request, response);
+      response.on('close', () => tellEnd('ended'));
+      return response.writeHead(302, { location: '/there' }).write('a');
+    };
+    expect((await outbound().get(here, CALL)).body.toString()).toBe('found');
+    expect(await ended).toBe('ended');
   });
 
   test('that drips, once its time is up: its connection ends', { tags: 'attack' }, async () => {

@@ -85,6 +85,24 @@ test('no more wait than may; who comes then is refused at once, and served when 
   await expect(later).resolves.toMatchObject({ value: { text: 'Here.' } });
 });
 
+test('who leaves ends the fetch that nobody else waits for, however much time it has', async () => {
+  const pages = pagesWithin({ fetchMs: 100_000_000 });
+  const [leaving, staying] = [new AbortController(), new AbortController()];
+  const ask = (path: string, { signal }: AbortController) =>
+    pages.read('read', `${site}${path}`, { client: '203.0.113.4', signal });
+  const left = ask('/left', leaving);
+  const [shared, stays] = [ask('/shared', leaving), ask('/shared', staying)];
+  await expect.poll(() => held.has('/left') && held.has('/shared')).toBe(true);
+  await expect.poll(() => pages.waitingFor(`${site}/shared`)).toBe(2);
+  const closed = new Promise((resolve) => held.get('/left')?.on('close', resolve));
+  leaving.abort(new Error('left'));
+  await expect(left).rejects.toThrow('left');
+  await expect(shared).rejects.toThrow('left');
+  await closed;
+  answer('/shared');
+  await expect(stays).resolves.toMatchObject({ value: { text: 'Here.' } });
+});
+
 test('a full queue is told with 503, and when to come again', async () => {
   const { chain, http: settings } = loadSummarizerSettings({});
   const listener = createSummarizer({

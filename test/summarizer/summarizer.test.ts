@@ -174,6 +174,19 @@ describe('A request is refused', () => {
     ]);
   });
 
+  test('after five redirects', async () => {
+    const before = requests;
+    answer = (_request, response) => response.writeHead(302, { location: '/round' }).end();
+    const { body } = await ask('/api/read', { url: `${site}/round` });
+    expect([body.code, requests - before]).toEqual(['TOO_MANY_REDIRECTS', 6]);
+  });
+
+  test('for a page of more than 10 MB', { tags: 'attack' }, async () => {
+    answer = html('a'.repeat(10 * 1024 ** 2 + 1));
+    const { body } = await ask('/api/read', { url: `${site}/large` });
+    expect(body).toEqual({ error: 'The page has more than 10 MB', code: 'TOO_LARGE' });
+  });
+
   test('for an address inside, without a word of it', { tags: 'attack' }, async () => {
     for (const url of [
       'http://169.254.169.254/latest/meta-data/',
@@ -211,10 +224,12 @@ test('a page that allows it is given again without a fetch, any other is not', a
   const one = await ask('/api/read', { url: `${site}/kept` });
   const two = await ask('/api/read', { url: `${site}/kept#part` });
   expect([requests - before, two.body.fetchedAt]).toEqual([1, one.body.fetchedAt]);
+  // Of what is kept of it, nobody gets what another has asked for.
+  expect((await ask('/api/extract', { url: `${site}/kept` })).body.links).toHaveLength(2);
   answer = html(PAGE);
   await ask('/api/read', { url: `${site}/not-kept` });
   await ask('/api/read', { url: `${site}/not-kept` });
-  expect(requests - before).toBe(3);
+  expect(requests - before).toBe(4);
 });
 
 test('at most four requests are with a host at once', { tags: 'attack' }, async () => {
