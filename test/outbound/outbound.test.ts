@@ -262,9 +262,9 @@ describe('A page is not read', () => {
     const met = new Promise<void>((resolve) => (tellMet = resolve));
     let ended: Promise<unknown> | undefined;
     const silent = net.createServer((socket) => {
-      socket.on('error', () => undefined).resume();
       ended = once(socket, 'close');
-      tellMet();
+      // It has been greeted, and waits.
+      socket.on('error', () => undefined).once('data', tellMet);
     });
     await once(silent.listen(0, '127.0.0.1'), 'listening');
     const { port: its } = silent.address() as AddressInfo;
