@@ -1,4 +1,4 @@
-import type { PaymentSessionRow } from '../../src/database/models.js';
+import type { PayingSession } from '../../src/payment-sessions/find-session.js';
 import { anonymousIdentity } from './anonymous.js';
 import { configurableAuthentication } from './authentication.js';
 import { header } from './credential.js';
@@ -11,7 +11,7 @@ const walletAddress = header('x-wallet-address');
 /** Who shows the id of a payment session. */
 export interface PaymentSessionCaller {
   readonly kind: 'payment-session';
-  readonly session: PaymentSessionRow;
+  readonly session: PayingSession;
 }
 
 /** Who shows nothing that could pay. */
@@ -28,7 +28,7 @@ export interface ShownPaymentSession {
   readonly address: string;
 }
 
-type FindSession = (shown: ShownPaymentSession) => Promise<PaymentSessionRow | undefined>;
+type FindSession = (shown: ShownPaymentSession) => Promise<PayingSession | undefined>;
 
 /**
  * Whoever pays: by a payment session, or a person by their credits. Nobody is refused for showing

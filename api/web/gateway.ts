@@ -1,5 +1,6 @@
 import { creditsPurse } from '../../src/gateway/credits-purse.js';
 import { findAction } from '../../src/gateway/gateway-actions.js';
+import { SessionDebits } from '../../src/gateway/session-debits.js';
 import { sessionPurse } from '../../src/gateway/session-purse.js';
 import type { Purse } from '../../src/gateway/debits.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
@@ -32,6 +33,7 @@ const sold = area({ tag: 'Gateway', auth: anonymous, limit: LIMITS.gateway });
 
 /** `GET|POST /api/v1/gateway` (spec 4.9, 4.15). */
 export function gatewayEndpoints({ database, gateway, settings }: WebDependencies) {
+  const debits = new SessionDebits(database, settings.paymentSessions);
   const payment = presentPaymentTerms(settings.chain, settings.paymentSessions);
   const offer = { plugins: gateway.actions.map(presentAction), payment };
   const readers = new Map(
@@ -82,7 +84,7 @@ export function gatewayEndpoints({ database, gateway, settings }: WebDependencie
 
   function purseOf(caller: Exclude<CallerOf<typeof payer>, { kind: 'anonymous' }>): Purse {
     return caller.kind === 'payment-session'
-      ? sessionPurse(database, caller.session.id, settings.paymentSessions)
+      ? sessionPurse(database, caller.session.id, settings.paymentSessions, debits)
       : creditsPurse(database, caller.user.id);
   }
 }

@@ -1,8 +1,10 @@
+import http from 'node:http';
+import https from 'node:https';
 import pLimit from 'p-limit';
 import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { z } from 'zod';
 import { UnavailableError } from '../errors.js';
-import { strictCall, textOf } from '../http/strict-call.js';
+import { strictCall, textOf, type StrictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 import { keptFor } from '../kept-for.js';
 import { blockAnswer, hexData, quantity, receiptAnswer } from './answers.js';
@@ -10,6 +12,9 @@ import type { Block, Receipt } from './answers.js';
 
 /** For one question and its answer, in milliseconds. */
 const CALL_TIMEOUT_MS = 5_000;
+
+/** For how long a connection is kept that nothing is asked on, in milliseconds. */
+const IDLE_MS = 4_000;
 
 /** The receipt of a payment to a hundred people has some 150 KB. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
@@ -68,6 +73,7 @@ export class ChainNode {
   readonly chainId: number;
   readonly #url: string | undefined;
   readonly #turns = pLimit(AT_ONCE);
+  readonly #agent: http.Agent;
   readonly #checkChain = keptFor(CHAIN_KEPT_MS, async () => {
     const id = await this.#read('eth_chainId', [], quantity);
     if (id !== this.chainId) {
@@ -79,6 +85,8 @@ export class ChainNode {
   constructor({ chainId, url }: { readonly chainId: number; readonly url: string | undefined }) {
     this.chainId = chainId;
     this.#url = url;
+    const { Agent } = url?.startsWith('https:') ? https : http;
+    this.#agent = new Agent({ keepAlive: true, timeout: IDLE_MS, maxFreeSockets: AT_ONCE });
   }
 
   /** @throws CallRevertedError, ChainAwayError */
@@ -163,12 +171,15 @@ export class ChainNode {
   #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
     const url = this.#url;
     if (url === undefined || this.#turns.pendingCount >= MAX_WAITING) throw new ChainAwayError();
-    return this.#turns(() => ask(url, { jsonrpc: '2.0', id: 1, method, params }, answer));
+    return this.#turns(() => ask({ url, agent: this.#agent }, { jsonrpc: '2.0', id: 1, method, params }, answer));
   }
 }
 
-async function ask<T>(url: string, question: object, wanted: z.ZodType<T>): Promise<T> {
-  const text = await answerTo(url, question).catch((cause: unknown) => {
+/** How a node is reached. */
+type Reached = Required<Pick<StrictCall, 'url' | 'agent'>>;
+
+async function ask<T>(node: Reached, question: object, wanted: z.ZodType<T>): Promise<T> {
+  const text = await answerTo(node, question).catch((cause: unknown) => {
     throw new ChainAwayError({ cause });
   });
   const answer = rpcAnswer.safeParse(tryParseJson(text ?? ''));
@@ -182,9 +193,9 @@ async function ask<T>(url: string, question: object, wanted: z.ZodType<T>): Prom
 const noAnswer = () => new ChainAwayError({ cause: new Error('The node sent what is no answer') });
 
 /** Also where the status says that it is an error: some nodes do. */
-async function answerTo(url: string, question: object): Promise<string | undefined> {
+async function answerTo(node: Reached, question: object): Promise<string | undefined> {
   const { body } = await strictCall({
-    url,
+    ...node,
     body: question,
     accept: 'application/json',
     maxBytes: MAX_ANSWER_BYTES,

@@ -2,6 +2,7 @@ import type { Database, FunctionCall, Values } from '../database/database.js';
 import { CauseUsedError, HoldOverError, release, type HoldState } from '../ledger/ledger.js';
 import { voucherCause } from '../payment-sessions/causes.js';
 import type { PaymentSessionSettings } from '../payment-sessions/settings.js';
+import { SessionDebits } from './session-debits.js';
 import { holdEnd, type Debit, type DebitRefusal, type Paid, type Purse } from './debits.js';
 
 interface Held {
@@ -32,12 +33,17 @@ const POST: FunctionCall = {
 const POST_WITHIN = `SELECT * FROM post_debit($session, $id, $plugin, $action,
   $threshold::numeric, make_interval(secs => $interval::double precision))`;
 
-/** A payment session's deposit, by the id of its row. Each step of a debit is one statement. */
+/**
+ * A payment session's deposit, by the id of its row. Each step of a debit is one statement, with those of
+ * others where nothing stands in the way.
+ */
 export function sessionPurse(
   database: Database,
   sessionId: string,
-  { settleIntervalMs, settleThreshold }: PaymentSessionSettings,
+  settings: PaymentSessionSettings,
+  debits: Pick<SessionDebits, 'run'> = new SessionDebits(database, settings),
 ): Purse {
+  const { settleIntervalMs, settleThreshold } = settings;
   const paying = ({ action, id, plugin }: Debit) =>
     ({
       ...{ session: sessionId, id, plugin, action },
@@ -48,6 +54,7 @@ export function sessionPurse(
     method: 'session',
 
     async hold(debit) {
+      if (await debits.run({ kind: 'hold', sessionId, debit })) return undefined;
       const values = [sessionId, debit.id, String(debit.amount), holdEnd()];
       const [held] = await database.call<Held>(HOLD, values);
       if (!held) throw oneRow();
@@ -57,6 +64,8 @@ export function sessionPurse(
     async post(debit, also) {
       const values = paying(debit);
       if (!also) {
+        const done = await debits.run({ kind: 'post', sessionId, debit });
+        if (done) return paidOf(debit, { ...done, outcome: 'posted' });
         const [posted] = await database.call<Posted>(POST, Object.values(values));
         return paidOf(debit, posted);
       }

@@ -1,4 +1,5 @@
-import type { Database } from '../database/database.js';
+import type { Database, FunctionCall } from '../database/database.js';
+import { withoutNul } from '../database/named-values.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { PaymentSession } from '../database/tables/payment-sessions.js';
@@ -19,6 +20,14 @@ export async function findPaymentSession(
   return found;
 }
 
+/** What is known of a session that pays. */
+export type PayingSession = Pick<PaymentSessionRow, 'id'>;
+
+const FIND_PAYING: FunctionCall = {
+  name: 'find_paying_session',
+  text: 'SELECT id FROM find_paying_session($1, $2)',
+};
+
 /**
  * The same for whoever debits it, who also says whose wallet it is of, in any case of its letters. Of
  * one that was never opened nothing is told.
@@ -26,8 +35,9 @@ export async function findPaymentSession(
 export async function findPayingSession(
   database: Database,
   { address, token }: { readonly token: string; readonly address: string },
-): Promise<PaymentSessionRow | undefined> {
-  const found = await findPaymentSession(database, { token });
-  if (found?.address !== address.toLowerCase()) return undefined;
-  return found.openedAt === null ? undefined : found;
+): Promise<PayingSession | undefined> {
+  if (!isSessionToken(token)) return undefined;
+  const of = [tokenHash(token), withoutNul(address.toLowerCase())];
+  const [found] = await database.call<PayingSession>(FIND_PAYING, of);
+  return found;
 }

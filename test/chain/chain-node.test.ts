@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -60,6 +62,25 @@ describe('a node', () => {
     });
     expect(Math.abs(Date.now() / 1_000 - (block?.timestamp ?? 0))).toBeLessThan(24 * 60 * 60);
     expect(await node.blockNumber()).toBeGreaterThanOrEqual(receipt.blockNumber);
+  });
+
+  test('is asked on connections that are kept', async () => {
+    let connections = 0;
+    const server = createServer((_, response) => {
+      const answer = { jsonrpc: '2.0', id: 1, result: `0x${CHAIN_ID.toString(16)}` };
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+    });
+    server.on('connection', () => connections++);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // TCP: never a string
+    try {
+      const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
+      for (let n = 0; n < 20; n++) expect(await stub.blockNumber()).toBe(CHAIN_ID);
+      // Fewer than one for each: how long a machine takes between two of them is its own.
+      expect(connections).toBeLessThan(20);
+    } finally {
+      server.close();
+    }
   });
 
   test('knows of no receipt and no block that there are not', async () => {

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Database, FunctionCall } from '../../src/database/database.js';
+import type { Debit } from '../../src/gateway/debits.js';
+import { SessionDebits } from '../../src/gateway/session-debits.js';
+import { sessionPurse } from '../../src/gateway/session-purse.js';
+import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
+import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { booksOf, openSession, PRICE, setState, type TestSession } from './support.js';
+
+const SETTINGS = {
+  ...{ settleThreshold: 100_000_000n, settleIntervalMs: 3_600_000 },
+  ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
+};
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database?.close());
+
+const debit = (amount = PRICE): Debit => ({
+  ...{ id: randomUUID(), plugin: 'echo', action: 'say' },
+  amount,
+});
+
+/** A session that has paid before, as nearly all have. */
+async function used(deposit: bigint): Promise<TestSession> {
+  const session = await openSession(database.db, deposit + PRICE);
+  const [{ purseOf }, first] = [counting(), debit()];
+  await purseOf(session).hold(first);
+  await purseOf(session).post(first);
+  return session;
+}
+
+/** Purses that share their statements, and what those say of each step: nothing of one that fails. */
+function counting() {
+  const said: string[][] = [];
+  const counted: Pick<Database, 'call'> = {
+    async call<Row extends object>(statement: FunctionCall, values: readonly unknown[]) {
+      const saying: string[] = [];
+      said.push(saying);
+      const rows = await database.db.call<Row & { outcome: string }>(statement, values);
+      saying.push(...rows.map(({ outcome }) => outcome));
+      return rows;
+    },
+  };
+  const debits = new SessionDebits(counted, SETTINGS);
+  return {
+    said,
+    purseOf: ({ id }: TestSession) => sessionPurse(database.db, id, SETTINGS, debits),
+  };
+}
+
+const many = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
+
+test('what is asked for meanwhile is done with the next statement, each debit with its own voucher', async () => {
+  const [one, other] = [await used(40n * PRICE), await used(40n * PRICE)];
+  const { purseOf, said } = counting();
+  const wanted = many(40, (n) => ({ purse: purseOf(n % 2 ? other : one), debit: debit() }));
+  const held = await Promise.all(wanted.map(({ debit, purse }) => purse.hold(debit)));
+  expect(held).toEqual(many(40, () => undefined));
+  const paid = await Promise.all(wanted.map(({ debit, purse }) => purse.post(debit)));
+  const of = (outcome: string) => [[outcome], many(39, () => outcome)];
+  expect(said).toEqual([...of('open'), ...of('posted')]);
+  for (const [at, session] of [one, other].entries()) {
+    const { vouchers, ...books } = await booksOf(database.db, session);
+    expect(vouchers.map(({ sequence, cumulative }) => [sequence, cumulative])).toEqual(
+      many(21, (n) => [n + 1, BigInt(n + 1) * PRICE]),
+    );
+    const theirs = paid.filter((_, n) => n % 2 === at).map(({ voucher }) => voucher);
+    expect(vouchers.slice(1)).toMatchObject(theirs.map((each) => ({ id: each?.id })));
+    expect(books).toMatchObject({ held: 0n, left: 20n * PRICE, spent: 21n * PRICE });
+  }
+});
+
+test('one that the deposit does not cover is refused, and no other with it', async () => {
+  const session = await used(10n * PRICE);
+  const { purseOf } = counting();
+  const purse = purseOf(session);
+  const amounts = [1n, 5n, 6n, 4n, 1n].map((times) => times * PRICE);
+  // The first is a statement of its own.
+  const held = await Promise.all(amounts.map((amount) => purse.hold(debit(amount))));
+  expect(held.map((refusal) => refusal?.code)).toEqual([
+    ...[undefined, undefined, 'SESSION_EXHAUSTED', undefined, 'SESSION_EXHAUSTED'],
+  ]);
+  expect(await booksOf(database.db, session)).toMatchObject({ held: 10n * PRICE });
+});
+
+test('the same again, also beside itself, is the same', async () => {
+  const session = await used(10n * PRICE);
+  const { purseOf } = counting();
+  const [purse, once] = [purseOf(session), debit()];
+  expect(await Promise.all(many(4, () => purse.hold(once)))).toEqual(many(4, () => undefined));
+  const paid = await Promise.all(many(4, () => purse.post(once)));
+  expect(new Set(paid.map(({ voucher }) => voucher?.sequence))).toEqual(new Set([2]));
+  expect(await booksOf(database.db, session)).toMatchObject({ held: 0n, spent: 2n * PRICE });
+});
+
+test('a session that is closing takes no debit beside others that do, and what it holds is paid', async () => {
+  const [closing, open] = [await used(10n * PRICE), await used(10n * PRICE)];
+  const { purseOf } = counting();
+  const before = debit();
+  await purseOf(closing).hold(before);
+  await setState(database.ownerUrl, closing, 'settling');
+  const [, refused, held, paid] = await Promise.all([
+    purseOf(open).hold(debit()),
+    purseOf(closing).hold(debit()),
+    purseOf(open).hold(debit()),
+    purseOf(closing).post(before),
+  ]);
+  expect([refused?.code, held]).toEqual(['SESSION_CLOSED', undefined]);
+  expect(paid.voucher?.sequence).toBe(2);
+});
+
+test('who waits for a session that somebody has locked keeps nobody else from theirs', async () => {
+  const [locked, free] = [await used(10n * PRICE), await used(10n * PRICE)];
+  const { purseOf, said } = counting();
+  const somebody = new pg.Client({ connectionString: database.ownerUrl });
+  await somebody.connect();
+  try {
+    await somebody.query('BEGIN');
+    await somebody.query('SELECT FROM payment_sessions WHERE id = $1 FOR UPDATE', [locked.id]);
+    const waiting = Promise.allSettled([purseOf(locked).hold(debit())]);
+    const wanted = many(5, () => debit());
+    await Promise.all(wanted.map((each) => purseOf(free).hold(each)));
+    expect(said).toEqual([['alone'], many(5, () => 'open')]);
+    await somebody.query('COMMIT');
+    await waiting;
+  } finally {
+    await somebody.end();
+  }
+});
+
+test('what breaks off in the middle leaves nothing half, and is done when it is asked for again', async () => {
+  const session = await used(10n * PRICE);
+  const { purseOf } = counting();
+  const [paying, holding] = [debit(), debit()];
+  await purseOf(session).hold(paying);
+  const before = await booksOf(database.db, session);
+  // Holds are made after what is paid was written: there it waits.
+  const lock = new pg.Client({ connectionString: database.ownerUrl });
+  await lock.connect();
+  const blocked = `held_up_${randomUUID().replaceAll('-', '')}`;
+  try {
+    await lock.query('SELECT pg_advisory_lock(45)');
+    await lock.query(
+      `CREATE FUNCTION ${blocked}() RETURNS trigger LANGUAGE plpgsql AS
+         $$BEGIN PERFORM pg_advisory_xact_lock(45); RETURN NULL; END$$;
+       CREATE TRIGGER ${blocked} AFTER INSERT ON ledger_holds
+         FOR EACH ROW EXECUTE FUNCTION ${blocked}()`,
+    );
+    const statement = 'SELECT * FROM run_debits($1, $2, $3, $4, $5, $6, $7, 1, interval $$1 h$$)';
+    const both = [paying, holding];
+    const breaking = database.db.call({ text: statement }, [
+      ['post', 'hold'],
+      both.map(() => session.id),
+      both.map(({ id }) => id),
+      both.map(({ amount }) => String(amount)),
+      both.map(() => new Date(Date.now() + 60_000)),
+      both.map(({ plugin }) => plugin),
+      both.map(({ action }) => action),
+    ]);
+    let isOver = false;
+    const ended = breaking.catch((error: unknown) => error).finally(() => (isOver = true));
+    const kill = () =>
+      database.db.asPlatform().query(
+        `SELECT pg_terminate_backend(pid) FROM pg_locks
+          WHERE locktype = 'advisory' AND NOT granted
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+      );
+    await expect.poll(() => kill().then(() => isOver), { timeout: 30_000 }).toBe(true);
+    expect(await ended).toBeInstanceOf(Error);
+    expect(await booksOf(database.db, session)).toEqual(before);
+  } finally {
+    await lock.query(`DROP FUNCTION IF EXISTS ${blocked} CASCADE`);
+    await lock.end();
+  }
+  const [paid, held] = await Promise.all([
+    purseOf(session).post(paying),
+    purseOf(session).hold(holding),
+  ]);
+  expect([paid.voucher?.sequence, held]).toEqual([2, undefined]);
+});
+
+test('a statement that the server refuses has each debit of it done alone', async () => {
+  const session = await used(10n * PRICE);
+  const failing: Pick<Database, 'call'> = {
+    call: (_, values) =>
+      database.db.call({ text: 'SELECT 1 / 0 WHERE $1 IS NULL OR true' }, [values.length]),
+  };
+  const debits = new SessionDebits(failing, SETTINGS);
+  const purse = sessionPurse(database.db, session.id, SETTINGS, debits);
+  const wanted = many(3, () => debit());
+  await Promise.all(wanted.map((each) => purse.hold(each)));
+  await Promise.all(wanted.map((each) => purse.post(each)));
+  expect(await booksOf(database.db, session)).toMatchObject({ held: 0n, spent: 4n * PRICE });
+});
+
+test('and then the ledger balances', async () => {
+  expect((await checkLedger(database.db, LEDGER_CHECKS)).differences).toEqual([]);
+});
