@@ -9,6 +9,11 @@ test('the n-th port has the n-th /28', () => {
   expect(subnetOf(19_017, 19_000, POOL)).toBe('10.231.1.16/28');
 });
 
+test('a port from before the range was moved has a /28 of the same pool', () => {
+  expect(subnetOf(18_999, 19_000, POOL)).toBe('10.231.255.240/28');
+  expect(subnetOf(19_000 + 4_096, 19_000, POOL)).toBe('10.231.0.0/28');
+});
+
 describe('of no use are the ports', () => {
   test('of a network of the same size', () => {
     expect(taken(subnetOf(19_017, 19_000, POOL))).toEqual([{ first: 19_017, last: 19_017 }]);

@@ -1,15 +1,18 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { observeAgent } from '../../src/agents/observe-agent.js';
 import { StartProgress } from '../../src/agents/start-progress.js';
 import type { AgentContainers } from '../../src/containers/agent-containers.js';
 import type { ContainerState } from '../../src/containers/container-view.js';
 
-const seen = (state: Partial<ContainerState>) => {
+const seen = (state: Partial<ContainerState>, port = 1) => {
   // What is not asked for here is not there.
   const containers = {
     inspect: () => Promise.resolve({ id: 'c', status: 'exited', ...state }),
   } as unknown as AgentContainers;
-  return observeAgent({ containers, progress: new StartProgress(containers) }, 'a', 1);
+  return observeAgent({ containers, progress: new StartProgress(containers) }, 'a', port);
 };
 
 test.each([
@@ -40,3 +43,16 @@ test.each(['paused', 'restarting', 'dead'] as const)(
     expect(observation).not.toHaveProperty('death');
   },
 );
+
+test('one that runs, and has had the time to start, is unhealthy when its gateway says so', async () => {
+  const gateway = createServer((_, response) => response.writeHead(503).end());
+  await once(gateway.listen(0, '127.0.0.1'), 'listening');
+  const { port } = gateway.address() as AddressInfo; // TCP: never a string
+  const startedAt = new Date(Date.now() - 3_600_000).toISOString();
+  expect(await seen({ status: 'running', startedAt }, port)).toMatchObject({
+    health: 'unhealthy',
+    reason: 'The gateway answers its health check with 503',
+  });
+  gateway.close();
+  gateway.closeAllConnections();
+});

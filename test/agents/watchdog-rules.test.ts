@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { countCrash, crashesWithin } from '../../src/agents/watchdog.js';
+import { countCrash, crashesWithin, memoryAfter } from '../../src/agents/watchdog.js';
 
 const SETTINGS = { crashLoopWindowMs: 300_000, crashLoopThreshold: 3 };
 const WINDOW = SETTINGS.crashLoopWindowMs;
@@ -71,4 +71,33 @@ describe('a clock that goes backwards', () => {
 test('a threshold of one makes a loop of every crash', () => {
   const settings = { ...SETTINGS, crashLoopThreshold: 1 };
   expect(countCrash([], START, settings)).toEqual({ crashes: [START], isLoop: true });
+});
+
+describe('what a host has done by itself', () => {
+  const at = (since: number, crashes: readonly number[]) => ({
+    version: 7,
+    state: 'running' as const,
+    since: START + since,
+    crashes: crashes.map((crash) => START + crash),
+    repairAttempts: 1,
+    lastRepair: null,
+  });
+  const past = [at(2_000, [2_000]), at(3_000, [2_000])].map((memory, index) => ({
+    id: `past-${index}`,
+    from: 'running' as const,
+    cause: 'exit' as const,
+    reason: null,
+    memory,
+  }));
+
+  test('counts once, also where the supervisor has counted the same meanwhile', () => {
+    const known = memoryAfter(at(1_000, [500, 2_100]), past, SETTINGS);
+    expect(known).toEqual({ ...at(3_000, [500, 2_000]), version: 8 });
+  });
+
+  test('is no news to who knows of the same moment, or a later one', () => {
+    expect(memoryAfter(at(3_000, [500]), past, SETTINGS)).toBeUndefined();
+    expect(memoryAfter(at(3_001, [500]), past, SETTINGS)).toBeUndefined();
+    expect(memoryAfter(at(1_000, []), [], SETTINGS)).toBeUndefined();
+  });
 });

@@ -44,6 +44,16 @@ test('an archive that breaks off is not taken for a whole one', async () => {
   await expect(buffer(cut)).rejects.toThrow();
 });
 
+test('an archive that cannot be read on fails for whoever reads what is kept of it', async () => {
+  const whole = await archive();
+  async function* failing(): AsyncGenerator<Buffer> {
+    yield await Promise.resolve(whole.subarray(0, 50_000));
+    throw new Error('the disk is gone');
+  }
+  const filtered = filteredTar(Readable.from(failing()), isSecret);
+  await expect(buffer(filtered)).rejects.toThrow('the disk is gone');
+});
+
 test.each([
   ['.openclaw/.env', true],
   ['.openclaw/credentials/', true],

@@ -205,6 +205,7 @@ describe('a provisioning', () => {
     await lab.provisionAgain(agent, 'provision');
     gate.open();
     expect(await agent.end('provision')).toBe('succeeded');
+    await agent.reached('watchHealth'); // another one would go first
     expect(agent.begun).toEqual(['provision']);
     const others = agent.containerSteps.filter((step) => !BRING_UP.includes(step));
     expect(others).toEqual(['createVolume']);
