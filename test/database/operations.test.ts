@@ -101,6 +101,8 @@ describe('an operation that has ended', () => {
     // The same Idempotency-Key, in a run that has never heard of it.
     expect(await request(agent, 'start', id)).toBe(id);
     expect(await begin(agent, 'start', id)).toBe('withdrawn');
+    // Its end, told once more by who did not hear that it was written down.
+    await store.finishOperation(agent, { id, kind: 'start', status: 'failed', error: 'late' });
     expect(await agentRow(agent)).toEqual(before);
     expect(await operationRow(id)).toMatchObject({ status });
     expect(await audited(agent)).toHaveLength(2);

@@ -23,6 +23,7 @@ test('a worker that does not reach its database takes no workflow until it does'
   const stop = new AbortController();
   const keeping = gate.keep({ ping }, log, stop.signal, 50);
   await until(() => Promise.resolve(!gate.isOpen));
+  expect(new GatedSlots(gate, 1).tryReserveSlot()).toBeNull();
 
   const worker = await Worker.create({
     ...{ connection, namespace, taskQueue: TASK_QUEUE, tuner: gatedTuner(gate) },
@@ -33,7 +34,8 @@ test('a worker that does not reach its database takes no workflow until it does'
     const workflowId = randomUUID();
     const handle = await client.workflow.start('keepUsage', { workflowId, taskQueue: TASK_QUEUE });
     await new Promise((resolve) => setTimeout(resolve, 1_500));
-    const { raw } = await handle.describe();
+    const { raw, status } = await handle.describe();
+    expect(status.name).toBe('RUNNING');
     expect(raw.pendingWorkflowTask?.startedTime ?? null).toBeNull();
 
     isAway = false;
