@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { BadRequestError, ConflictError } from '../errors.js';
 import { Turns } from '../turns.js';
 import { readFile, writeFile, type ReadFile } from './files.js';
@@ -27,9 +28,23 @@ export interface Synced {
   readonly pushError?: string;
 }
 
+export interface WrittenFile {
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+/** The files of one folder, and what git knows of them, wherever that is. */
+export type Files = Pick<
+  Workspace,
+  'tree' | 'read' | 'write' | 'gitStatus' | 'gitDiff' | 'gitLog' | 'gitSync'
+>;
+
 interface WorkspaceParts {
   /** The folder, absolute. It is made when it is first used. */
   readonly path: string;
+  /** Names of folders from there to the workspace, where that belongs to somebody who may put links there. */
+  readonly within?: readonly string[];
   /** Where git has its temporary folders: in no workspace. */
   readonly views: string;
 }
@@ -56,7 +71,7 @@ export class Workspace {
     return this.#in(({ root }) => readFile(root, path));
   }
 
-  write(path: string, content: string): Promise<{ readonly path: string; readonly size: number }> {
+  write(path: string, content: string): Promise<WrittenFile> {
     return this.#in(({ root }) => writeFile(root, path, content));
   }
 
@@ -131,12 +146,13 @@ export class Workspace {
   }
 
   async #open<T>(use: (place: WorkspacePlace) => Promise<T>): Promise<T> {
-    const { path, views } = this.#parts;
-    const root = await Folder.root(path);
+    const { path, views, within = [] } = this.#parts;
+    const base = await Folder.root(path);
     try {
-      return await use({ root, path, views });
+      const place = { path: join(path, ...within), views };
+      return await base.within(within, (root) => use({ root, ...place }), { makes: true });
     } finally {
-      await root.close();
+      await base.close();
     }
   }
 }

@@ -6,13 +6,20 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
-import { addBaseLayout, addProgram, hasGlibc } from '../../src/images/host-programs.js';
+import {
+  addBaseLayout,
+  addProgram,
+  findProgram,
+  hasGlibc,
+} from '../../src/images/host-programs.js';
 import { hasImage, importImage } from '../../src/images/import-image.js';
 import { Rootfs } from '../../src/images/rootfs.js';
 import { projectRoot } from '../../dev/root.js';
 
 /** Where there are no programs to take from this machine, Node comes from an image registry. */
 const BASE_IMAGE = 'node:24-slim';
+
+const INSTALLS_GIT = 'RUN apt-get update && apt-get install --yes --no-install-recommends git';
 
 const SERVER = path.join(projectRoot, 'test', 'agent-image', 'server.mjs');
 
@@ -26,13 +33,13 @@ const INSTRUCTIONS = [
 ];
 
 /**
- * The tests' own agent image: Node and `server.mjs`, and nothing else where this is Linux.
+ * The tests' own agent image: Node, git and `server.mjs`, and nothing else where this is Linux.
  *
  * @returns its tag on Docker.
  */
 export async function ensureTestImage(docker: Docker): Promise<string> {
   const server = await readFile(SERVER, 'utf8');
-  const inputs = JSON.stringify([server, INSTRUCTIONS, process.version, hasGlibc()]);
+  const inputs = JSON.stringify(['git', server, INSTRUCTIONS, process.version, hasGlibc()]);
   const key = createHash('sha256').update(inputs).digest('hex').slice(0, 12);
   const tag = `agent-platform-test/agent:${key}`;
   if (await hasImage(docker, tag)) return tag;
@@ -48,6 +55,8 @@ async function importFromThisMachine(docker: Docker, tag: string, server: string
     const rootfs = new Rootfs();
     addBaseLayout(rootfs);
     await addProgram(rootfs, process.execPath, '/usr/local/bin/node');
+    const git = await findProgram('git');
+    if (git !== undefined) await addProgram(rootfs, git);
     rootfs.addText('/opt/server.mjs', server);
     const archive = path.join(folder, 'rootfs.tar');
     await rootfs.writeTo(createWriteStream(archive));
@@ -59,7 +68,12 @@ async function importFromThisMachine(docker: Docker, tag: string, server: string
 
 async function buildFromBaseImage(docker: Docker, tag: string, server: string): Promise<void> {
   const context = pack();
-  const dockerfile = [`FROM ${BASE_IMAGE}`, 'COPY server.mjs /opt/server.mjs', ...INSTRUCTIONS];
+  const dockerfile = [
+    `FROM ${BASE_IMAGE}`,
+    INSTALLS_GIT,
+    'COPY server.mjs /opt/server.mjs',
+    ...INSTRUCTIONS,
+  ];
   context.entry({ name: 'Dockerfile' }, dockerfile.join('\n'));
   context.entry({ name: 'server.mjs' }, server);
   context.finalize();

@@ -1,0 +1,30 @@
+import type { WorkspaceCall, WorkspaceRefusal } from './workspace-call.js';
+
+/*
+ * What goes between a process and the helper in a container, whose program has no library: lines of JSON.
+ */
+
+/** Where the helper listens, in its container. */
+export const HELPER_SOCKET = '/tmp/workspace.sock';
+
+/** Milliseconds for which a helper waits for the next request, and then ends by itself. */
+export const HELPER_IDLE_MS = 60_000;
+
+/** What a helper is told at its start. */
+export interface HelperTask {
+  /** Where the volume is, and the names of the folders from there to the workspace. */
+  readonly volume: string;
+  readonly within: readonly string[];
+  readonly idleMs: number;
+  readonly socket: string;
+}
+
+/** A request, or that nobody waits for its answer any more. */
+export type HelperRequest =
+  | { readonly id: number; readonly call: WorkspaceCall }
+  | { readonly id: number; readonly left: true };
+
+/** The id comes first: who sends an answer on does not read the rest. */
+export type HelperAnswer =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly refused: WorkspaceRefusal };

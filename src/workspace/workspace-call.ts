@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import type { Diff } from './git/diff.js';
+import type { Commit } from './git/log.js';
+import type { Status } from './git/status.js';
+import type { ReadFile } from './files.js';
+import type { TreeNode } from './tree.js';
+import type { Synced, WrittenFile } from './workspace.js';
+
+/*
+ * What is asked of a workspace that lies elsewhere, in a container or on another host, and what comes back:
+ * a call and an answer as JSON.
+ */
+
+const text = z.string();
+
+export const workspaceCall = z.discriminatedUnion('what', [
+  z.strictObject({ what: z.literal('tree'), depth: z.number() }),
+  z.strictObject({ what: z.literal('read'), path: text }),
+  z.strictObject({ what: z.literal('write'), path: text, content: text }),
+  z.strictObject({ what: z.literal('status') }),
+  z.strictObject({ what: z.literal('diff'), path: text.optional() }),
+  z.strictObject({ what: z.literal('log'), limit: z.number() }),
+  z.strictObject({ what: z.literal('sync'), message: text.optional() }),
+]);
+
+export type WorkspaceCall = z.infer<typeof workspaceCall>;
+export type WorkspaceQuestion = WorkspaceCall['what'];
+
+/** What each of them is answered. */
+export interface WorkspaceAnswers {
+  readonly tree: TreeNode;
+  readonly read: ReadFile;
+  readonly write: WrittenFile;
+  readonly status: Status | { readonly isGitRepo: false };
+  readonly diff: Diff;
+  readonly log: readonly Commit[];
+  readonly sync: Synced;
+}
+
+const yes = z.literal(true);
+
+const node: z.ZodType<TreeNode> = z.object({
+  type: z.enum(['file', 'folder']),
+  name: text,
+  path: text,
+  get children() {
+    return z.array(node).optional();
+  },
+  truncated: yes.optional(),
+});
+
+const ANSWERS: { readonly [W in WorkspaceQuestion]: z.ZodType<WorkspaceAnswers[W]> } = {
+  tree: node,
+  read: z.object({
+    path: text,
+    content: text,
+    size: z.number(),
+    modified: text,
+    encoding: z.literal('base64').optional(),
+  }),
+  write: z.object({ path: text, size: z.number() }),
+  status: z.union([
+    z.object({ isGitRepo: z.literal(false) }),
+    z.object({
+      isGitRepo: yes,
+      branch: text,
+      remote: text.nullable(),
+      changes: z.array(z.object({ status: text, path: text, from: text.optional() })),
+      truncated: yes.optional(),
+      hasChanges: z.boolean(),
+    }),
+  ]),
+  diff: z.object({
+    unstaged: text.nullable(),
+    staged: text.nullable(),
+    truncated: yes.optional(),
+  }),
+  log: z.array(z.object({ hash: text, shortHash: text, subject: text, author: text, date: text })),
+  sync: z.object({
+    committed: z.boolean(),
+    pushed: z.boolean(),
+    hash: text.nullable(),
+    message: text,
+    pushError: text.optional(),
+  }),
+};
+
+/** Why it was not done, as the ServiceError that it was. */
+const refusal = z.object({
+  status: z.number().int().min(400).max(599),
+  message: text,
+  facts: z.record(text, z.unknown()).optional(),
+});
+export type WorkspaceRefusal = z.infer<typeof refusal>;
+
+const refused = z.object({ refused: refusal });
+
+export const readRefusal = (answer: unknown): WorkspaceRefusal | undefined =>
+  refused.safeParse(answer).data?.refused;
+
+/** Undefined for what is no answer to that. */
+export function readAnswer<W extends WorkspaceQuestion>(
+  what: W,
+  answer: unknown,
+): WorkspaceAnswers[W] | undefined {
+  const found = z.object({ value: z.unknown() }).safeParse(answer).data;
+  return ANSWERS[what].safeParse(found?.value).data;
+}
