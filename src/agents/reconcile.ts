@@ -55,8 +55,9 @@ export class Reconciliation {
     }
   }
 
-  /** What is left in Docker of agents that are not there. */
+  /** What is left in Docker of agents that are not there. Helpers that have ended go at once. */
   async orphans(): Promise<Orphans> {
+    await this.#docker.workspaces.removeDead();
     const removed: string[] = [];
     const unknown: string[] = [];
     for (const ids of chunks([...(await this.#docker.owners())])) {

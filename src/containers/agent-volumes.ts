@@ -20,6 +20,7 @@ import type { EngineDisk } from './engine-disk.js';
 import type { DockerClient } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
 import { COPIED, copyThrough } from './volume-copy.js';
+import { removeHelpersOf } from './helper-leftovers.js';
 import { removeDeadMeters, VolumeMeter, type MeterBounds, type VolumeUse } from './volume-meter.js';
 
 /** Which volume holds an agent's state. */
@@ -175,6 +176,8 @@ export class AgentVolumes {
     const { leavesOut, ...original } = from;
     if (!(await this.find(original))) throw new VolumeMissingError(from.volume);
     await this.#removeCopiers(agentId);
+    // Nothing is written to what is to be replaced.
+    if (original.agentId === agentId) await removeHelpersOf(this.#client, from.volume);
     // Before anything is written. What it grows by meanwhile the copy itself finds out.
     const room = await this.#disk.room();
     const [use] = await this.measure(image, [original], { contents: room + 1 }, signal);
@@ -305,6 +308,7 @@ export class AgentVolumes {
 
   async #remove(name: string): Promise<void> {
     await removeDeadMeters(this.#client, name);
+    await removeHelpersOf(this.#client, name);
     await this.#client.callUnless([404], (docker, bound) => docker.getVolume(name).remove(bound));
   }
 

@@ -31,6 +31,8 @@ export const LABEL = {
   madeBy: `${PREFIX}.made-by`,
   /** Of a container that measures volumes; it is no agent's. */
   measures: `${PREFIX}.measures`,
+  /** Of a container by which an agent's files are reached: the agent, whose container it is not. */
+  files: `${PREFIX}.files`,
   /** Of a volume by which the engine is asked whether it keeps sizes; it is no agent's. */
   tries: `${PREFIX}.tries`,
   /** Of what sets and proves rules of the network; it is no agent's. */
@@ -74,5 +76,7 @@ export function spareNames(agentId: string) {
     /** The containers by which a volume is copied; they never run. */
     copyFrom: `${name}-copy-from`,
     copyTo: `${name}-copy-to`,
+    /** The container by which its files are read and written. */
+    files: `${name}-files`,
   };
 }

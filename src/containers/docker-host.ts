@@ -12,6 +12,7 @@ import { DockerClient, type DockerOptions } from './docker-client.js';
 import { NamedContainers } from './named-containers.js';
 import { canListen } from './port-check.js';
 import { RuntimeImages } from './runtime-images.js';
+import { WorkspaceHelpers } from './workspace-helpers.js';
 
 const AVAILABLE_TIMEOUT_MS = 2_000;
 const ENGINE_TIMEOUT_MS = 5_000;
@@ -28,6 +29,7 @@ export class DockerHost {
   readonly volumes: AgentVolumes;
   readonly images: RuntimeImages;
   readonly disk: EngineDisk;
+  readonly workspaces: WorkspaceHelpers;
   readonly #client: DockerClient;
 
   constructor(options: DockerOptions = {}) {
@@ -39,6 +41,9 @@ export class DockerHost {
     this.volumes = new AgentVolumes(client, named, this.disk);
     this.containers = new AgentContainers(client, named, this, options.runtime);
     this.images = new RuntimeImages(client);
+    this.workspaces = new WorkspaceHelpers(client, this.volumes, {
+      runtime: options.runtime,
+    });
   }
 
   /** Whether Docker answers, within 2 s. */

@@ -4,6 +4,9 @@ import { GATEWAY_PORT, STATE_DIRECTORY } from './container-spec.js';
 /** Where OpenClaw keeps its state, relative to the state volume. */
 const STATE_FOLDER = '.openclaw';
 
+/** The folders, from the state volume on, to where the agent works. */
+export const WORKSPACE_FOLDERS = [STATE_FOLDER, 'workspace'];
+
 /** The configuration file, relative to the state volume. */
 export const CONFIG_FILE = `${STATE_FOLDER}/openclaw.json`;
 
@@ -96,7 +99,7 @@ export function openClawEnvironment(): Record<string, string> {
     OPENCLAW_HOME: STATE_DIRECTORY,
     OPENCLAW_STATE_DIR: state,
     OPENCLAW_CONFIG_PATH: `${STATE_DIRECTORY}/${CONFIG_FILE}`,
-    OPENCLAW_WORKSPACE_DIR: `${state}/workspace`,
+    OPENCLAW_WORKSPACE_DIR: `${STATE_DIRECTORY}/${WORKSPACE_FOLDERS.join('/')}`,
     XDG_CACHE_HOME: `${state}/cache`,
     // Nobody on a bridge of one container looks for it by mDNS.
     OPENCLAW_DISABLE_BONJOUR: '1',

@@ -1,0 +1,172 @@
+import type { Duplex } from 'node:stream';
+import { ServiceError } from '../errors.js';
+import type { HelperRequest } from '../workspace/helper-protocol.js';
+import type { WorkspaceCall } from '../workspace/workspace-call.js';
+import { ContainerError } from './container-errors.js';
+
+/** Bytes of an answer: a tree of 10,000 long paths is the largest. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** Milliseconds for an answer: longer than what a helper does may take. */
+const ANSWER_MS = 40_000;
+
+const NEWLINE = 10;
+
+/** The helper ended, or the way to it, before it answered. */
+export class HelperGoneError extends ContainerError {}
+
+interface Waiting {
+  readonly resolve: (answer: string) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** A connection to the helper in a container: requests go and answers come as lines. */
+export class HelperLine {
+  readonly container: string;
+  readonly #stream: Duplex;
+  readonly #unusedMs: number;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #pieces: Buffer[] = [];
+  #length = 0;
+  #lastId = 0;
+  #isOpen = true;
+  #unused: NodeJS.Timeout | undefined;
+  #onEnd: () => void = () => undefined;
+  /** Unix milliseconds. */
+  usedAt = Date.now();
+
+  /** @param stream of an exec without a terminal: what is said comes in Docker's frames. */
+  constructor(container: string, stream: Duplex, unusedMs: number) {
+    this.container = container;
+    this.#stream = stream;
+    this.#unusedMs = unusedMs;
+    const frames = new Frames((piece) => this.#read(piece));
+    stream.on('data', (piece: Buffer) => frames.read(piece));
+    stream.on('error', () => this.end());
+    stream.on('end', () => this.end());
+    stream.on('close', () => this.end());
+    this.#used();
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get isIdle(): boolean {
+    return this.#isOpen && this.#waiting.size === 0;
+  }
+
+  onEnd(listener: () => void): void {
+    this.#onEnd = listener;
+    if (!this.#isOpen) listener();
+  }
+
+  /** @throws HelperGoneError, ServiceError after 40 s; the signal's reason when it aborts. */
+  async ask(call: WorkspaceCall, signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    if (!this.#isOpen) throw new HelperGoneError('The helper has ended');
+    const id = ++this.#lastId;
+    const late = AbortSignal.timeout(ANSWER_MS);
+    const ending = AbortSignal.any([signal, late]);
+    const answer = new Promise<string>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      ending.addEventListener('abort', () => {
+        reject(
+          late.aborted && !signal.aborted
+            ? new ServiceError(500, 'The workspace was not done with it in time')
+            : asError(ending.reason),
+        );
+      });
+    });
+    this.#used();
+    this.#send({ id, call });
+    try {
+      return await answer;
+    } finally {
+      if (this.#waiting.delete(id) && this.#isOpen && ending.aborted)
+        this.#send({ id, left: true });
+      this.#used();
+    }
+  }
+
+  end(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    clearTimeout(this.#unused);
+    this.#stream.destroy();
+    const gone = new HelperGoneError('The helper has ended');
+    for (const { reject } of this.#waiting.values()) reject(gone);
+    this.#waiting.clear();
+    this.#onEnd();
+  }
+
+  #send(request: HelperRequest): void {
+    this.#stream.write(`${JSON.stringify(request)}\n`);
+  }
+
+  #used(): void {
+    this.usedAt = Date.now();
+    clearTimeout(this.#unused);
+    if (!this.isIdle) return;
+    this.#unused = setTimeout(() => this.end(), this.#unusedMs);
+    this.#unused.unref();
+  }
+
+  #read(piece: Buffer): void {
+    let from = 0;
+    for (let at = piece.indexOf(NEWLINE); at >= 0; at = piece.indexOf(NEWLINE, from)) {
+      const line = Buffer.concat([...this.#pieces.splice(0), piece.subarray(from, at)]);
+      this.#length = 0;
+      from = at + 1;
+      this.#settle(line.toString());
+    }
+    this.#pieces.push(piece.subarray(from));
+    this.#length += piece.length - from;
+    if (this.#length > MAX_ANSWER_BYTES) this.end();
+  }
+
+  #settle(line: string): void {
+    const id = Number(/^\{"id":(\d+),/.exec(line)?.[1]);
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    waiting?.resolve(line);
+  }
+}
+
+/** What is said on stdout, of frames that Docker puts around it: a kind, three zeros, a length. */
+class Frames {
+  readonly #said: (piece: Buffer) => void;
+  #head = Buffer.alloc(0);
+  #left = 0;
+  #isSaid = false;
+
+  constructor(said: (piece: Buffer) => void) {
+    this.#said = said;
+  }
+
+  read(piece: Buffer): void {
+    let rest = piece;
+    while (rest.length > 0) {
+      if (this.#left === 0) {
+        const missing = HEAD_BYTES - this.#head.length;
+        this.#head = Buffer.concat([this.#head, rest.subarray(0, missing)]);
+        rest = rest.subarray(missing);
+        if (this.#head.length < HEAD_BYTES) return;
+        this.#isSaid = this.#head[0] === STDOUT;
+        this.#left = this.#head.readUInt32BE(4);
+        this.#head = Buffer.alloc(0);
+        continue;
+      }
+      const part = rest.subarray(0, this.#left);
+      this.#left -= part.length;
+      rest = rest.subarray(part.length);
+      if (this.#isSaid) this.#said(part);
+    }
+  }
+}
+
+const HEAD_BYTES = 8;
+const STDOUT = 1;
+
+const asError = (reason: unknown): Error =>
+  reason instanceof Error ? reason : new Error('Nobody waits for it any more');

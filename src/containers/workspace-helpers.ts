@@ -1,0 +1,349 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type Docker from 'dockerode';
+import { BadGatewayError, UnavailableError } from '../errors.js';
+import { HELPER_IDLE_MS, HELPER_SOCKET, type HelperTask } from '../workspace/helper-protocol.js';
+import type { WorkspaceCall } from '../workspace/workspace-call.js';
+import type { AgentVolumes } from './agent-volumes.js';
+import {
+  DockerRefusedError,
+  ForeignContainerError,
+  ImageUnavailableError,
+  MemoryMissingError,
+} from './container-errors.js';
+import { AGENT_LIMITS, AGENT_UID, volumeMount } from './container-profile.js';
+import { LABEL, spareNames, STATE_DIRECTORY } from './container-spec.js';
+import type { DockerClient } from './docker-client.js';
+import { HelperGoneError, HelperLine } from './helper-line.js';
+import { WORKSPACE_FOLDERS } from './openclaw-config.js';
+import { helperLabels } from './helper-leftovers.js';
+import { removeLeftovers, throwAwayOptions } from './throw-away.js';
+
+/** Helpers on one host, of which one owner has at most half. */
+const MAX_HELPERS = 16;
+
+const MEMORY_MIB = 256;
+/** Counts as memory. A sync has its new objects there. */
+const TEMPORARY_MIB = 96;
+
+/** After so much of a helper's idle time without use a connection ends, before its helper does. */
+const UNUSED_SHARE = 0.75;
+
+/** One that has ended is in the way until Docker has removed it; what Docker fails at it mostly fails at again. */
+const ATTEMPTS = 200;
+const FAILURES = 3;
+const ATTEMPT_PAUSE_MS = 100;
+
+/** Milliseconds, longer than a helper that was made takes to be started. */
+const STARTS_WITHIN_MS = 5 * 60_000;
+
+/** Whose workspace, and where it is. */
+export interface WorkspaceSpec {
+  readonly agentId: string;
+  readonly userId: string;
+  /** Any that has Node and git. */
+  readonly image: string;
+  /** The volume with the agent's state. */
+  readonly volume: string;
+}
+
+interface AskOptions {
+  readonly signal: AbortSignal;
+  /** Throws when the workspace is not to be touched any more. Asked again once a helper is there. */
+  readonly still: () => Promise<void>;
+}
+
+interface HelperOptions {
+  /** What Docker runs helpers by; its default when left out. */
+  readonly runtime?: string | undefined;
+  /** Milliseconds. */
+  readonly idleMs?: number;
+  readonly most?: number;
+}
+
+interface Opening {
+  readonly key: string;
+  readonly userId: string;
+  readonly opened: Promise<HelperLine>;
+  /** Once it is open. */
+  line?: HelperLine;
+}
+
+/** Between Docker and the helper's socket. */
+const RELAY = `
+const deadline = Date.now() + 15_000;
+(function connect() {
+  const socket = require('net').connect('${HELPER_SOCKET}');
+  let isOpen = false;
+  socket.on('connect', () => {
+    isOpen = true;
+    process.stdin.pipe(socket).pipe(process.stdout);
+  });
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    if (isOpen || Date.now() > deadline) process.exit();
+    setTimeout(connect, 10);
+  });
+})();
+`;
+
+/**
+ * What reaches the files of agents: a container for each agent on its volume alone, without a network, by
+ * the profile of agents. It is started when it is asked for, and ends by itself when nobody has asked for
+ * a minute; so it outlives nobody, however they end. It is no container of the agent's by its labels.
+ */
+export class WorkspaceHelpers {
+  readonly #client: DockerClient;
+  readonly #volumes: Pick<AgentVolumes, 'find' | 'removeMadeIn'>;
+  readonly #options: HelperOptions & { readonly idleMs: number; readonly most: number };
+  /** By agent; no more than there may be helpers. */
+  readonly #openings = new Map<string, Opening>();
+
+  constructor(
+    client: DockerClient,
+    volumes: Pick<AgentVolumes, 'find' | 'removeMadeIn'>,
+    { runtime, idleMs = HELPER_IDLE_MS, most = MAX_HELPERS }: HelperOptions = {},
+  ) {
+    this.#client = client;
+    this.#volumes = volumes;
+    this.#options = { runtime, idleMs, most };
+  }
+
+  /**
+   * @param program what runs in the helper.
+   * @returns the answer, as JSON that is not looked at here.
+   * @throws MemoryMissingError, ImageUnavailableError
+   * @throws UnavailableError when there are too many helpers
+   * @throws BadGatewayError when the helper ends before it answers: what was asked may be done
+   */
+  async ask(
+    program: string,
+    spec: WorkspaceSpec,
+    call: WorkspaceCall,
+    { signal, still }: AskOptions,
+  ): Promise<string> {
+    for (let attempt = 1; ; attempt++) {
+      const line = await this.#lineOf(program, spec, still);
+      try {
+        return await line.ask(call, signal);
+      } catch (error) {
+        if (!(error instanceof HelperGoneError)) throw error;
+        // A commit may be made already, and would be told as none.
+        if (attempt === 2 || call.what === 'sync') {
+          throw new BadGatewayError('The helper of the workspace ended before it answered', {
+            cause: error,
+          });
+        }
+      }
+    }
+  }
+
+  /**
+   * Removes the helpers that did not go when they had ended, or were made and never started.
+   *
+   * @param startsWithinMs one that was made no longer ago may be about to be started by another process.
+   */
+  async removeDead(startsWithinMs = STARTS_WITHIN_MS): Promise<void> {
+    const label = helperLabels(this.#client);
+    await removeLeftovers(this.#client, { label, status: ['exited', 'dead'] }, 0);
+    await removeLeftovers(this.#client, { label, status: ['created'] }, startsWithinMs);
+  }
+
+  /** Removes the helpers that this process works with: whoever else does gets another one. */
+  async close(): Promise<void> {
+    const all = [...this.#openings];
+    await Promise.allSettled(all.map(([agentId, { opened }]) => this.#end(agentId, opened)));
+  }
+
+  async #end(agentId: string, opened: Promise<HelperLine>): Promise<void> {
+    this.#openings.delete(agentId);
+    const line = await opened;
+    line.end();
+    await this.#remove(line.container);
+  }
+
+  #lineOf(program: string, spec: WorkspaceSpec, still: () => Promise<void>): Promise<HelperLine> {
+    const options = this.#containerOptions(program, spec);
+    const key = createHash('sha256').update(JSON.stringify(options)).digest('hex');
+    const found = this.#openings.get(spec.agentId);
+    const isUsable = found?.key === key && found.line?.isOpen !== false;
+    if (found && isUsable) return found.opened;
+    const opened = this.#open(spec, { ...options.Labels, [LABEL.spec]: key }, options, still);
+    const opening: Opening = { key, userId: spec.userId, opened };
+    this.#openings.set(spec.agentId, opening);
+    const forget = () => {
+      if (this.#openings.get(spec.agentId) === opening) this.#openings.delete(spec.agentId);
+    };
+    opened.then(
+      (line) => {
+        opening.line = line;
+        line.onEnd(forget);
+      },
+      forget, // whoever waits for it is told
+    );
+    return opened;
+  }
+
+  async #open(
+    spec: WorkspaceSpec,
+    labels: Record<string, string>,
+    options: Docker.ContainerCreateOptions,
+    still: () => Promise<void>,
+  ): Promise<HelperLine> {
+    const { agentId, volume } = spec;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const id = await this.#container(spec, labels, options);
+        if (!(await this.#volumes.find({ agentId, volume }))) {
+          await this.#remove(id);
+          // Docker has made it anew, empty.
+          await this.#volumes.removeMadeIn({ agentId, volume }, () => false);
+          throw new MemoryMissingError(volume);
+        }
+        await still().catch(async (error: unknown) => {
+          await this.#remove(id);
+          throw error;
+        });
+        await this.#client.callUnless([304], (docker, bound) =>
+          docker.getContainer(id).start(bound),
+        );
+        return await this.#connect(id);
+      } catch (error) {
+        // Another process has made one just now, or the one that was there has ended.
+        if (!(error instanceof DockerRefusedError)) throw error;
+        const isPassing = [404, 409].includes(error.statusCode);
+        if (attempt >= (isPassing ? ATTEMPTS : FAILURES)) throw error;
+      }
+      await delay(ATTEMPT_PAUSE_MS);
+    }
+  }
+
+  /** The helper that is there, or a new one. */
+  async #container(
+    spec: WorkspaceSpec,
+    labels: Record<string, string>,
+    options: Docker.ContainerCreateOptions,
+  ): Promise<string> {
+    const name = spareNames(spec.agentId).files;
+    const found = await this.#client.callUnless([404], (docker, bound) =>
+      docker.getContainer(name).inspect(bound),
+    );
+    const { Labels: there = {} } = found?.Config ?? {};
+    if (found) {
+      const { installation } = this.#client;
+      const isOurs =
+        there[LABEL.files] === spec.agentId && there[LABEL.installation] === installation;
+      if (!isOurs) throw new ForeignContainerError('container', name);
+      if (found.State.Running && there[LABEL.spec] === labels[LABEL.spec]) return found.Id;
+      await this.#remove(found.Id);
+    }
+    if (!(await this.#volumes.find(spec))) throw new MemoryMissingError(spec.volume);
+    await this.#makeRoom(spec);
+    try {
+      const { id } = await this.#client.call((docker, bound) =>
+        docker.createContainer({ name, ...options, Labels: labels, ...bound }),
+      );
+      return id;
+    } catch (error) {
+      if (error instanceof DockerRefusedError && error.statusCode === 404) {
+        throw new ImageUnavailableError(spec.image, { cause: error });
+      }
+      throw error;
+    }
+  }
+
+  /** Ends what has not been used for longest, where there are too many. @throws UnavailableError */
+  async #makeRoom({ agentId, userId }: WorkspaceSpec): Promise<void> {
+    const filters = { label: helperLabels(this.#client) };
+    const there = await this.#client.call((docker, bound) =>
+      docker.listContainers({ all: true, filters, ...bound }),
+    );
+    const others = [...this.#openings].filter(([id]) => id !== agentId);
+    const isOwners = (owner: string | undefined) => owner === userId;
+    const ofOwner = Math.max(
+      there.filter(({ Labels: labels }) => isOwners(labels[LABEL.owner])).length,
+      others.filter(([, each]) => isOwners(each.userId)).length,
+    );
+    const { most } = this.#options;
+    const isOwnerFull = ofOwner >= Math.ceil(most / 2);
+    if (!isOwnerFull && Math.max(there.length, others.length) < most) return;
+    const idle = others
+      .filter(([, each]) => !isOwnerFull || isOwners(each.userId))
+      .filter(([, { line }]) => line?.isIdle === true)
+      .sort(([, a], [, b]) => (a.line?.usedAt ?? 0) - (b.line?.usedAt ?? 0));
+    const [longest] = idle;
+    if (!longest) {
+      throw new UnavailableError('Too many workspaces are in use: come again in a minute');
+    }
+    await this.#end(longest[0], longest[1].opened);
+  }
+
+  async #connect(id: string): Promise<HelperLine> {
+    const stream = await this.#client.call(async (docker, bound) => {
+      const exec = await docker.getContainer(id).exec({
+        Cmd: ['node', '-e', RELAY],
+        AttachStdin: true,
+        AttachStdout: true,
+        ...bound,
+      });
+      return exec.start({ hijack: true, stdin: true, ...bound });
+    });
+    return new HelperLine(id, stream, this.#options.idleMs * UNUSED_SHARE);
+  }
+
+  async #remove(id: string): Promise<void> {
+    await this.#client.callUnless([404, 409], (docker, bound) =>
+      docker.getContainer(id).remove({ force: true, v: true, ...bound }),
+    );
+  }
+
+  #containerOptions(program: string, spec: WorkspaceSpec): Docker.ContainerCreateOptions {
+    const { agentId, image, userId, volume } = spec;
+    const { installation, labels } = this.#client;
+    const { runtime } = this.#options;
+    const task: HelperTask = {
+      volume: STATE_DIRECTORY,
+      within: WORKSPACE_FOLDERS,
+      idleMs: this.#options.idleMs,
+      socket: HELPER_SOCKET,
+    };
+    const nofile = { Name: 'nofile', Soft: 1_024, Hard: 1_024 };
+    const options = throwAwayOptions({
+      image,
+      script: program,
+      task,
+      user: `${AGENT_UID}:${AGENT_UID}`,
+      labels: {
+        ...labels,
+        [LABEL.installation]: installation,
+        [LABEL.files]: agentId,
+        [LABEL.owner]: userId,
+      },
+      memoryMiB: MEMORY_MIB,
+      needs: {
+        ...(runtime !== undefined && { Runtime: runtime }),
+        AutoRemove: true,
+        Init: true,
+        NetworkMode: 'none',
+        // As the agent's own container has it.
+        Mounts: [
+          volumeMount(spec, this.#client, { volume, target: STATE_DIRECTORY, copiesImage: true }),
+        ],
+        Tmpfs: { '/tmp': `rw,noexec,nosuid,nodev,size=${TEMPORARY_MIB * 1024 * 1024},mode=1777` },
+        Ulimits: [nofile, { Name: 'core', Soft: 0, Hard: 0 }],
+        OomScoreAdj: AGENT_LIMITS.oomScore,
+        CpuShares: AGENT_LIMITS.cpuShares,
+        CpuPeriod: 100_000,
+        CpuQuota: AGENT_LIMITS.cpus * 100_000,
+        LogConfig: { Type: 'none', Config: {} },
+      },
+    });
+    // An image may ask for a check of its own, and set options that are for the agent.
+    return {
+      ...options,
+      Tty: false,
+      Env: ['HOME=/tmp', 'NODE_OPTIONS='],
+      Healthcheck: { Test: ['NONE'] },
+    };
+  }
+}

@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  ForeignContainerError,
+  ImageUnavailableError,
+  MemoryMissingError,
+} from '../../src/containers/container-errors.js';
+import {
+  containerName,
+  LABEL,
+  spareNames,
+  STATE_DIRECTORY,
+} from '../../src/containers/container-spec.js';
+import { DockerClient } from '../../src/containers/docker-client.js';
+import { WorkspaceHelpers, type WorkspaceSpec } from '../../src/containers/workspace-helpers.js';
+import { ConflictError } from '../../src/errors.js';
+import type { WorkspaceCall } from '../../src/workspace/workspace-call.js';
+import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { testDocker, until } from '../support/docker.js';
+import { runInContainer } from '../support/run-in-container.js';
+import { workspaceHelper } from '../support/workspace-helper.js';
+
+const fixture = testDocker();
+const { docker, host, installation, labels } = fixture;
+const all: WorkspaceHelpers[] = [];
+let image: string;
+let program: string;
+
+/** As a process of its own has them. */
+function newHelpers(options: ConstructorParameters<typeof WorkspaceHelpers>[2] = {}) {
+  const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST, installation, labels });
+  const made = new WorkspaceHelpers(client, host.volumes, options);
+  all.push(made);
+  return made;
+}
+const helpers = newHelpers();
+
+beforeAll(async () => {
+  [image, program] = await Promise.all([ensureTestImage(docker), workspaceHelper()]);
+});
+afterAll(async () => {
+  await Promise.all(all.map((each) => each.close()));
+  await fixture.close();
+});
+
+/** An agent that has a memory and has never run. */
+async function newAgent(userId: string = randomUUID()): Promise<WorkspaceSpec> {
+  const agentId = randomUUID();
+  await host.volumes.ensure({ agentId, userId }, 'test');
+  return { agentId, userId, image, volume: containerName(agentId) };
+}
+
+const never = new AbortController().signal;
+
+async function ask(spec: WorkspaceSpec, call: WorkspaceCall, by = helpers, still = async () => {}) {
+  const answer: unknown = JSON.parse(await by.ask(program, spec, call, { signal: never, still }));
+  return answer;
+}
+const write = (content: string): WorkspaceCall => ({ what: 'write', path: 'a.txt', content });
+const read: WorkspaceCall = { what: 'read', path: 'a.txt' };
+
+const containerOf = ({ agentId }: WorkspaceSpec) => docker.getContainer(spareNames(agentId).files);
+const idOf = async (spec: WorkspaceSpec) => (await containerOf(spec).inspect()).Id;
+
+async function helpersOf(spec: WorkspaceSpec): Promise<string[]> {
+  const filters = { label: [`${LABEL.files}=${spec.agentId}`] };
+  return (await docker.listContainers({ all: true, filters })).map(({ Id }) => Id);
+}
+
+test('a helper has the volume and nothing else, and no way out', { tags: 'attack' }, async () => {
+  const spec = await newAgent();
+  await ask(spec, write('one'));
+  const { Config, HostConfig, Mounts, NetworkSettings } = await containerOf(spec).inspect();
+  expect(Mounts.map(({ Destination, Name }) => [Destination, Name])).toEqual([
+    [STATE_DIRECTORY, spec.volume],
+  ]);
+  expect(Object.keys(NetworkSettings.Networks)).toEqual(['none']);
+  expect(HostConfig).toMatchObject({
+    ...{ NetworkMode: 'none', ReadonlyRootfs: true, CapDrop: ['ALL'], Privileged: false },
+    ...{ SecurityOpt: ['no-new-privileges'], PidsLimit: 64, AutoRemove: true },
+    ...{ Memory: 256 * 1024 * 1024, MemorySwap: 256 * 1024 * 1024 },
+  });
+  expect(Config.User).toBe('1000:1000');
+  // It is no container of the agent's, to whoever looks for those.
+  expect(Config.Labels[LABEL.agent]).toBeUndefined();
+  expect((await host.containers.list()).map(({ agentId }) => agentId)).not.toContain(spec.agentId);
+  expect(await host.ownersOfContainers()).not.toContain(spec.agentId);
+});
+
+test('processes share one helper, which is used again', async () => {
+  const spec = await newAgent();
+  const other = newHelpers();
+  const answers = await Promise.all([ask(spec, write('one')), ask(spec, write('one'), other)]);
+  expect(answers).toMatchObject([{ value: { size: 3 } }, { value: { size: 3 } }]);
+  const first = await idOf(spec);
+  expect(await ask(spec, read)).toMatchObject({ value: { content: 'one' } });
+  expect([await idOf(spec), (await helpersOf(spec)).length]).toEqual([first, 1]);
+});
+
+test('who asked for too much for one frame gets it whole', async () => {
+  const spec = await newAgent();
+  const content = '\u0001ü\n'.repeat(200_000);
+  await ask(spec, write(content));
+  expect(await ask(spec, read)).toMatchObject({ value: { content } });
+});
+
+test('one that was killed is followed by another, which finds the old file or the new one', async () => {
+  const spec = await newAgent();
+  await ask(spec, write('0'));
+  for (let round = 1; round <= 3; round += 1) {
+    const before = await ask(spec, read);
+    const content = String(round).repeat(900_000);
+    // While it writes, or before, or after: it is asked again by itself, or told as failed.
+    const writing = ask(spec, write(content)).catch(() => undefined);
+    await containerOf(spec).kill();
+    const left = await writing;
+    const { value } = (await ask(spec, read)) as { value: { content: string } };
+    const isNew = value.content === content;
+    expect(isNew || (left === undefined && value.content === Object(before).value.content)).toBe(
+      true,
+    );
+  }
+  const listed = await runIn(spec, `require('fs').readdirSync('.openclaw/workspace').join()`);
+  expect(listed).toBe('a.txt');
+});
+
+/** What a script says, in the folder of the state. */
+const runIn = (spec: WorkspaceSpec, expression: string) =>
+  runInContainer(
+    docker,
+    spareNames(spec.agentId).files,
+    `process.chdir('${STATE_DIRECTORY}'); process.stdout.write(String(${expression}))`,
+  );
+
+test('it ends by itself when nobody asks any more', async () => {
+  const spec = await newAgent();
+  const brief = newHelpers({ idleMs: 1_000 });
+  await ask(spec, write('one'), brief);
+  await until(async () => (await helpersOf(spec)).length === 0);
+  expect(await ask(spec, read, brief)).toMatchObject({ value: { content: 'one' } });
+});
+
+test('there are so many and no more, of one owner half of them', async () => {
+  const userId = randomUUID();
+  // Those of other processes count as well.
+  await Promise.all(all.map((each) => each.close()));
+  const filters = { label: [`${LABEL.installation}=${installation}`, LABEL.files] };
+  await until(async () => (await docker.listContainers({ all: true, filters })).length === 0);
+  const few = newHelpers({ most: 4 });
+  const agents: WorkspaceSpec[] = [];
+  for (let made = 0; made < 3; made += 1) {
+    const spec = await newAgent(userId);
+    agents.push(spec);
+    await ask(spec, write('one'), few);
+  }
+  const left = await Promise.all(agents.map(helpersOf));
+  // The one that was not used for longest has gone.
+  expect(left.map(({ length }) => length)).toEqual([0, 1, 1]);
+});
+
+describe('what is removed or copied', () => {
+  test('goes with the helper that has it open', async () => {
+    const spec = await newAgent();
+    await ask(spec, write('one'));
+    const named = { name: spec.volume, madeBy: 'test' };
+    expect(await host.volumes.remove(spec.agentId, [named])).toEqual([]);
+    expect(await helpersOf(spec)).toEqual([]);
+    await expect(ask(spec, read)).rejects.toThrow(MemoryMissingError);
+    expect(await host.volumes.list(spec.agentId)).toEqual([]);
+  });
+
+  test('is written to no more', async () => {
+    const agent = await newAgent();
+    await ask(agent, write('one'));
+    const spec = await fixture.spec({ ...agent, volume: `${agent.volume}-next` });
+    await host.volumes.copy(spec, agent, 'test');
+    expect(await helpersOf(agent)).toEqual([]);
+    const next = { ...agent, volume: `${agent.volume}-next` };
+    expect(await ask(next, read)).toMatchObject({ value: { content: 'one' } });
+  });
+
+  test('is not opened by who was late', async () => {
+    const spec = await newAgent();
+    const late = () => Promise.reject(new ConflictError('by now'));
+    await expect(ask(spec, read, helpers, late)).rejects.toThrow('by now');
+    expect(await helpersOf(spec)).toEqual([]);
+  });
+});
+
+test('an image that is not there makes nothing', async () => {
+  const spec = { ...(await newAgent()), image: 'agent-platform.invalid/none:1' };
+  await expect(ask(spec, read)).rejects.toThrow(ImageUnavailableError);
+  expect(await helpersOf(spec)).toEqual([]);
+});
+
+test('what has the name and is not ours is not touched', { tags: 'attack' }, async () => {
+  const spec = await newAgent();
+  const { id } = await docker.createContainer({
+    ...{ name: spareNames(spec.agentId).files, Image: image, Labels: { ...labels } },
+  });
+  await expect(ask(spec, read)).rejects.toThrow(ForeignContainerError);
+  expect(await idOf(spec)).toBe(id);
+});
+
+test('one that was made and never started goes once it is old enough', async () => {
+  const spec = await newAgent();
+  await ask(spec, write('one'));
+  const { Config, HostConfig } = await containerOf(spec).inspect();
+  await host.workspaces.removeDead();
+  expect(await helpersOf(spec)).toHaveLength(1);
+  await containerOf(spec).remove({ force: true });
+  await docker.createContainer({
+    ...{ name: spareNames(spec.agentId).files, Image: image, Labels: Config.Labels, HostConfig },
+  });
+  await host.workspaces.removeDead();
+  // Another process may be about to start it.
+  expect(await helpersOf(spec)).toHaveLength(1);
+  await host.workspaces.removeDead(0);
+  expect(await helpersOf(spec)).toEqual([]);
+});
