@@ -63,6 +63,7 @@ async function main(): Promise<void> {
   } finally {
     await Promise.all(open.map((listening) => listening.close()));
     await ai.close();
+    await docker.workspaces.close();
     await services.refusals.flush();
     await connection.close();
     await database.close();

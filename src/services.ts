@@ -66,6 +66,7 @@ import { WalletProvider } from './wallet-provider/wallet-provider.js';
 import { AgentWallets } from './wallets/agent-wallets.js';
 import { UserWallets } from './wallets/user-wallets.js';
 import { Workspace } from './workspace/workspace.js';
+import { builtHelper } from './workspace-helper.js';
 
 /** What API and worker stand on, as whoever starts them gives it. */
 export interface Foundation {
@@ -79,6 +80,8 @@ export interface ApiFoundation extends Foundation {
   readonly log: Logger;
   /** Is told of every model that was tried for a call. */
   readonly onAttempt?: (result: AttemptResult) => void;
+  /** The program by which agents' workspaces are reached; that of the build when left out. */
+  readonly helper?: () => Promise<string>;
 }
 
 /** Proofs of Farcaster accounts, and what we give for them. */
@@ -154,11 +157,14 @@ export interface WorkerServices {
 
 /** To be closed by way of `ai`. */
 export function createApiServices(foundation: ApiFoundation): ApiServices {
-  const { docker, database, log, settings, supervisors } = foundation;
+  const { docker, database, helper = builtHelper, log, settings, supervisors } = foundation;
   const secrets = secretBox(settings);
   const { provider: aiProvider } = settings.ai;
   const { host: here } = settings.agents;
-  const directory = new HostDirectory({ database, docker, secrets, here, log });
+  const directory = new HostDirectory({
+    ...{ database, docker, secrets, here, log, helper },
+    image: runtimeImages(settings.agents).usual,
+  });
   const engines = new HostEngines({ docker, here });
   const operations = agentOperations(foundation);
   const walletProvider = new WalletProvider(settings.walletProvider);

@@ -1,10 +1,12 @@
 import type { Logger } from 'pino';
+import { runtimeImages } from '../src/containers/image-name.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import type { Database } from '../src/database/database.js';
 import { HostListener } from '../src/hosts/host-listener.js';
 import { LocalHost } from '../src/hosts/local-host.js';
 import { SecretBox } from '../src/secrets/secret-box.js';
 import type { Settings } from '../src/settings.js';
+import { builtHelper } from '../src/workspace-helper.js';
 import type { HostLease } from './report-host.js';
 import { untilAborted } from './run-together.js';
 
@@ -14,16 +16,18 @@ interface ServeHost {
   readonly docker: DockerHost;
   readonly lease: Pick<HostLease, 'held'>;
   readonly log: Logger;
+  /** The program by which agents' workspaces are reached; that of the build when left out. */
+  readonly helper?: () => Promise<string>;
 }
 
 /**
- * Serves chat, logs and statistics of this host to API processes elsewhere, where that is wanted, until
- * the signal aborts.
+ * Serves chat, logs, statistics and files of this host's agents to API processes elsewhere, where that is
+ * wanted, until the signal aborts.
  *
  * @throws HostListenError
  */
 export async function serveHost(
-  { settings, database, docker, lease, log }: ServeHost,
+  { settings, database, docker, lease, log, helper = builtHelper }: ServeHost,
   signal: AbortSignal,
 ): Promise<void> {
   const { listener: wanted } = settings.hosts;
@@ -31,7 +35,10 @@ export async function serveHost(
   if (!wanted || signal.aborted) return untilAborted(signal);
   const id = settings.agents.host;
   const secrets = new SecretBox(settings.secrets.keys);
-  const host = new LocalHost({ id, database, docker, secrets });
+  const host = new LocalHost({
+    ...{ id, database, docker, secrets, helper },
+    image: runtimeImages(settings.agents).usual,
+  });
   const agentsNetwork = settings.agents.subnetPool;
   const names = new Set([...settings.http.ownNames, new URL(wanted.url).hostname]);
   const listener = new HostListener({ id, host, secrets, names, agentsNetwork, log });
@@ -41,5 +48,6 @@ export async function serveHost(
     await untilAborted(signal);
   } finally {
     await listener.close();
+    await docker.workspaces.close();
   }
 }

@@ -13,7 +13,7 @@ import { area } from '../http/area.js';
 /** Milliseconds that the slowest of them may take. */
 export const BROWSE_MS = 45_000;
 
-const browse = area({ tag: 'Files', auth: bearer, errors: [403, 404, 409, 500, 503] });
+const browse = area({ tag: 'Files', auth: bearer, errors: [403, 404, 409, 500, 502, 503] });
 
 const ok = z.literal(true);
 const agentId = z

@@ -3,7 +3,8 @@ import { isAdminById } from '../../src/accounts/users.js';
 import { getAgent } from '../../src/agents/agents.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import { BadRequestError } from '../../src/errors.js';
-import type { Workspace } from '../../src/workspace/workspace.js';
+import { AgentFiles } from '../../src/hosts/agent-files.js';
+import type { Files } from '../../src/workspace/workspace.js';
 import type { ApiKeyCaller } from '../auth/api-key.js';
 import type { InternalCaller } from '../auth/internal-key.js';
 import { reply } from '../http/reply.js';
@@ -24,7 +25,7 @@ interface Asked {
 }
 
 /** `/api/browse/*` (spec 4.14). */
-export function browseEndpoints({ database, settings, workspace }: BackendDependencies) {
+export function browseEndpoints({ database, directory, settings, workspace }: BackendDependencies) {
   const isOperator = async (caller: Asked['caller']) => {
     // A key speaks for a user, and opens the workspaces of their agents alone.
     if (caller.kind === 'api-key') return false;
@@ -33,10 +34,10 @@ export function browseEndpoints({ database, settings, workspace }: BackendDepend
   };
 
   /** @throws BadRequestError, NotFoundError */
-  const workspaceOf = async (asked: Asked, agentId: string | undefined): Promise<Workspace> => {
+  const workspaceOf = async (asked: Asked, agentId: string | undefined): Promise<Files> => {
     if (agentId !== undefined) {
-      await getAgent(asked.tenant, agentId);
-      throw new BadRequestError('Workspaces of agents are not served yet');
+      const { host, userId } = await getAgent(asked.tenant, agentId);
+      return new AgentFiles(directory, { agentId, userId, host });
     }
     if (!(await isOperator(asked.caller))) throw new BadRequestError('agentId required');
     return workspace;

@@ -1,6 +1,7 @@
 import type { AgentRef } from '../agents/agent-ref.js';
 import type { LogLine, LogOptions } from '../containers/container-logs.js';
 import type { ContainerStats, ContainerSummary } from '../containers/container-view.js';
+import type { WorkspaceCall } from '../workspace/workspace-call.js';
 
 export interface Question {
   readonly message: string;
@@ -46,4 +47,7 @@ export interface HostAccess {
 
   /** The containers of the host's agents, by the agents' ids. */
   instances(options: Instances): Promise<Instance[]>;
+
+  /** Asks its workspace, whether it runs or not. The answer, or the refusal, is JSON that comes in pieces. */
+  browse(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): AsyncGenerator<string>;
 }

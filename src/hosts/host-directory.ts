@@ -16,6 +16,10 @@ interface HostDirectoryParts {
   /** The Docker host that this process stands beside. */
   readonly here: string;
   readonly log: Logger;
+  /** What agents here run that have no image of their own. */
+  readonly image: string;
+  /** The program by which workspaces are reached. */
+  readonly helper: () => Promise<string>;
 }
 
 /** The way to each Docker host: to that beside this process directly, to others through their workers. */

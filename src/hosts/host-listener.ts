@@ -162,6 +162,11 @@ export class HostListener {
         break;
       case 'instances':
         yield* await host.instances(call);
+        break;
+      case 'browse': {
+        const { agentId, asked, userId } = call;
+        yield* host.browse({ agentId, userId, host: id }, asked, signal);
+      }
     }
   }
 }

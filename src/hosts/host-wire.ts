@@ -4,6 +4,7 @@ import {
   DockerUnavailableError,
   InvalidCursorError,
 } from '../containers/container-errors.js';
+import { workspaceCall } from '../workspace/workspace-call.js';
 import { BadGatewayError, ConflictError, ServiceError } from '../errors.js';
 
 /*
@@ -17,8 +18,8 @@ export const ANSWER_TYPE = 'application/x-ndjson';
 /** A line this often even when there is nothing to say: who hears none for three times as long gives up. */
 export const PULSE_MS = 15_000;
 
-/** A call holds a message of at most 100,000 characters, an answer's line one of a log or a piece of text. */
-export const MAX_CALL_BYTES = 1024 * 1024;
+/** A call holds what a request's body may, and an answer's line one of a log or a piece of text. */
+export const MAX_CALL_BYTES = 1024 * 1024 + 64 * 1024;
 export const MAX_LINE_LENGTH = 4 * 1024 * 1024;
 
 const id = z.string().max(64);
@@ -46,6 +47,7 @@ const call = z.discriminatedUnion('call', [
     limit: z.number().int().min(1),
     after: z.string().optional(),
   }),
+  z.strictObject({ call: z.literal('browse'), agentId: id, userId: id, asked: workspaceCall }),
 ]);
 
 export const hostCall = call;
@@ -64,6 +66,7 @@ const stats = z.object({
 /** What the items of each call's answer are. */
 export const ANSWERS = {
   ask: z.string(),
+  browse: z.string(),
   logs: z.object({
     timestamp: z.string(),
     stream: z.enum(['stdout', 'stderr']),

@@ -2,14 +2,21 @@ import type { AgentRef } from '../agents/agent-ref.js';
 import { readGatewayToken } from '../agents/agent-secrets.js';
 import { findAgent } from '../agents/agents.js';
 import { askGateway } from '../chat/gateway.js';
-import { ContainerMissingError } from '../containers/container-errors.js';
+import { workspacePlace } from '../agents/workspace-place.js';
+import {
+  ContainerMissingError,
+  DockerUnavailableError,
+  ImageUnavailableError,
+  MemoryMissingError,
+} from '../containers/container-errors.js';
 import type { LogLine, LogOptions } from '../containers/container-logs.js';
 import type { ContainerStats } from '../containers/container-view.js';
 import type { DockerHost } from '../containers/docker-host.js';
 import type { Database } from '../database/database.js';
-import { ConflictError } from '../errors.js';
+import { ConflictError, DockerAwayError, ServiceError, UnavailableError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { Turns } from '../turns.js';
+import type { WorkspaceCall, WorkspaceRefusal } from '../workspace/workspace-call.js';
 import {
   byAgent,
   type HostAccess,
@@ -21,17 +28,28 @@ import {
 /** Containers that are measured at a time, at most half of them one owner's: each takes Docker a second. */
 const MEASURED_AT_ONCE = 100;
 
+/** Questions to workspaces at a time: answers are as large as they are. */
+const BROWSED_AT_ONCE = 16;
+
+/** Characters of a piece of an answer. */
+const PIECE_LENGTH = 256 * 1024;
+
 interface LocalHostParts {
   readonly id: string;
   readonly database: Database;
-  readonly docker: Pick<DockerHost, 'containers'>;
+  readonly docker: Pick<DockerHost, 'containers' | 'workspaces'>;
   readonly secrets: SecretBox;
+  /** What agents run that have no image of their own. */
+  readonly image: string;
+  /** The program by which workspaces are reached. */
+  readonly helper: () => Promise<string>;
 }
 
 /** The agents on the Docker host that this process stands beside. */
 export class LocalHost implements HostAccess {
   readonly #parts: LocalHostParts;
   readonly #measuring = new Turns(MEASURED_AT_ONCE);
+  readonly #browsing = new Turns(BROWSED_AT_ONCE);
 
   constructor(parts: LocalHostParts) {
     this.#parts = parts;
@@ -91,4 +109,45 @@ export class LocalHost implements HostAccess {
       }),
     );
   }
+
+  async *browse(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): AsyncGenerator<string> {
+    const asker = { owner: agent.userId, isUrgent: true, signal };
+    const answer = await this.#browsing.run(asker, () => this.#browsed(agent, call, signal));
+    for (let at = 0; at < answer.length; at += PIECE_LENGTH) {
+      yield answer.slice(at, at + PIECE_LENGTH);
+    }
+  }
+
+  async #browsed(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): Promise<string> {
+    const { database, docker, helper, id, image: usual } = this.#parts;
+    const { agentId, userId } = agent;
+    const placeOf = () => workspacePlace(database.asUser(userId), { agentId, userId, host: id });
+    try {
+      const { image, volume } = await placeOf();
+      const spec = { agentId, userId, volume, image: image ?? usual };
+      const still = async () => {
+        const now = await placeOf();
+        if (now.volume !== volume) throw new ConflictError('The agent has another memory by now');
+      };
+      return await docker.workspaces.ask(await helper(), spec, call, { signal, still });
+    } catch (error) {
+      signal.throwIfAborted();
+      const { facts, message, status } = refusedBy(error);
+      const refused: WorkspaceRefusal = { status, message, facts };
+      return JSON.stringify({ refused });
+    }
+  }
+}
+
+/** What it means to who asked for files. Others are thrown again. */
+function refusedBy(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (error instanceof DockerUnavailableError) return new DockerAwayError();
+  if (error instanceof MemoryMissingError) {
+    return new ConflictError('The agent has no memory that could be looked into');
+  }
+  if (error instanceof ImageUnavailableError) {
+    return new UnavailableError("The agent's image is not on its host: start the agent first");
+  }
+  throw error;
 }

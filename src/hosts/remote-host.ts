@@ -9,6 +9,7 @@ import { strictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import type { HostAccess, Instance, Instances, Question } from './host-access.js';
+import type { WorkspaceCall } from '../workspace/workspace-call.js';
 import { hostToken } from './host-token.js';
 import {
   ANSWERS,
@@ -69,6 +70,10 @@ export class RemoteHost implements HostAccess {
     const call = { call: 'instances', ...options } as const;
     for await (const instance of this.#call(call, ANSWERS.instances)) instances.push(instance);
     return instances;
+  }
+
+  browse({ agentId, userId }: AgentRef, asked: WorkspaceCall, signal: AbortSignal) {
+    return this.#call({ call: 'browse', agentId, userId, asked }, ANSWERS.browse, signal);
   }
 
   async *#call<T>(

@@ -8,7 +8,7 @@ export const hostSettings = area(
     listen: variable(
       'HOST_LISTEN',
       listenAddress.optional(),
-      'where a worker serves chat, logs and statistics of its host to API processes elsewhere',
+      'where a worker serves chat, logs, statistics and files of its host to API processes elsewhere',
       { otherwise: 'not at all' },
     ),
     url: variable('HOST_URL', url('http', 'https').optional(), 'where those processes reach it', {

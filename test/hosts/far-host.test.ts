@@ -11,6 +11,7 @@ import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
 import { serveHost } from '../../worker/serve-host.js';
 import { freePort, until } from '../support/docker.js';
 import { allEvents, call, eventsOf, send } from '../support/http.js';
+import { workspaceHelper } from '../support/workspace-helper.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
 let platform: TestPlatform;
@@ -119,7 +120,8 @@ describe('an agent on a host that listens', () => {
     const { db: database, dockerHost: docker, log, settings } = platform;
     const stop = new AbortController();
     const lease = { held: () => Promise.resolve() };
-    const serving = serveHost({ settings, database, docker, lease, log }, stop.signal);
+    const host = { settings, database, docker, lease, log, helper: workspaceHelper };
+    const serving = serveHost(host, stop.signal);
     ends.push(() => {
       stop.abort();
       return serving;
@@ -144,6 +146,22 @@ describe('an agent on a host that listens', () => {
     expect(kept.body.messages.map(({ status }: { status: string }) => status)).toEqual(
       Array(4).fill('complete'),
     );
+  });
+
+  test('has its files read and written', async () => {
+    const content = '\u0001größe\n'.repeat(50_000);
+    const written = await call(webUrl, 'POST', '/api/browse/write', {
+      headers: { cookie: ada.cookie },
+      body: { agentId, path: 'far.txt', content },
+    });
+    expect([written.status, written.body.size]).toEqual([200, Buffer.byteLength(content)]);
+    const read = (path: string) =>
+      call(webUrl, 'GET', `/api/browse/read?agentId=${agentId}&path=${path}`, {
+        headers: { cookie: ada.cookie },
+      });
+    expect((await read('far.txt')).body.content).toBe(content);
+    const missing = await read('missing');
+    expect([missing.status, missing.body.error]).toEqual([404, 'File not found']);
   });
 
   test('has its log read, page by page and as it goes on', async () => {

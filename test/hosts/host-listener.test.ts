@@ -31,7 +31,10 @@ const acting = (parts: Partial<HostAccess>): HostAccess => {
   const unused = () => {
     throw new TypeError('not of this test');
   };
-  return { ask: unused, logs: unused, stats: unused, instances: unused, ...parts };
+  return {
+    ...{ ask: unused, logs: unused, stats: unused, instances: unused, browse: unused },
+    ...parts,
+  };
 };
 
 async function serve(parts: Partial<HostAccess>, given: Partial<HostListenerParts> = {}) {

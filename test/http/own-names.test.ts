@@ -48,7 +48,14 @@ beforeAll(async () => {
     listening.push(opened);
     ports[name] = opened.port;
   }
-  const host = new LocalHost({ id: 'local', database: db, docker, secrets });
+  const host = new LocalHost({
+    image: 'none',
+    helper: () => Promise.resolve(''),
+    id: 'local',
+    database: db,
+    docker,
+    secrets,
+  });
   const listener = new HostListener({
     ...{ id: 'local', host, secrets, log },
     names: http.ownNames,

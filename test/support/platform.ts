@@ -54,6 +54,7 @@ import { call, type Answer, type CallOptions } from './http.js';
 import { ADMIN_EMAIL, keptLog, testEnvironment } from './platform-environment.js';
 import { testDatabase } from './postgres.js';
 import { startProvider, type ProviderStub } from './provider-stub.js';
+import { workspaceHelper } from './workspace-helper.js';
 import { testTemporal, workflowCode, type TestTemporal } from './temporal.js';
 
 /** Where the runs would be shown: nothing is fetched from it. */
@@ -209,6 +210,7 @@ async function build(
     docker,
     supervisors: options.supervisors?.(db) ?? new Supervisors(seenByApi, TEMPORAL_UI),
     log,
+    helper: workspaceHelper,
   });
   const { ai, secrets } = services;
   cleanups.push(() => ai.close());
