@@ -6,6 +6,7 @@ import { createWeb } from '../../api/web/web.js';
 import { AccountDeletions } from '../../src/accounts/account-deletions.js';
 import { sessionPurse } from '../../src/gateway/session-purse.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
+import { formatAmount } from '../../src/money/money.js';
 import { sessionAccount } from '../../src/payment-sessions/causes.js';
 import { Escrow, escrowTerms } from '../../src/payment-sessions/escrow.js';
 import { PaymentSessions } from '../../src/payment-sessions/payment-sessions.js';
@@ -308,6 +309,48 @@ describe('closing a session', () => {
       ...{ status: 200, body: { settled: '1.000000', refunded: '4.000000' } },
     });
   });
+
+  test(
+    'while 200 debits come: none is taken once it settles, and the chain has what was delivered',
+    attack,
+    async () => {
+      run();
+      const wallet = await lab.wallet(5n * ONE);
+      const { id } = (await open(wallet)).answer.body.session;
+      const had = await balance(wallet);
+      const price = ONE / 100n;
+      const debits = (count: number) =>
+        Array.from({ length: count }, () =>
+          deliver(wallet, price).then(
+            () => true,
+            () => false,
+          ),
+        );
+      const before = debits(100);
+      await Promise.race(before);
+      const closing = close(id);
+      const meanwhile = debits(100);
+      const { body, status } = await closing;
+      expect(await Promise.all(debits(10))).not.toContain(true);
+      const served = (await Promise.all([...before, ...meanwhile])).filter(Boolean).length;
+      const settled = price * BigInt(served);
+      expect([status, body]).toMatchObject([
+        200,
+        { settled: formatAmount(settled), refunded: formatAmount(5n * ONE - settled) },
+      ]);
+      const [row] = await rowsOf(wallet);
+      const vouchers = await lab.site.database.db.asPlatform().query(
+        `SELECT count(*)::integer AS count, sum(amount)::text AS sum, max(cumulative)::text AS last,
+              (SELECT count(*)::integer FROM ledger_holds
+                WHERE debit = 'session:' || $id AND state = 'open') AS held
+         FROM payment_vouchers WHERE session_id = $id`,
+        { id: row?.id },
+      );
+      const sum = String(settled);
+      expect(vouchers).toEqual([{ count: served, sum, last: sum, held: 0 }]);
+      expect((await balance(wallet)) - had).toBe(5n * ONE - settled);
+    },
+  );
 
   test('needs nobody but who pays where somebody waits for it, as opening does', async () => {
     stop = lab.pay();

@@ -12,6 +12,7 @@ import { SessionSettlements } from '../../src/payment-sessions/session-settlemen
 import { ChainPayments } from '../../src/payments/chain-payments.js';
 import type { PaymentStatus } from '../../src/payments/payment.js';
 import { Signer } from '../../src/payments/signer.js';
+import { Signers } from '../../src/payments/signers.js';
 import { SigningKeys } from '../../src/payments/signing-keys.js';
 import { anvilAccount, anvilKey } from '../../dev/chain/accounts.js';
 import { escrowCall, escrowChain, FAR, newNonce } from '../contracts/escrow-chain.js';
@@ -38,7 +39,8 @@ export async function settlementLab() {
   const chain = { chainId: CHAIN_ID, node, confirmations: 1, feeBumpAfterMs: AN_HOUR_MS };
   const keys = new SigningKeys({ address: operator, privateKey }, () => Promise.resolve(undefined));
   const { log } = keptLog();
-  const signer = new Signer({ database: db, chain, keys, log, gaps: new Set<string>() }, operator);
+  const signerParts = { database: db, keys, log };
+  const signer = new Signer({ ...signerParts, chain, gaps: new Set<string>() }, operator);
   const settings = {
     ...{ settleIntervalMs: AN_HOUR_MS, settleThreshold: 10n * ONE },
     ...{ maxAgeMs: 24 * AN_HOUR_MS, holdMs: 48 * AN_HOUR_MS },
@@ -63,6 +65,16 @@ export async function settlementLab() {
   return {
     ...{ database, db, owner, escrow, node, payments, parts, settlements, signer, operator, paid },
     session,
+
+    /** The same where a payment has so many blocks before it is final, of who sees to it. */
+    confirmedBy: (confirmations: number) => ({
+      signer: new Signer(
+        { ...signerParts, chain: { ...chain, confirmations }, gaps: new Set<string>() },
+        operator,
+      ),
+      /** Offers again what the node has forgotten, as who pays does when it starts. */
+      restore: () => new Signers({ ...signerParts, chains: [chain] }).restore(),
+    }),
 
     /** A session of which so much is held on chain, by a contract. */
     async open(

@@ -10,7 +10,9 @@ import {
   MAX_ATTEMPTS,
   SessionSettlements,
 } from '../../src/payment-sessions/session-settlements.js';
+import { SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
 import { escrowCall, HOLD_SECONDS } from '../contracts/escrow-chain.js';
+import { until } from '../support/docker.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
 
 const DAY_MS = 86_400_000;
@@ -170,6 +172,68 @@ test('a session is settled by the contract that holds its deposit, also when new
     { amount: 5n * ONE, settled: ONE, closed: true },
     { amount: 3n * ONE, settled: ONE, closed: true },
   ]);
+});
+
+const rpc = (method: string, ...params: unknown[]) =>
+  lab.escrow.client.request({ method, params } as never);
+
+test('a settlement that three blocks of a reorganisation take away is booked when it is there again, once', async () => {
+  const id = await lab.open(5n * ONE, anvilAccount(9));
+  await lab.deliver(id, 2n * ONE);
+  const earned = await inLedger('treasury');
+  const step = await lab.settlements.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  const { signer } = lab.confirmedBy(4);
+  const mine = () => rpc('anvil_mine', '0x1');
+  const stateOf = async () => (await lab.payments.stateOf(step.cause))?.state;
+  const isSettled = async () => (await lab.holdOf(id)).settled === 2n * ONE || undefined;
+  await signer.step();
+  await until(isSettled);
+  await mine();
+  await mine();
+  await signer.step();
+  expect(await stateOf()).toBe('broadcast');
+  const [signed] = await lab.owner(
+    `SELECT t.hash FROM transactions t JOIN payments p ON p.id = t.payment_id
+      WHERE p.cause = '${step.cause}'`,
+  );
+  await rpc('evm_setAutomine', false);
+  await rpc('anvil_reorg', 3, []);
+  await rpc('anvil_dropTransaction', signed?.hash);
+  expect((await lab.holdOf(id)).settled).toBe(0n);
+  await expect(lab.settlements.settle(id, step.cause)).rejects.toThrow(SessionWaitsError);
+  expect(await inLedger('treasury')).toBe(earned);
+  await rpc('evm_setAutomine', true);
+  await until(async () => {
+    await signer.step();
+    await mine();
+    return (await stateOf()) === 'confirmed' || undefined;
+  });
+  await lab.settlements.settle(id, step.cause);
+  await lab.settlements.settle(id, step.cause);
+  expect((await lab.holdOf(id)).settled).toBe(2n * ONE);
+  expect((await inLedger('treasury')) - earned).toBe(2n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 2n * ONE, closed: true });
+});
+
+test('a node that is back from before a settlement gets it again, and nothing is booked twice', async () => {
+  const id = await lab.open(5n * ONE, anvilAccount(3));
+  await lab.deliver(id, 2n * ONE);
+  const older = await rpc('evm_snapshot');
+  const earned = await inLedger('treasury');
+  expect(await lab.run(id)).toBe('active');
+  await lab.deliver(id, 1n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  await rpc('evm_revert', older);
+  expect((await lab.holdOf(id)).settled).toBe(0n);
+  await lab.confirmedBy(1).restore();
+  await until(async () => (await lab.holdOf(id)).settled === 3n * ONE || undefined);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.holdOf(id)).toMatchObject({ settled: 3n * ONE, closed: true });
+  expect((await inLedger('treasury')) - earned).toBe(3n * ONE);
 });
 
 test('a session closes by its age, and before its hold expires', async () => {
