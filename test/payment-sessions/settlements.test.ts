@@ -152,6 +152,18 @@ test('a settlement that fails is tried again as another payment, so often, and t
   expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
 });
 
+test('of what an operator has taken by hand no more is booked than was delivered', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  const earned = await inLedger('treasury');
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 3n * ONE));
+  expect(await lab.run(id)).toBe('closed');
+  expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+  expect((await inLedger('treasury')) - earned).toBe(1n * ONE);
+});
+
 test('a session is settled by the contract that holds its deposit, also when new ones are held by another', async () => {
   const before = await lab.open(5n * ONE, anvilAccount(8));
   const another = await lab.escrow.deploy(PATH_USD);
