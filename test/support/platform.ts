@@ -330,6 +330,13 @@ async function build(
         ...given?.headers,
       },
     });
+  /** What the log has said last that operators should read. */
+  const warned = () => lines.filter((line) => JSON.parse(line).level >= 40).slice(-10);
+  /** @throws when an answer that a test only builds on is not a success. */
+  const ok = (answer: Answer): Answer => {
+    if (answer.status < 300) return answer;
+    throw new Error([`unexpected ${answer.status}: ${answer.text}`, ...warned()].join('\n'));
+  };
   const becomes = async (agentId: string, status: string) => {
     let last: Answer | undefined;
     try {
@@ -338,8 +345,7 @@ async function build(
         return last.body.status === status && last;
       });
     } catch (error) {
-      const warned = lines.filter((line) => JSON.parse(line).level >= 40).slice(-10);
-      const became = [`is not ${status}: ${last?.text ?? ''}`, ...warned].join('\n');
+      const became = [`is not ${status}: ${last?.text ?? ''}`, ...warned()].join('\n');
       throw new Error(became, { cause: error });
     }
   };
@@ -411,10 +417,4 @@ async function build(
       ].filter((name) => name.includes(agentId));
     },
   };
-}
-
-/** @throws when an answer that a test only builds on is not a success. */
-function ok(answer: Answer): Answer {
-  if (answer.status < 300) return answer;
-  throw new Error(`unexpected ${answer.status}: ${answer.text}`);
 }
