@@ -171,7 +171,9 @@ export class ChainNode {
   #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
     const url = this.#url;
     if (url === undefined || this.#turns.pendingCount >= MAX_WAITING) throw new ChainAwayError();
-    return this.#turns(() => ask({ url, agent: this.#agent }, { jsonrpc: '2.0', id: 1, method, params }, answer));
+    return this.#turns(() =>
+      ask({ url, agent: this.#agent }, { jsonrpc: '2.0', id: 1, method, params }, answer),
+    );
   }
 }
 
