@@ -71,7 +71,8 @@ test('the start says what agents reach, and so does the list of hosts', async ()
 test('the tour works as written, on real OpenClaw, and is seen in Temporal', async () => {
   const printed = await paste(tour(platform));
   const answers = printed.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
-  const [account, login, plan, running, answer, log, stop, start, history, removal] = answers;
+  const [account, login, plan, running, answer, log, ...rest] = answers;
+  const [written, changed, committed, commits, stop, start, history, removal] = rest;
   expect(account).toMatchObject({ email: 'ada@example.com', name: 'Ada' });
   expect(login).toMatchObject({ ok: true });
   expect(plan).toMatchObject({ success: true, plan: 'solo' });
@@ -80,6 +81,10 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
   });
   expect(answer).toMatchObject({ message: { role: 'assistant', content: ANSWER } });
   expect(log.lines.length).toBeGreaterThan(0);
+  expect(written).toMatchObject({ ok: true, path: 'notes/today.md', size: 5 });
+  expect(changed).toMatchObject({ isGitRepo: true, hasChanges: true });
+  expect(committed).toMatchObject({ ok: true, committed: true, pushed: false });
+  expect(commits).toMatchObject({ commits: [{ hash: committed.hash, subject: 'notes' }] });
   expect(stop).toMatchObject({ operation: 'stop', status: 'succeeded' });
   // OpenClaw takes longer than the request may wait where the machine has much other work.
   expect(start).toMatchObject({ operation: 'start', status: expect.stringMatching(STARTED) });
