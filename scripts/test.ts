@@ -88,9 +88,11 @@ async function runVitest(
   env: Readonly<Record<string, string>>,
 ): Promise<number> {
   const program = path.join(projectRoot, 'node_modules', 'vitest', 'vitest.mjs');
+  // Of a log that is kept, its reader wants what failed.
+  const shown = `--reporter=${process.env.CI === undefined ? 'default' : 'minimal'}`;
   const failed = `--reporter=${builtProgram('scripts', 'failed-tests.js')}`;
   const json = ['--reporter=json', `--outputFile.json=${reportFile}`];
-  return runVisibly([program, 'run', '--reporter=default', failed, ...json, ...args], {
+  return runVisibly([program, 'run', shown, failed, ...json, ...args], {
     ...process.env,
     ...env,
   });

@@ -5,11 +5,16 @@ import { lastLines, startProcess, type EngineProcess } from '../processes/proces
 
 const READY_TIMEOUT_MS = 60_000;
 
-/** Fair to the owners of agents. And, measured on two cores: without the others each workflow step
- * waits up to 50 ms, and a database file halves the throughput. A stop loses nothing; only a power cut can lose the last moments. */
+/**
+ * Fair to the owners of agents: each partition of a queue is so by itself, so there is one. And, measured
+ * on two cores: without the others each workflow step waits up to 50 ms, and a database file halves the
+ * throughput. A stop loses nothing; only a power cut can lose the last moments.
+ */
 const TUNING = [
   '--dynamic-config-value=history.transferProcessorMaxPollRPS=1000',
   '--dynamic-config-value=matching.enableFairness=true',
+  '--dynamic-config-value=matching.numTaskqueueReadPartitions=1',
+  '--dynamic-config-value=matching.numTaskqueueWritePartitions=1',
   '--sqlite-pragma=journal_mode=wal',
   '--sqlite-pragma=synchronous=normal',
 ];

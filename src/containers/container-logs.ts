@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { setBounded } from '../bounded-map.js';
 import { ContainerError, InvalidCursorError } from './container-errors.js';
 import { asContainerError, type DockerClient } from './docker-client.js';
+import { DockerFrames } from './docker-frames.js';
 
 /** One line that an agent wrote. A longer line comes in pieces of at most 16 KiB. */
 export interface LogLine {
@@ -140,7 +141,7 @@ async function* laterThan(at: Position, lines: AsyncIterable<PlacedLine>) {
 /** Numbers the lines of each point in time, in the order of the file. */
 async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
   const counts = new Map<string, number>();
-  for await (const { stream: source, payload } of frames(stream)) {
+  for await (const { stream: source, payload } of wholeFrames(stream)) {
     const space = payload.indexOf(' ');
     const timestamp = payload.slice(0, space);
     const ordinal = (counts.get(timestamp) ?? 0) + 1;
@@ -155,19 +156,18 @@ async function* place(stream: Readable): AsyncGenerator<PlacedLine> {
   }
 }
 
-/** Takes Docker's multiplexed stream apart: 8 bytes of stream and length, then the payload. */
-async function* frames(stream: Readable) {
-  let rest: Buffer = Buffer.alloc(0);
+/** @throws ContainerError for what is no log of Docker. */
+async function* wholeFrames(stream: Readable) {
+  const frames = new DockerFrames();
+  let payload: Buffer[] = [];
   // A stream without an encoding gives buffers.
   for await (const chunk of stream as AsyncIterable<Buffer>) {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    while (rest.length >= 8) {
-      const length = rest.readUInt32BE(4);
-      if (length > MAX_FRAME_BYTES) throw new ContainerError('The log stream is not readable');
-      if (rest.length < 8 + length) break;
-      const source = rest[0] === 2 ? ('stderr' as const) : ('stdout' as const);
-      yield { stream: source, payload: rest.toString('utf8', 8, 8 + length) };
-      rest = rest.subarray(8 + length);
+    for (const { stream: source, bytes, frameBytes, isLast } of frames.read(chunk)) {
+      if (frameBytes > MAX_FRAME_BYTES) throw new ContainerError('The log stream is not readable');
+      payload.push(bytes);
+      if (!isLast) continue;
+      yield { stream: source, payload: Buffer.concat(payload).toString() };
+      payload = [];
     }
   }
 }

@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.js';
 import type { HelperRequest } from '../workspace/helper-protocol.js';
 import type { WorkspaceCall } from '../workspace/workspace-call.js';
 import { ContainerError } from './container-errors.js';
+import { DockerFrames } from './docker-frames.js';
 
 /** Bytes of an answer: a tree of 10,000 long paths is the largest. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -40,8 +41,10 @@ export class HelperLine {
     this.container = container;
     this.#stream = stream;
     this.#unusedMs = unusedMs;
-    const frames = new Frames((piece) => this.#read(piece));
-    stream.on('data', (piece: Buffer) => frames.read(piece));
+    const frames = new DockerFrames();
+    stream.on('data', (chunk: Buffer) => {
+      for (const part of frames.read(chunk)) if (part.stream === 'stdout') this.#read(part.bytes);
+    });
     stream.on('error', () => this.end());
     stream.on('end', () => this.end());
     stream.on('close', () => this.end());
@@ -132,41 +135,6 @@ export class HelperLine {
     waiting?.resolve(line);
   }
 }
-
-/** What is said on stdout, of frames that Docker puts around it: a kind, three zeros, a length. */
-class Frames {
-  readonly #said: (piece: Buffer) => void;
-  #head = Buffer.alloc(0);
-  #left = 0;
-  #isSaid = false;
-
-  constructor(said: (piece: Buffer) => void) {
-    this.#said = said;
-  }
-
-  read(piece: Buffer): void {
-    let rest = piece;
-    while (rest.length > 0) {
-      if (this.#left === 0) {
-        const missing = HEAD_BYTES - this.#head.length;
-        this.#head = Buffer.concat([this.#head, rest.subarray(0, missing)]);
-        rest = rest.subarray(missing);
-        if (this.#head.length < HEAD_BYTES) return;
-        this.#isSaid = this.#head[0] === STDOUT;
-        this.#left = this.#head.readUInt32BE(4);
-        this.#head = Buffer.alloc(0);
-        continue;
-      }
-      const part = rest.subarray(0, this.#left);
-      this.#left -= part.length;
-      rest = rest.subarray(part.length);
-      if (this.#isSaid) this.#said(part);
-    }
-  }
-}
-
-const HEAD_BYTES = 8;
-const STDOUT = 1;
 
 const asError = (reason: unknown): Error =>
   reason instanceof Error ? reason : new Error('Nobody waits for it any more');

@@ -2,7 +2,7 @@ import type { Database, FunctionCall, Values } from '../database/database.js';
 import { CauseUsedError, HoldOverError, release, type HoldState } from '../ledger/ledger.js';
 import { voucherCause } from '../payment-sessions/causes.js';
 import type { PaymentSessionSettings } from '../payment-sessions/settings.js';
-import { SessionDebits } from './session-debits.js';
+import type { SessionDebits } from './session-debits.js';
 import { holdEnd, type Debit, type DebitRefusal, type Paid, type Purse } from './debits.js';
 
 interface Held {
@@ -41,7 +41,7 @@ export function sessionPurse(
   database: Database,
   sessionId: string,
   settings: PaymentSessionSettings,
-  debits: Pick<SessionDebits, 'run'> = new SessionDebits(database, settings),
+  debits: Pick<SessionDebits, 'run'>,
 ): Purse {
   const { settleIntervalMs, settleThreshold } = settings;
   const paying = ({ action, id, plugin }: Debit) =>

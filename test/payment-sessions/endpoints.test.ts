@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
 import { AccountDeletions } from '../../src/accounts/account-deletions.js';
+import { SessionDebits } from '../../src/gateway/session-debits.js';
 import { sessionPurse } from '../../src/gateway/session-purse.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
 import { formatAmount } from '../../src/money/money.js';
@@ -92,10 +93,12 @@ const close = (id: string) => lab.site.web(undefined, 'DELETE', `${SESSIONS}?ses
 /** Delivers something for a session, as a debit does. */
 async function deliver(wallet: Wallet, amount: bigint): Promise<void> {
   const [row] = await rowsOf(wallet);
-  const purse = sessionPurse(lab.site.database.db, row?.id ?? '', {
+  const { db } = lab.site.database;
+  const settings = {
     ...{ settleThreshold: 100n * ONE, settleIntervalMs: 3_600_000 },
     ...{ maxAgeMs: 86_400_000, holdMs: 172_800_000 },
-  });
+  };
+  const purse = sessionPurse(db, row?.id ?? '', settings, new SessionDebits(db, settings));
   const debit = { id: randomUUID(), plugin: 'test', action: 'deliver', amount };
   expect(await purse.hold(debit)).toBeUndefined();
   await purse.post(debit);

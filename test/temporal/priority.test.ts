@@ -120,9 +120,8 @@ test("forty of one owner's that wait in Temporal are not done before eight of an
   all.push(...(await Promise.all(Array.from({ length: 8 }, () => stop('bob')))));
   await workOn(host);
   for (const { agent, id } of all) expect(await agent.end(id)).toBe('succeeded');
-  // Each of a queue's partitions is fair by itself: in which one something waits is up to chance.
-  const ofBob = order.slice(0, order.length / 2).filter((userId) => userId === 'bob');
-  expect(ofBob.length).toBeGreaterThanOrEqual(4);
+  // In turns; where they begin is up to who is given first.
+  expect(order.lastIndexOf('bob')).toBeLessThan(20);
 });
 
 test('a run that continues as new keeps its owner', async () => {
