@@ -18,7 +18,7 @@ const BESIDE = [
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit,demo-shares,cost,supported-request}.test.ts',
   'test/chat/gateway.test.ts',
-  'test/containers/{death-cause,environment-file,host-routes,image-name,openclaw-config,tar-filter}.test.ts',
+  'test/containers/{death-cause,docker-frames,environment-file,host-routes,image-name,openclaw-config,tar-filter}.test.ts',
   'test/dev/log-file.test.ts',
   'test/egress/{egress-rules,host-egress}.test.ts',
 ];
@@ -40,6 +40,9 @@ const FIRST = [
   'test/chaos/chaos.test.ts',
   'test/chaos/chaos-money.test.ts',
   'test/e2e/kill.test.ts',
+  'test/e2e/own-engine.test.ts',
+  'test/e2e/two-hosts.test.ts',
+  'test/dev/clean.test.ts',
   'test/containers/openclaw.test.ts',
   'test/agents/lifecycle.test.ts',
   'test/agents/update.test.ts',

@@ -7,7 +7,7 @@ import { addSession } from '../../src/accounts/sessions.js';
 import { signInByWallet, walletIdentity } from '../../src/accounts/sign-in-by-wallet.js';
 import type { TenantTransaction } from '../../src/database/database.js';
 import { queryRows } from '../database/catalog.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 import { testSecrets } from '../support/secrets.js';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
 import { containerName, STATE_DIRECTORY } from '../../src/containers/container-spec.js';
 import { CHAIN_ID, testChain, type TestChain } from '../support/chain/chain.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { runInContainer } from '../support/run-in-container.js';
 

@@ -10,7 +10,7 @@ import {
   rollBackCredential,
   sealCredential,
 } from '../../src/agents/agent-credentials.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { textsOfHistories } from '../support/histories.js';
 import type { TestPlatform, TestUser } from '../support/platform.js';
 import { runInContainer } from '../support/run-in-container.js';

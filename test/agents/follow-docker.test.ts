@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { containerName } from '../../src/containers/container-spec.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { toldBySignal } from '../support/signals.js';
 

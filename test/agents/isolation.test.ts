@@ -16,7 +16,7 @@ import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
 import { scheduleHeartbeats } from '../../worker/schedule-heartbeats.js';
 import { deleteAccountId, heartbeatScheduleId } from '../../workflows/ids.js';
 import { tracesOf } from '../database/traces.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { call, type Answer } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { testSummarizer, type TestSummarizer } from '../support/summarizer.js';

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CONFIG_FILE } from '../../src/containers/openclaw-config.js';
 import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { pagesOf } from '../support/http.js';
 import {
   TEMPORAL_UI,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Reconciliation } from '../../src/agents/reconcile.js';
 import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { runInContainer } from '../support/run-in-container.js';
 import { workerLog } from '../support/temporal.js';

@@ -2,7 +2,7 @@
 import { TABLES } from '../../src/database/models.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { textsOfHistories } from '../support/histories.js';
 import { call } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';

@@ -3,7 +3,7 @@ import { STATE_DIRECTORY, containerName } from '../../src/containers/container-s
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { varyTestImage } from '../agent-image/vary-test-image.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { runInContainer } from '../support/run-in-container.js';
 

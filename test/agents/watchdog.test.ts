@@ -11,7 +11,7 @@ import {
   startChannelStubs,
   type ChannelStubs,
 } from '../notifications/channel-stub.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { firstCheckIsMade, phaseBecomes, shownBy, type Shown } from '../support/watchdog.js';
 

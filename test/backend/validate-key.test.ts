@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { call, type Answer } from '../support/http.js';
 import {
   ADMIN_EMAIL,

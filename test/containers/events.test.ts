@@ -3,7 +3,8 @@ import { containerName, LABEL } from '../../src/containers/container-spec.js';
 import type { ContainerEvent } from '../../src/containers/container-events.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { testDocker, until } from '../support/docker.js';
+import { testDocker } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { type TcpProxy, startTcpProxy } from '../support/tcp-proxy.js';
 
 const fixture = testDocker();

@@ -19,7 +19,8 @@ import {
 import { DockerHost } from '../../src/containers/docker-host.js';
 import { gatewayReady } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { testDocker, until } from '../support/docker.js';
+import { testDocker } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { canMakeNetworks } from '../support/far-addresses.js';
 
 const fixture = testDocker();

@@ -3,7 +3,8 @@ import type { LogLine, LogOptions } from '../../src/containers/container-logs.js
 import { InvalidCursorError } from '../../src/containers/container-errors.js';
 import { gatewayHealth } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { testDocker, until } from '../support/docker.js';
+import { testDocker } from '../support/docker.js';
+import { until } from '../support/until.js';
 
 const fixture = testDocker();
 const { containers, host } = fixture;

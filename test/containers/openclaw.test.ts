@@ -15,7 +15,8 @@ import {
 } from '../../src/containers/openclaw-config.js';
 import { AGENT_RUNTIME_VERSION } from '../../src/agents/settings.js';
 import { readSettings } from '../../dev/settings.js';
-import { testDocker, until } from '../support/docker.js';
+import { testDocker } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { runInContainer } from '../support/run-in-container.js';
 
 const fixture = testDocker();

@@ -6,7 +6,8 @@ import { containerName } from '../../src/containers/container-spec.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
 import { gatewayHealth, gatewayReady } from '../../src/containers/gateway-probe.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { testDocker, until } from '../support/docker.js';
+import { testDocker } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { runInContainer } from '../support/run-in-container.js';
 
 const fixture = testDocker();

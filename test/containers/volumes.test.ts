@@ -19,7 +19,8 @@ import { DockerHost } from '../../src/containers/docker-host.js';
 import { containerOptions } from '../../src/containers/container-profile.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { runInContainer } from '../support/run-in-container.js';
-import { testDocker, until } from '../support/docker.js';
+import { testDocker } from '../support/docker.js';
+import { until } from '../support/until.js';
 
 const fixture = testDocker();
 const { containers, docker, host } = fixture;

@@ -16,7 +16,8 @@ import { WorkspaceHelpers, type WorkspaceSpec } from '../../src/containers/works
 import { ConflictError } from '../../src/errors.js';
 import type { WorkspaceCall } from '../../src/workspace/workspace-call.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { testDocker, until } from '../support/docker.js';
+import { testDocker } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { runInContainer } from '../support/run-in-container.js';
 import { workspaceHelper } from '../support/workspace-helper.js';
 

@@ -16,7 +16,7 @@ import { FUNDED } from '../../dev/chain/accounts.js';
 import { escrowAbi, escrowCode } from '../../src/chain/payment-escrow.js';
 import { FEE_MANAGER, PATH_USD } from '../../src/chain/tempo.js';
 import { CHAIN_ID, notYet, testChain } from '../support/chain/chain.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 
 /** Another token of the chain. */
 const ALPHA_USD = '0x20c0000000000000000000000000000000000001';

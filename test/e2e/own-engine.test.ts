@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dockerDaemonPlace } from '../../dev/docker/docker-daemon.js';
 import { answers } from '../../dev/docker/find-docker.js';
 import { findProgram } from '../../dev/processes/find-program.js';
-import { poll } from '../../dev/poll.js';
 import { containerName } from '../../src/containers/container-spec.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { Place, survivors } from '../dev/launcher.js';
 import { RUNNING } from './platform.js';
+import { until } from '../support/until.js';
 
 const run = promisify(execFile);
 const KEY = 'key-of-the-test';
@@ -99,14 +99,6 @@ async function running(id: string): Promise<void> {
     const { State: state } = await docker.getContainer(containerName(id)).inspect();
     return state.Running;
   });
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const so = await poll(async () => (await isSo()) || undefined, {
-    timeoutMs: 120_000,
-    everyMs: 500,
-  });
-  expect(so).toBe(true);
 }
 
 /** From within that network, where alone the platform listens. */

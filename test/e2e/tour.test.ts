@@ -9,7 +9,6 @@ import { promisify } from 'node:util';
 import type { temporal } from '@temporalio/proto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensureAgentImage } from '../../dev/agent-image/build-openclaw.js';
-import { poll } from '../../dev/poll.js';
 import { projectRoot } from '../../dev/root.js';
 import { tour } from '../../dev/tour.js';
 import { AGENT_RUNTIME_VERSION } from '../../src/agents/settings.js';
@@ -17,6 +16,7 @@ import { readSettings } from '../../dev/settings.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { provisionAgentId, superviseAgentId } from '../../workflows/ids.js';
 import { RealPlatform } from './platform.js';
+import { until } from '../support/until.js';
 
 const ANSWER = 'I am the agent of this tour.';
 const USUAL = { webUrl: 'http://127.0.0.1:3000', backendUrl: 'http://127.0.0.1:3001' };
@@ -131,11 +131,6 @@ async function paste(commands: string): Promise<string> {
       cause: error,
     });
   }
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const so = await poll(async () => (await isSo()) || undefined, { timeoutMs: 30_000 });
-  expect(so).toBe(true);
 }
 
 async function openClawImage(): Promise<string> {

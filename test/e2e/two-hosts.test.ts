@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { containerName } from '../../src/containers/container-spec.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform } from '../support/platform.js';
 import { DockerHost, hostsPossible } from './docker-host.js';
 

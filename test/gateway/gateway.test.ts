@@ -13,7 +13,7 @@ import { newSessionToken } from '../../src/payment-sessions/session-token.js';
 import { queryRows } from '../database/catalog.js';
 import { makeAccount, signIn, type TestAccount } from '../support/account.js';
 import { databaseAlone } from '../support/dependencies.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { call, send, type Answer } from '../support/http.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';

@@ -171,7 +171,7 @@ test('what breaks off in the middle leaves nothing half, and is done when it is 
           WHERE locktype = 'advisory' AND NOT granted
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       );
-    await expect.poll(() => kill().then(() => isOver), { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => kill().then(() => isOver)).toBe(true);
     expect(await ended).toBeInstanceOf(Error);
     expect(await booksOf(database.db, session)).toEqual(before);
   } finally {

@@ -16,7 +16,7 @@ import { HostUnreachableError, RemoteHost } from '../../src/hosts/remote-host.js
 import { LOOPBACK_NAMES } from '../../src/http/own-names.js';
 import { ringOf } from '../../src/secrets/key-ring.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { keptLog } from '../support/platform-environment.js';
 
 const secrets = new SecretBox(ringOf(randomBytes(32)));

@@ -4,7 +4,7 @@ import { reportHost } from '../../src/hosts/hosts.js';
 import { removeSchedules, putSchedules } from '../../temporal/schedules.js';
 import { finishRemovals } from '../../worker/finish-removals.js';
 import { reconcileHostId, superviseAgentId } from '../../workflows/ids.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import type { CallOptions } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 

@@ -10,7 +10,8 @@ import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { ringOf } from '../../src/secrets/key-ring.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
-import { INTERNAL_KEY, postJson, serve, signedIn, until, type TestListener } from './support.js';
+import { INTERNAL_KEY, postJson, serve, signedIn, type TestListener } from './support.js';
+import { until } from '../support/until.js';
 
 let database: TestDatabase;
 let listener: TestListener;

@@ -23,9 +23,9 @@ import {
   postJson,
   serve,
   signedIn,
-  until,
   type TestListener,
 } from './support.js';
+import { until } from '../support/until.js';
 
 let handled: unknown[] = [];
 

@@ -10,7 +10,8 @@ import { reply } from '../../api/http/reply.js';
 import { encodeEvent, eventStream, type ServerEvent } from '../../api/http/sse.js';
 import { ringOf } from '../../src/secrets/key-ring.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
-import { serve, until, type TestListener } from './support.js';
+import { serve, type TestListener } from './support.js';
+import { until } from '../support/until.js';
 
 let open: TestListener | undefined;
 afterEach(async () => {

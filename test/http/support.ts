@@ -120,12 +120,3 @@ export function postJson(body: unknown, headers: Record<string, string> = {}): R
 
 export const signedIn = { cookie: `other=1; service-session=${SESSION_TOKEN}` };
 export const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
-
-/** Asks again until it is so; fails after a minute. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 60_000;
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error('it did not become so within a minute');
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

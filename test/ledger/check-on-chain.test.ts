@@ -8,7 +8,7 @@ import { formatAmount } from '../../src/money/money.js';
 import { queryRows } from '../database/catalog.js';
 import { ONE, sessionLab, type SessionLab } from '../payment-sessions/support.js';
 import { CHAIN_ID } from '../support/chain/chain.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 
 let lab: SessionLab;
 let stop = () => Promise.resolve();

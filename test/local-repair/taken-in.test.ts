@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { containerName } from '../../src/containers/container-spec.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { firstCheckIsMade, shownBy } from '../support/watchdog.js';

@@ -12,7 +12,8 @@ import { HostJournal } from '../../src/local-repair/host-journal.js';
 import { openLocalRepair, type LocalRepairParts } from '../../worker/local-repair.js';
 import { loadSettings } from '../../src/settings.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { testDocker, until, type TestDocker } from '../support/docker.js';
+import { testDocker, type TestDocker } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { keptLog, testEnvironment } from '../support/platform-environment.js';
 import { runInContainer } from '../support/run-in-container.js';
 

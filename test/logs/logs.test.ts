@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventsOf, send, type ReceivedEvent } from '../support/http.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 
 let platform: TestPlatform;

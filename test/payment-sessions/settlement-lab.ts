@@ -18,7 +18,7 @@ import { anvilAccount, anvilKey } from '../../dev/chain/accounts.js';
 import { escrowCall, escrowChain, FAR, newNonce } from '../contracts/escrow-chain.js';
 import { queryRows } from '../database/catalog.js';
 import { CHAIN_ID } from '../support/chain/chain.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase } from '../support/postgres.js';
 

@@ -12,7 +12,7 @@ import {
 } from '../../src/payment-sessions/session-settlements.js';
 import { SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
 import { escrowCall, HOLD_SECONDS } from '../contracts/escrow-chain.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
 
 const DAY_MS = 86_400_000;

@@ -12,7 +12,7 @@ import { securityEvents } from '../../worker/handed-rows.js';
 import { handOver, handOverPeriodically } from '../../worker/hand-over.js';
 import { PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
 import { queryRows } from '../database/catalog.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 import { testSecrets } from '../support/secrets.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';

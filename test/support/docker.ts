@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { AgentContainerSpec } from '../../src/containers/container-spec.js';
 import type { AgentContainers } from '../../src/containers/agent-containers.js';
@@ -64,23 +63,6 @@ export async function freePort(): Promise<number> {
 export function freeSubnet(): string {
   const number = Math.floor(Math.random() * 65_536);
   return `10.${216 + (number >> 12)}.${(number >> 4) & 255}.${(number & 15) * 16}/28`;
-}
-
-/** What hangs: on a machine that has other work, seconds become tens of them. */
-const HANGS_MS = 150_000;
-
-/** Asks again until the answer is there. @throws when it does not come. */
-export async function until<T>(
-  ask: () => Promise<T | undefined | false>,
-  timeoutMs = HANGS_MS,
-): Promise<T> {
-  const deadline = Date.now() + timeoutMs;
-  for (;;) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer;
-    if (Date.now() > deadline) throw new Error(`Not so after ${timeoutMs} ms: ${ask.toString()}`);
-    await delay(25);
-  }
 }
 
 async function removeAll(docker: Docker, run: string): Promise<void> {

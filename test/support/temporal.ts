@@ -12,7 +12,7 @@ import { readSettings } from '../../dev/settings.js';
 import { ensureSearchAttributes } from '../../temporal/ensure-search-attributes.js';
 import type { WorkflowCode } from '../../worker/workflow-code.js';
 import { workflowBundle } from '../workflows/support/workflow-bundle.js';
-import { until } from './docker.js';
+import { until } from './until.js';
 
 /** A namespace of one fixture's own on a Temporal dev server. */
 export interface TestTemporal {

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { WatchdogState } from '../../src/agents/watchdog.js';
 import { superviseAgentId } from '../../workflows/ids.js';
 import { AGENT_PHASE } from '../../workflows/search-attributes.js';
-import { until } from './docker.js';
+import { until } from './until.js';
 import type { TestPlatform, TestUser } from './platform.js';
 
 /** A change of the watchdog's state as the API shows it. */

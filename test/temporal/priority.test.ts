@@ -7,7 +7,7 @@ import type { AgentRef } from '../../src/agents/agent-ref.js';
 import { UnavailableError } from '../../src/errors.js';
 import { Supervisors } from '../../temporal/supervisors.js';
 import { PLATFORM_TASK_QUEUE, containersTaskQueue, startsTaskQueue } from '../../workflows/ids.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
 import { FakeAgent, SETTINGS, fakeActivities } from '../workflows/support/fake-agent.js';
 

@@ -10,7 +10,7 @@ import { putSchedule } from '../../temporal/put-schedule.js';
 import { putSchedules } from '../../temporal/schedules.js';
 import { PLATFORM_TASK_QUEUE } from '../../workflows/ids.js';
 import { queryRows } from '../database/catalog.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
 import { randomCalls, settle } from '../usage/support.js';

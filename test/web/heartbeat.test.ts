@@ -4,7 +4,7 @@ import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
 import { UnavailableError } from '../../src/errors.js';
 import { scheduleHeartbeats } from '../../worker/schedule-heartbeats.js';
 import { heartbeatScheduleId } from '../../workflows/ids.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { newAddress } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { sendJson } from '../support/provider-stub.js';

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { anonymous } from '../../api/auth/anonymous.js';
 import { webEndpoints } from '../../api/web/web.js';
 import { MAX_API_KEYS } from '../../src/accounts/api-keys.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { newAddress } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DatabaseGate, GatedSlots, gatedTuner } from '../../worker/database-gate.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
 

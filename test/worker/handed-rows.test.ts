@@ -134,7 +134,7 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     const parts = { database: database.db, log: pino({ enabled: false }) };
     const handing = handOverPeriodically(parts, handed(start), ending.signal);
     const id = await written();
-    await expect.poll(() => started, { timeout: 20_000 }).toEqual([id]);
+    await expect.poll(() => started).toEqual([id]);
     ending.abort();
     await handing;
     await owner(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_told`);

@@ -4,7 +4,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { reconcileHostId } from '../../workflows/ids.js';
 import { prepareSearchAttributes, prepareTemporal } from '../../worker/prepare-temporal.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testTemporal, type TestTemporal } from '../support/temporal.js';
 

@@ -5,7 +5,7 @@ import { DockerHost } from '../../src/containers/docker-host.js';
 import { HostLease } from '../../worker/report-host.js';
 import { queryRows } from '../database/catalog.js';
 import { keptLog } from '../support/platform-environment.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 let database: TestDatabase;

@@ -8,7 +8,7 @@ import {
   untilAborted,
   type Part,
 } from '../../worker/run-together.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import { testTemporal, type TestTemporal } from '../support/temporal.js';
 
 describe('the parts of a worker', () => {

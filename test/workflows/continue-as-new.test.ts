@@ -29,7 +29,7 @@ function agentOfLongStart(): FakeAgent {
 async function inNewRun(supervisor: Supervised): Promise<void> {
   const first = supervisor.firstRunId;
   const isNew = async () => (await supervisor.runId()) !== first || undefined;
-  expect(await poll(isNew, { timeoutMs: 30_000 })).toBe(true);
+  expect(await poll(isNew, { timeoutMs: 150_000 })).toBe(true);
 }
 
 const removals = (agent: FakeAgent): string[] =>

@@ -64,7 +64,7 @@ test('one whose code fails at every step is ended, and started anew', async () =
   expect(await ensure(agent)).toBe('moves');
   const isStuck = async () =>
     (await ensure(agent, { attempts: 3, ms: 0 })) === 'stuck' || undefined;
-  expect(await poll(isStuck, { timeoutMs: 30_000, everyMs: 100 })).toBe(true);
+  expect(await poll(isStuck, { timeoutMs: 150_000, everyMs: 100 })).toBe(true);
   expect(await runOf(agent)).not.toBe(stuckRun);
   await agent.reached('watchHealth');
   await handleOf(agent).terminate();

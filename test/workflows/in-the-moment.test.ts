@@ -58,7 +58,7 @@ async function hasRequest(agent: FakeAgent, updateId: string): Promise<void> {
       throw error;
     }
   };
-  expect(await poll(known, { timeoutMs: 30_000, everyMs: 5 })).toBe(true);
+  expect(await poll(known, { timeoutMs: 150_000, everyMs: 5 })).toBe(true);
 }
 
 const times = (agent: FakeAgent, step: string): number =>

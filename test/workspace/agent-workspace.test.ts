@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BROWSE } from '../../api/backend/browse-contract.js';
 import { containerName, LABEL, spareNames } from '../../src/containers/container-spec.js';
-import { until } from '../support/docker.js';
+import { until } from '../support/until.js';
 import type { Answer } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { runInContainer } from '../support/run-in-container.js';

@@ -14,7 +14,7 @@ import { tempo } from 'viem/chains';
 import { anvilAccount } from '../../../dev/chain/accounts.js';
 import { anvilProgram } from '../../../dev/chain/anvil-program.js';
 import { PATH_USD } from '../../../src/chain/tempo.js';
-import { until } from '../docker.js';
+import { until } from '../until.js';
 import { walletCode } from './test-wallet.js';
 
 /** The mainnet's id, which wallets sign for. */
