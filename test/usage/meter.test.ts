@@ -235,6 +235,7 @@ describe('a call that is begun', () => {
     const file = openFile();
     const begun = readFileSync(file);
     for (const record of [left, ended]) meter.record(record);
+    expect(readFileSync(file, 'utf8')).toBe('');
     await killed(meter);
     writeFileSync(file, begun);
     await age(file);
@@ -507,8 +508,8 @@ describe('a record that the database refuses', () => {
   test('is set aside, and the others are written', async () => {
     const { meter } = meterOf();
     const records = many(40);
-    const bad = [poison(), usageOf({ model: '\ud83d' })];
-    const mixed = [...records.slice(0, 13), ...bad, ...records.slice(13)];
+    const [bad, last] = [[poison(), usageOf({ model: '\ud83d' })], poison()];
+    const mixed = [...records.slice(0, 13), ...bad, ...records.slice(13), last];
     for (const { callId, userId } of mixed) {
       await meter.reserve({ callId, userId, plan: 'solo', tokens: 10 });
     }
@@ -516,8 +517,8 @@ describe('a record that the database refuses', () => {
     await meter.flushed();
     expect(await rows()).toEqual(ids(records));
     const aside = refused().filter((line) => line !== '');
-    expect(aside.map((line): unknown => JSON.parse(line))).toMatchObject(bad);
-    expect(messages().filter((line) => FAILED.test(line))).toHaveLength(2);
+    expect(aside.map((line): unknown => JSON.parse(line))).toMatchObject([...bad, last]);
+    expect(messages().filter((line) => FAILED.test(line))).toHaveLength(3);
     expect(await balanceOf(db, 'ada')).toEqual({ used: 200, held: 0 });
     expect(journal()).toEqual([]);
   });

@@ -77,12 +77,9 @@ function supervisors(over: Partial<AgentSupervisors> = {}) {
   } satisfies AgentSupervisors & { told: string[] };
 }
 
-async function recover(by: AgentSupervisors): Promise<void> {
+async function recover(by: AgentSupervisors, releases = new ReleaseStore(database.db)) {
   const { db } = database;
-  const services = {
-    supervisorStore: new SupervisorStore(db, testSecrets()),
-    releases: new ReleaseStore(db),
-  };
+  const services = { supervisorStore: new SupervisorStore(db, testSecrets()), releases };
   const log = pino({ enabled: false });
   await recoverOperations({ database: db, supervisors: by, services, log });
 }
@@ -200,6 +197,30 @@ describe('recovery', () => {
       .asUser(USER)
       .transaction((db) => db.AgentArchive.findAll({ where: { agentId } }));
     expect(archive).toMatchObject({ volume: 'old', reason: 'reset-memory' });
+  });
+
+  test('ends no operation before the memories that it leaves are kept', async () => {
+    class Failing extends ReleaseStore {
+      override keepRelease(): Promise<void> {
+        return Promise.reject(new Error('the database is out'));
+      }
+    }
+    const id = await open(await newAgent({ volume: 'old' }), 'reset-memory', 'running');
+    await recover(supervisors(), new Failing(database.db));
+    expect(await operation(id)).toMatchObject({ status: 'running' });
+  });
+
+  test('waits for none that somebody else has hold of', async () => {
+    const [held, free] = [
+      await open(await newAgent(), 'delete'),
+      await open(await newAgent(), 'delete'),
+    ];
+    const by = supervisors();
+    await database.db.asPlatform().transaction(async (db) => {
+      await db.query('SELECT FROM operations WHERE id = $held FOR UPDATE', { held });
+      await recover(by);
+      expect(by.told).toEqual([free]);
+    });
   });
 
   test('reads a handful of rows, however long the history is', async () => {
