@@ -47,6 +47,7 @@ import { Notifier } from './notifications/notifier.js';
 import { Retention } from './retention/retention.js';
 import { EventEffects } from './security-events/apply-events.js';
 import type { EventTrust } from './security-events/event-tokens.js';
+import { Outbound } from './outbound/outbound.js';
 import { ProviderKeys } from './security-events/provider-keys.js';
 import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
@@ -368,11 +369,16 @@ function createSignInProviders({ codeHost, http, identityProvider }: Settings): 
 }
 
 /** Git's temporary folders are beside it, so that no path of a caller's leads to them. */
-function operatorsWorkspace({ process: { dataDir }, workspace }: Settings): Workspace {
+function operatorsWorkspace({
+  outbound: { allow },
+  process: { dataDir },
+  workspace,
+}: Settings): Workspace {
   const folder = path.resolve(dataDir);
   return new Workspace({
     path: path.resolve(workspace.root ?? path.join(folder, 'workspace')),
     views: path.join(folder, 'workspace-git'),
+    remotes: new Outbound({ allow }),
   });
 }
 

@@ -139,7 +139,7 @@ export const browseGitLog = browse.declare({
 export const browseGitSync = browse.declare({
   method: 'POST',
   path: '/api/browse/git-sync',
-  summary: 'Commit all that differs; nothing is pushed',
+  summary: 'Commit all that differs, and push it to origin',
   idempotent: true,
   body: z.object({ ...ofWorkspace, message: z.string().max(MAX_MESSAGE).optional() }),
   responses: {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { checkedAddresses, connectTo, type Guard } from './connect.js';
 import { ACCEPTED_ENCODINGS, decompressed, encodingsOf } from './decompress.js';
 import { OutboundError } from './outbound-error.js';
-import { NOTHING_MORE, type Allowed } from './reachable.js';
+import { isNamed, NOTHING_MORE, type Allowed } from './reachable.js';
 import { resolveName, type ResolveName } from './resolve-name.js';
 import { readTarget, type Target } from './target.js';
 
@@ -27,6 +27,13 @@ export interface OutboundCall {
   readonly signal: AbortSignal;
   /** Asked before each connection to a host, the first one included; gives back what it took. */
   readonly admit?: (host: string, signal: AbortSignal) => Promise<() => void>;
+}
+
+/** Where a request may go, for who connects by themselves. */
+export interface CheckedTarget extends Target {
+  readonly addresses: readonly string[];
+  /** The operator has named all of them. */
+  readonly isNamed: boolean;
 }
 
 /** What was read. */
@@ -54,12 +61,12 @@ export class Outbound {
    *
    * @throws OutboundError when it cannot be read or may not be reached.
    */
-  async addressesOf(
-    text: string,
-    signal: AbortSignal,
-  ): Promise<Target & { readonly addresses: readonly string[] }> {
+  async addressesOf(text: string, signal: AbortSignal): Promise<CheckedTarget> {
     const target = readTarget(text);
-    return { ...target, addresses: await checkedAddresses(target, this.#guard, signal) };
+    const addresses = await checkedAddresses(target, this.#guard, signal);
+    const { allowed } = this.#guard;
+    const isNamedThere = addresses.every((each) => isNamed(each, target.port, allowed));
+    return { ...target, addresses, isNamed: isNamedThere };
   }
 
   /**

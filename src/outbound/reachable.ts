@@ -104,7 +104,11 @@ export const allowedPlaces = textAs(
 
 /** Whether somebody's request may go there. */
 export function mayReach(address: string, port: number, allowed: Allowed): boolean {
-  if (isGloballyReachable(address)) return true;
+  return isGloballyReachable(address) || isNamed(address, port, allowed);
+}
+
+/** Whether the operator has named it, by `OUTBOUND_ALLOW`. */
+export function isNamed(address: string, port: number, allowed: Allowed): boolean {
   const family = isIPv6(address) ? 'ipv6' : 'ipv4';
   return (
     !address.includes('%') &&

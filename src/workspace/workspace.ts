@@ -6,7 +6,9 @@ import { clearScratch, Folder } from './folder.js';
 import { diffOf, type Diff } from './git/diff.js';
 import { clearViews, withView, type GitView, type WorkspacePlace } from './git/git-view.js';
 import { logOf, type Commit } from './git/log.js';
+import { pushCommit, type Remotes } from './git/push.js';
 import { findRepository } from './git/repository.js';
+import { GIT_MS } from './git/run-git.js';
 import { statusOf, type Status } from './git/status.js';
 import { clearLocks, commitAll, DEFAULT_MESSAGE, NOTHING_TO_COMMIT } from './git/sync.js';
 import { segmentsOf } from './segments.js';
@@ -15,8 +17,7 @@ import { treeOf, type TreeNode } from './tree.js';
 /** Requests that git works for at a time; those of one workspace have half of it. */
 const GIT_AT_ONCE = 4;
 
-const NO_ORIGIN = 'The repository has no origin';
-const NOT_PUSHED = 'Remotes are not pushed to: push it from where the remote is known';
+const NOT_PUSHED = 'No remote is reached from here: push it from where one is';
 
 export interface Synced {
   readonly committed: boolean;
@@ -47,6 +48,10 @@ interface WorkspaceParts {
   readonly within?: readonly string[];
   /** Where git has its temporary folders: in no workspace. */
   readonly views: string;
+  /** The way to remotes; without one nothing is pushed. */
+  readonly remotes?: Remotes;
+  /** Milliseconds that a sync may take until its push is given up. */
+  readonly pushMs?: number;
 }
 
 /**
@@ -90,7 +95,8 @@ export class Workspace {
   }
 
   /**
-   * Commits all that differs. Nothing is pushed: remotes are not reached from here.
+   * Commits all that differs, and pushes the commit to origin, as far as remotes are reached from here. What
+   * cannot be pushed is committed all the same.
    *
    * @throws ServiceError (500) where there is no repository, and when it cannot be committed
    * @throws ConflictError while another sync of this workspace is under way
@@ -101,6 +107,7 @@ export class Workspace {
     }
     if (this.#isSyncing) throw new ConflictError('Another sync of this workspace is under way');
     this.#isSyncing = true;
+    const late = AbortSignal.timeout(this.#parts.pushMs ?? GIT_MS);
     try {
       return await this.#in(async (place) => {
         const text = message.trim() === '' ? DEFAULT_MESSAGE : message;
@@ -109,8 +116,14 @@ export class Workspace {
           const hash = made.head ?? null;
           return { committed: false, pushed: false, hash, message: NOTHING_TO_COMMIT };
         }
-        const pushError = made.remote === undefined ? NO_ORIGIN : NOT_PUSHED;
-        return { committed: true, pushed: false, hash: made.hash, message: text, pushError };
+        const { hash } = made;
+        const { remotes } = this.#parts;
+        const pushError = remotes
+          ? await pushCommit(place, { ...made, hash }, { remotes, late, signal })
+          : NOT_PUSHED;
+        const isPushed = pushError === undefined;
+        const synced = { committed: true, pushed: isPushed, hash, message: text };
+        return isPushed ? synced : { ...synced, pushError };
       });
     } finally {
       this.#isSyncing = false;

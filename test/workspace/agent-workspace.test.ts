@@ -84,7 +84,10 @@ test('what the agent has changed is seen, committed and found', async () => {
     ],
   });
   const synced = await send('git-sync', { message: 'all of it' });
-  expect(synced.body).toMatchObject({ ok: true, committed: true, pushed: false });
+  expect(synced.body).toMatchObject({
+    ...{ ok: true, committed: true, pushed: false },
+    pushError: 'No remote is reached from here: push it from where one is',
+  });
   await send('write', { path: 'answer.txt', content: 'by Ada' });
   expect((await ask('git-diff', { path: 'answer.txt' })).body.unstaged).toContain('+by Ada');
   const { commits } = (await ask('git-log')).body;

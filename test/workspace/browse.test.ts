@@ -15,6 +15,7 @@ import { databaseAlone } from '../support/dependencies.js';
 import { call, type Answer } from '../support/http.js';
 import { ADMIN_EMAIL, keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { gitRemote, type GitRemote } from './git-remote.js';
 import { plainGit } from './support.js';
 
 const KEY = 'the internal key of these tests';
@@ -26,6 +27,8 @@ let alone: Awaited<ReturnType<typeof databaseAlone>>;
 let backend: Listening;
 let web: Listening;
 let folder: string;
+let around: string;
+let remote: GitRemote;
 let bob: TestAccount;
 let admin: TestAccount;
 const { log, lines } = keptLog();
@@ -33,8 +36,11 @@ const { log, lines } = keptLog();
 beforeAll(async () => {
   database = await testDatabase();
   folder = await mkdtemp(path.join(tmpdir(), 'aps-browse-'));
+  around = await mkdtemp(path.join(tmpdir(), 'aps-remote-'));
+  remote = await gitRemote(around);
   alone = await databaseAlone(database, log, {
     ...{ TRUSTED_PROXIES: '127.0.0.1', INTERNAL_API_KEY: KEY, WORKSPACE_ROOT: folder },
+    OUTBOUND_ALLOW: `127.0.0.1:${remote.port}`,
   });
   backend = await createBackend(alone.dependencies).listen('127.0.0.1', 0);
   const client = new BackendClient(backend.url, KEY);
@@ -48,7 +54,8 @@ afterAll(async () => {
   await backend?.close();
   await alone?.close();
   await database?.close();
-  if (folder) await rm(folder, { recursive: true });
+  await remote?.close();
+  for (const made of [folder, around]) if (made) await rm(made, { recursive: true });
 });
 
 type Headers = Readonly<Record<string, string>>;
@@ -148,29 +155,34 @@ test('an administrator who is signed in has it on the web API, and by the intern
   expect((await ask('GET', 'read?path=secret.txt', { headers })).body.content).toBe(SECRET);
 });
 
-test('the operator writes, reads, lists, commits and finds what was committed', async () => {
+test('the operator writes, reads, lists, commits, pushes and finds what was committed', async () => {
   const written = await ask('POST', 'write', { body: { path: 'notes/a.md', content: 'größe' } });
   expect([written.status, written.body]).toEqual([200, { ok: true, path: 'notes/a.md', size: 7 }]);
   const read = await ask('GET', 'read?path=notes%2Fa.md');
   expect(Object.keys(read.body)).toEqual(['ok', 'path', 'content', 'size', 'modified']);
   const tree = await ask('GET', 'tree?depth=9');
-  expect(tree.body.root.children.map(({ path: at }: { path: string }) => at)).toEqual([
+  expect(tree.body.root.children.map(({ path: name }: { path: string }) => name)).toEqual([
     'notes',
     'secret.txt',
   ]);
   expect((await ask('GET', 'git-status')).body).toEqual({ ok: true, isGitRepo: false });
   await plainGit(folder, 'init', '-q');
-  await plainGit(folder, 'config', 'remote.origin.url', `https://ada:${PASSWORD}@code.test/w.git`);
+  await plainGit(around, 'init', '-q', '--bare', 'w.git');
+  await plainGit(path.join(around, 'w.git'), 'config', 'http.receivepack', 'true');
+  const at = `127.0.0.1:${remote.port}/w.git`;
+  await plainGit(folder, 'config', 'remote.origin.url', `http://ada:${PASSWORD}@${at}`);
   const status = await ask('GET', 'git-status');
   expect(status.body).toMatchObject({
-    ...{ ok: true, isGitRepo: true, branch: 'main', remote: 'https://code.test/w.git' },
+    ...{ ok: true, isGitRepo: true, branch: 'main', remote: `http://${at}` },
     ...{
       hasChanges: true,
       changes: [{ status: '??', path: 'notes/a.md' }, { path: 'secret.txt' }],
     },
   });
   const synced = await ask('POST', 'git-sync', { body: { message: 'all of it' } });
-  expect(synced.body).toMatchObject({ ok: true, committed: true, pushed: false });
+  expect(synced.body).toMatchObject({ ok: true, committed: true, pushed: true });
+  const [pushed] = (await plainGit(path.join(around, 'w.git'), 'rev-parse', 'main')).split('\n');
+  expect(pushed).toBe(synced.body.hash);
   await ask('POST', 'write', { body: { path: 'notes/a.md', content: 'another' } });
   const diff = await ask('GET', 'git-diff?path=notes/a.md');
   expect(diff.body).toMatchObject({ ok: true, staged: null });

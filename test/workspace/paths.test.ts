@@ -309,7 +309,8 @@ async function moved(from: string, to: string): Promise<void> {
     try {
       return await rename(from, to);
     } catch {
-      await rm(to, { recursive: true, force: true });
+      // A write may put something there again while it goes.
+      await rm(to, { recursive: true, force: true }).catch(() => undefined);
     }
   }
 }

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { Outbound } from '../../src/outbound/outbound.js';
 import { Workspace } from '../../src/workspace/workspace.js';
 
 const run = promisify(execFile);
@@ -22,12 +23,15 @@ export interface TestWorkspace {
   close(): Promise<void>;
 }
 
-export async function testWorkspace(): Promise<TestWorkspace> {
+type Remotes = Partial<Pick<ConstructorParameters<typeof Workspace>[0], 'remotes' | 'pushMs'>>;
+
+/** @param remotes the way to them; as it is where nothing is set when left out. */
+export async function testWorkspace(remotes: Remotes = {}): Promise<TestWorkspace> {
   const around = await realpath(await mkdtemp(path.join(tmpdir(), 'aps-workspace-')));
   const folder = path.join(around, 'work');
   const views = path.join(around, 'views');
   await mkdir(folder);
-  const again = () => new Workspace({ path: folder, views });
+  const again = () => new Workspace({ path: folder, views, remotes: new Outbound(), ...remotes });
   return {
     workspace: again(),
     around,

@@ -142,9 +142,13 @@ export async function withView<T>(
   } finally {
     over.abort();
     await Promise.allSettled(atWork);
-    await rm(folder, { recursive: true, force: true });
+    await removeView(folder);
   }
 }
+
+/** A git whose process group was killed, or that outlives who started it, may just write something there. */
+const removeView = (folder: string): Promise<void> =>
+  rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 
 /** Removes views that were left by processes that are gone. */
 export async function clearViews(views: string): Promise<void> {
@@ -157,7 +161,7 @@ export async function clearViews(views: string): Promise<void> {
     const isOld = made !== undefined && Date.now() - made.mtimeMs > LEFT_MS;
     // With our own number it was another process, because this one has only begun.
     if (isOld || pid === process.pid || !isRunning(pid)) {
-      await rm(folder, { recursive: true, force: true });
+      await removeView(folder);
     }
   }
 }

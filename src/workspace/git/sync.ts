@@ -31,6 +31,8 @@ export interface Committed {
   readonly hash: string | undefined;
   /** Of HEAD, when nothing was committed; undefined before the first commit. */
   readonly head: string | undefined;
+  /** That was committed to; undefined when HEAD is a commit by itself. */
+  readonly branch: string | undefined;
   readonly remote: string | undefined;
 }
 
@@ -56,14 +58,14 @@ export async function commitAll(
       // As it is now that nobody else changes it.
       const repository = await findRepository(place.root, place.path, ending);
       if (!repository) throw new ServiceError(500, 'Not a git repository');
-      const { head, remote } = repository;
+      const { branch, head, remote } = repository;
       const hash = await withView(place, repository, signal, async (view) => {
         const made = await commitIn(view, message);
         if (made === undefined) return undefined;
         await publish(place, folder, view, made);
         return made;
       });
-      return { hash, head, remote };
+      return { hash, head, branch, remote };
     }),
   );
 }

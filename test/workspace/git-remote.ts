@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import http, { type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { StringDecoder } from 'node:string_decoder';
+
+/** Git's own server of repositories over HTTP, on loopback. */
+export interface GitRemote {
+  readonly port: number;
+  /** What was asked, first line and `Authorization` each. */
+  readonly asked: { readonly line: string; readonly authorization: string | undefined }[];
+  /** Answers in the place of git, until it is undefined again. */
+  instead: RequestListener | undefined;
+  close(): Promise<void>;
+}
+
+/** @param folder in which bare repositories are. */
+export async function gitRemote(folder: string): Promise<GitRemote> {
+  const server = http.createServer((request, response) => {
+    const { headers, method, url = '' } = request;
+    remote.asked.push({ line: `${method} ${url}`, authorization: headers.authorization });
+    if (remote.instead) remote.instead(request, response);
+    else byGit(folder, request, response);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo; // that of a TCP listener
+  const remote: GitRemote = {
+    port,
+    asked: [],
+    instead: undefined,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return remote;
+}
+
+/** `git http-backend` by the rules of CGI. */
+function byGit(folder: string, request: IncomingMessage, response: ServerResponse): void {
+  const { pathname, searchParams } = new URL(request.url ?? '', 'http://remote.test');
+  const child = spawn('git', ['http-backend'], {
+    env: {
+      ...{ PATH: process.env.PATH, HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1', LC_ALL: 'C' },
+      ...{ GIT_PROJECT_ROOT: folder, GIT_HTTP_EXPORT_ALL: '1', REMOTE_USER: 'somebody' },
+      ...{ PATH_INFO: pathname, QUERY_STRING: searchParams.toString() },
+      REQUEST_METHOD: request.method,
+      CONTENT_TYPE: request.headers['content-type'],
+      HTTP_CONTENT_ENCODING: request.headers['content-encoding'],
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  request.pipe(child.stdin);
+  child.stdin.on('error', () => undefined); // it has answered before it had read all
+  const decoder = new StringDecoder('latin1');
+  let head = '';
+  child.stdout.on('data', function read(piece: Buffer) {
+    head += decoder.write(piece);
+    const end = head.indexOf('\r\n\r\n');
+    if (end < 0) return;
+    child.stdout.off('data', read);
+    const headers = Object.fromEntries(
+      head
+        .slice(0, end)
+        .split('\r\n')
+        .map((line) => line.split(': ', 2)),
+    );
+    response.writeHead(Number.parseInt(headers.Status ?? '200', 10), headers);
+    response.write(Buffer.from(head.slice(end + 4), 'latin1'));
+    child.stdout.pipe(response);
+  });
+}

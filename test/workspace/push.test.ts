@@ -1,0 +1,265 @@
+// @module-tag attack
+import { once } from 'node:events';
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import net, { type AddressInfo } from 'node:net';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Outbound } from '../../src/outbound/outbound.js';
+import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { Workspace } from '../../src/workspace/workspace.js';
+import { gitRemote, type GitRemote } from './git-remote.js';
+import { plainGit, testWorkspace, type TestWorkspace } from './support.js';
+
+const PASSWORD = 'pass:word @of the remote';
+const LOGIN = `ada:${encodeURIComponent(PASSWORD)}`;
+
+/** What the workspace may reach. */
+let allow: string;
+/** Where names lead, and which were looked up. */
+let addresses: readonly string[];
+let looked: string[];
+const remotes: Pick<Outbound, 'addressesOf'> = {
+  addressesOf: (url, signal) =>
+    new Outbound({
+      allow: allowedPlaces.parse(allow),
+      resolve: (name) => {
+        looked.push(name);
+        return Promise.resolve(addresses);
+      },
+    }).addressesOf(url, signal),
+};
+
+let hub: TestWorkspace;
+let remote: GitRemote;
+let at: TestWorkspace;
+beforeAll(async () => {
+  hub = await testWorkspace();
+  await hub.git('init', '-q', '-b', 'team/main');
+  await hub.put('file.txt', 'one\n');
+  await hub.git('add', '-A');
+  await hub.git('commit', '-q', '-m', 'first');
+  await plainGit(hub.around, 'clone', '-q', '--bare', hub.path, 'fresh.git');
+  await plainGit(path.join(hub.around, 'fresh.git'), 'config', 'http.receivepack', 'true');
+  remote = await gitRemote(hub.around);
+});
+afterAll(async () => {
+  await remote?.close();
+  await hub?.close();
+});
+beforeEach(async () => {
+  at = await testWorkspace({ remotes });
+  remote.instead = undefined;
+  remote.asked.length = 0;
+  [allow, addresses, looked] = [`127.0.0.1:${remote.port}`, ['127.0.0.1'], []];
+  await cp(hub.path, at.path, { recursive: true });
+  await cp(path.join(hub.around, 'fresh.git'), bare(), { recursive: true });
+  await at.put('file.txt', 'two\n');
+});
+afterEach(() => at.close());
+
+/** The remote repository of one test, which the server knows by the name of its workspace. */
+const nameOf = () => `${path.basename(at.around)}.git`;
+const bare = () => path.join(hub.around, nameOf());
+const atRemote = (...args: string[]) => plainGit(bare(), ...args).then((said) => said.trim());
+
+const originAt = (url: string) => at.git('config', 'remote.origin.url', url);
+const originOn = (host: string, login = '') =>
+  originAt(`http://${login && `${login}@`}${host}:${remote.port}/${nameOf()}`);
+
+/** Syncs, and makes sure that the commit is there whatever came of the push. */
+async function synced() {
+  const before = (await at.workspace.gitLog(100)).length;
+  const answer = await at.workspace.gitSync('changed');
+  expect(answer).toMatchObject({ committed: true, message: 'changed' });
+  expect(await at.workspace.gitLog(100)).toHaveLength(before + 1);
+  expect(await at.git('status', '--porcelain')).toBe('');
+  return answer;
+}
+
+/** Why it was not pushed. */
+async function refusal(): Promise<string | undefined> {
+  const { hash, pushed, pushError } = await synced();
+  expect(pushed).toBe(false);
+  expect(await atRemote('rev-parse', 'team/main')).not.toBe(hash);
+  return pushError;
+}
+
+test('what is committed is pushed to its branch at origin, and nothing else', async () => {
+  await originOn('127.0.0.1');
+  await at.git('branch', 'another');
+  await at.git('tag', 'a-tag');
+  const { hash, ...answer } = await synced();
+  expect(answer).toEqual({ committed: true, pushed: true, message: 'changed' });
+  expect(await atRemote('for-each-ref', '--format=%(refname) %(objectname)')).toBe(
+    `refs/heads/team/main ${hash}`,
+  );
+  expect(await atRemote('fsck', '--strict')).toBe('');
+  expect(await readdir(at.views)).toEqual([]);
+});
+
+test('the login in the remote’s address is used, and no process shows it', async () => {
+  await originOn('127.0.0.1', LOGIN);
+  const seen: string[] = [];
+  remote.instead = (request, response) => {
+    const expected = `Basic ${Buffer.from(`ada:${PASSWORD}`).toString('base64')}`;
+    const isAda = request.headers.authorization === expected;
+    void commandLines().then((lines) => {
+      seen.push(...lines);
+      response.writeHead(isAda ? 418 : 401).end();
+    });
+  };
+  const told = await refusal();
+  expect(remote.asked.length).toBeGreaterThan(0);
+  expect(seen.filter((line) => line.includes(`127.0.0.1:${remote.port}`))).not.toEqual([]);
+  for (const secret of [PASSWORD, encodeURIComponent(PASSWORD)]) {
+    expect([told, ...seen].join('\n')).not.toContain(secret);
+  }
+  remote.instead = undefined;
+  await at.put('file.txt', 'three\n');
+  expect(await synced()).toMatchObject({ pushed: true });
+  expect(remote.asked.every(({ authorization }) => authorization?.startsWith('Basic '))).toBe(true);
+});
+
+test('who is asked for a login and has none is told so', async () => {
+  await originOn('127.0.0.1');
+  remote.instead = (_, response) =>
+    response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
+  expect(await refusal()).toMatch(/asks for a login$/);
+});
+
+test('a branch that has moved on at the remote is left, and the commit stays', async () => {
+  await originOn('127.0.0.1');
+  await atRemote('symbolic-ref', 'HEAD', 'refs/heads/team/main');
+  const tree = await atRemote('rev-parse', 'HEAD^{tree}');
+  const theirs = await atRemote('commit-tree', '-p', 'HEAD', '-m', 'theirs', tree);
+  await atRemote('update-ref', 'refs/heads/team/main', theirs);
+  expect(await refusal()).toMatch(/^The remote refused the commit/);
+  expect(await atRemote('rev-parse', 'HEAD')).toBe(theirs);
+});
+
+test('a name is looked up once, and git connects to where it led then', async () => {
+  // Nobody else knows this name; a last dot is one more spelling of it.
+  for (const host of ['code.test', 'code.test.']) {
+    await at.put('file.txt', host);
+    await originOn(host);
+    expect(await synced()).toMatchObject({ pushed: true });
+    expect(looked.splice(0)).toEqual([host]);
+  }
+});
+
+test('nothing is sent to what is not public, however it is spelled', async () => {
+  allow = '';
+  const hosts = ['127.0.0.1', '2130706433', '[::ffff:127.0.0.1]', '169.254.169.254', 'code.test'];
+  for (const host of hosts) {
+    await at.put('file.txt', host);
+    await originOn(host);
+    expect(await refusal()).toBe('The address of the URL is not a public one');
+  }
+  expect(remote.asked).toEqual([]);
+});
+
+test.each([
+  ['one address of several is not public', 'code.test', ['127.0.0.1', '192.168.0.1'], /public/],
+  ['libcurl would read the name as something else', '-code.test', ['127.0.0.1'], /usual name/],
+  ['it is public, and spoken to in the clear', 'code.test', ['93.184.216.34'], /^Only https/],
+])('nothing is sent where %s', async (_, host, leadTo, why) => {
+  addresses = leadTo;
+  await originOn(host);
+  expect(await refusal()).toMatch(why);
+  expect(remote.asked).toEqual([]);
+});
+
+test('a remote that leads elsewhere is not followed', async () => {
+  await originOn('127.0.0.1', LOGIN);
+  remote.instead = (request, response) =>
+    request.url?.startsWith('/there/')
+      ? response.end()
+      : response.writeHead(302, { location: `/there${request.url}` }).end();
+  expect(await refusal()).toMatch(/^The remote could not be pushed to/);
+  expect(remote.asked.filter(({ line }) => line.includes('/there/'))).toEqual([]);
+});
+
+test('what the repository configures is not obeyed on the way', async () => {
+  await originOn('127.0.0.1', LOGIN);
+  const elsewhere = `http://127.0.0.1:${remote.port}/elsewhere/`;
+  const marker = path.join(at.around, 'marker');
+  const trap = `!touch ${marker}`;
+  await writeFile(path.join(at.path, '.git/hooks/pre-push'), `#!/bin/sh\ntouch ${marker}\n`, {
+    mode: 0o755,
+  });
+  for (const [key, value] of [
+    [`url.${elsewhere}.insteadOf`, 'http://127.0.0.1'],
+    [`url.${elsewhere}.pushInsteadOf`, 'http://127.0.0.1'],
+    ['remote.origin.pushurl', elsewhere],
+    ['remote.origin.push', '+refs/*:refs/*'],
+    ['remote.origin.mirror', 'true'],
+    ['remote.pushDefault', 'elsewhere'],
+    ['http.proxy', elsewhere],
+    ['http.extraHeader', 'X-Trap: 1'],
+    ['http.followRedirects', 'true'],
+    ['credential.helper', trap],
+    ['core.askPass', trap],
+    ['push.followTags', 'true'],
+  ] as const) {
+    await at.git('config', key, value);
+  }
+  const { hash } = await synced();
+  expect(await atRemote('for-each-ref', '--format=%(refname) %(objectname)')).toBe(
+    `refs/heads/team/main ${hash}`,
+  );
+  expect(remote.asked.filter(({ line }) => line.includes('elsewhere'))).toEqual([]);
+  expect(await readdir(at.around)).not.toContain('marker');
+});
+
+test('nothing is pushed where there is no origin, or no branch', async () => {
+  expect(await refusal()).toBe('The repository has no origin');
+  await originOn('127.0.0.1');
+  await at.git('checkout', '-q', '--detach');
+  await at.put('file.txt', 'three\n');
+  expect(await refusal()).toBe('No branch is checked out');
+  expect(remote.asked).toEqual([]);
+});
+
+describe('a remote that says nothing', () => {
+  let silent: net.Server;
+  let met: Promise<net.Socket>;
+  beforeEach(async () => {
+    silent = net.createServer();
+    met = once(silent, 'connection').then(([socket]: net.Socket[]) => {
+      socket?.on('error', () => undefined).resume();
+      return socket ?? new net.Socket();
+    });
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const { port } = silent.address() as AddressInfo;
+    allow = `127.0.0.1:${port}`;
+    await originAt(`http://127.0.0.1:${port}/x.git`);
+  });
+  afterEach(() => new Promise((resolve) => silent.close(resolve)));
+
+  test('is given up when it is late, and the commit stays', async () => {
+    const { path: folder, views } = at;
+    const brief = new Workspace({ path: folder, views, remotes, pushMs: 300 });
+    expect(await brief.gitSync()).toMatchObject({
+      ...{ committed: true, pushed: false },
+      pushError: 'The remote was not done in time: it may have the commit',
+    });
+    expect(await readdir(views)).toEqual([]);
+  });
+
+  test('is left when nobody waits any more, and git with it', async () => {
+    const leaving = new AbortController();
+    const syncing = at.workspace.gitSync('changed', leaving.signal);
+    const socket = await met;
+    leaving.abort(new Error('left'));
+    await expect(syncing).rejects.toThrow('left');
+    if (!socket.closed) await once(socket, 'close');
+    expect(await readdir(at.views)).toEqual([]);
+    expect(await at.workspace.gitLog(1)).toMatchObject([{ subject: 'changed' }]);
+  });
+});
+
+/** What all processes of this machine were started with, as everybody sees it. */
+async function commandLines(): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  return Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+}
