@@ -1,6 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import { lstat, mkdir, open, opendir, readdir, rename, rmdir, unlink } from 'node:fs/promises';
+import {
+  link,
+  lstat,
+  mkdir,
+  open,
+  opendir,
+  readdir,
+  rename,
+  rmdir,
+  unlink,
+} from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../errors.js';
 import { SCRATCH } from './segments.js';
@@ -200,6 +210,15 @@ export class Folder {
     }
   }
 
+  /** Gives a file of this folder one more name, which must not be there. @throws ConflictError */
+  async linkTo(name: string, target: Folder, targetName: string): Promise<void> {
+    try {
+      await link(this.#at(name), target.#at(targetName));
+    } catch (error) {
+      throw refusalOf(error);
+    }
+  }
+
   /** A file or link; nothing when it is not there. */
   async remove(name: string): Promise<void> {
     try {
@@ -259,6 +278,35 @@ export async function replaceFile(
       there.isDirectory() ? 'path is a folder' : 'path is not a regular file',
     );
   }
+  const whole = { mode: there && there.mode & 0o777, ...options };
+  await inScratch(root, bytes, whole, (scratch, name) =>
+    scratch.moveTo(name, target.folder, target.name),
+  );
+}
+
+/**
+ * Makes a file that must not be there, whole: who is killed meanwhile has made none, or all of it.
+ *
+ * @throws ConflictError
+ */
+export async function createFile(
+  root: Folder,
+  target: { readonly folder: Folder; readonly name: string },
+  bytes: Uint8Array,
+): Promise<void> {
+  await inScratch(root, bytes, { isLasting: false }, async (scratch, name) => {
+    await scratch.linkTo(name, target.folder, target.name);
+    await scratch.remove(name);
+  });
+}
+
+/** Writes a piece, and puts it where it belongs. */
+async function inScratch(
+  root: Folder,
+  bytes: Uint8Array,
+  options: FileOptions,
+  put: (scratch: Folder, name: string) => Promise<void>,
+): Promise<void> {
   const name = randomBytes(12).toString('hex');
   // Whoever is done first takes the folder away.
   for (let attempt = 1; ; attempt += 1) {
@@ -266,9 +314,9 @@ export async function replaceFile(
       await root.within(
         [SCRATCH],
         async (scratch) => {
-          await scratch.create(name, bytes, { mode: there && there.mode & 0o777, ...options });
+          await scratch.create(name, bytes, options);
           try {
-            await scratch.moveTo(name, target.folder, target.name);
+            await put(scratch, name);
           } catch (error) {
             await scratch.remove(name);
             throw error;

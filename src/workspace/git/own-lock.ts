@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { BadRequestError, ConflictError } from '../../errors.js';
-import type { Folder } from '../folder.js';
+import { createFile, type Folder } from '../folder.js';
 
 const MAX_MARK_BYTES = 200;
 const MARK = /^agent-platform (\d+) (\d+)\n$/;
@@ -20,17 +20,19 @@ function startOf(pid: number | 'self'): string | undefined {
  * Does something while git programs of others leave a file alone, by git's own way of locking it. The
  * lock says whose it is, so that one of ours that was left is known from one of a program at work.
  *
+ * @param root of the workspace, on whose file system it is.
  * @throws ConflictError while somebody else has it
  */
 export async function withLock<T>(
-  folder: Folder,
-  name: string,
+  root: Folder,
+  { folder, name }: { readonly folder: Folder; readonly name: string },
   work: () => Promise<T>,
 ): Promise<T> {
   const lock = `${name}.lock`;
   await clearOwnLock(folder, name);
   const mark = Buffer.from(`agent-platform ${process.pid} ${startOf('self')}\n`);
-  await folder.create(lock, mark).catch((error: unknown) => {
+  // Never without its mark, however short: it would be left as somebody else's.
+  await createFile(root, { folder, name: lock }, mark).catch((error: unknown) => {
     if (!(error instanceof ConflictError)) throw error;
     throw new ConflictError('Another program is at work in the repository: its lock is there', {
       lock,

@@ -53,7 +53,7 @@ export async function commitAll(
   const found = await findRepository(place.root, place.path, ending);
   if (!found) throw new ServiceError(500, 'Not a git repository');
   return inGitFolder(place.root, (folder) =>
-    withLock(folder, 'index', async () => {
+    withLock(place.root, { folder, name: 'index' }, async () => {
       await refuseUnderWay(folder);
       // As it is now that nobody else changes it.
       const repository = await findRepository(place.root, place.path, ending);
@@ -204,7 +204,7 @@ async function moveHead(
   await git.within(
     folders,
     (folder) =>
-      withLock(folder, name, async () => {
+      withLock(root, { folder, name }, async () => {
         const now =
           branch === undefined
             ? (await folder.readIfThere(name, 4_096))?.bytes.toString().trimEnd()

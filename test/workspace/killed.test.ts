@@ -1,0 +1,155 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { build } from 'esbuild';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { projectRoot } from '../../dev/root.js';
+import { until } from '../support/until.js';
+import { contentOf, numberOf } from './numbered-content.js';
+import { testWorkspace, type TestWorkspace } from './support.js';
+
+let around: TestWorkspace;
+let program: string;
+let at: TestWorkspace;
+let child: ChildProcess | undefined;
+beforeAll(async () => {
+  around = await testWorkspace();
+  program = path.join(around.around, 'explorer.mjs');
+  await build({
+    entryPoints: [path.join(projectRoot, 'test/workspace/explorer-process.ts')],
+    ...{ outfile: program, bundle: true, platform: 'node', format: 'esm', target: 'node20' },
+  });
+});
+afterAll(() => around?.close());
+beforeEach(async () => {
+  at = await testWorkspace();
+  await at.put('file.txt', contentOf(0));
+});
+afterEach(async () => {
+  child?.kill('SIGKILL');
+  await at.close();
+});
+
+const inWorkspace = (...names: string[]) => path.join(at.path, ...names);
+const namesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
+
+/** Whether something of git's is in the folder of a view. */
+const inViews = (has: (view: string) => boolean) =>
+  namesIn(at.views).some((name) => has(path.join(at.views, name)));
+
+/**
+ * Starts a process that writes or syncs again and again, and kills it where it is at a certain point: it is
+ * stopped first, so that it is there when it is killed.
+ *
+ * @returns how often it was done.
+ */
+async function killed(deed: 'write' | 'sync', isThere: () => boolean): Promise<number> {
+  const started = spawn(process.execPath, [program, at.path, at.views, deed], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  child = started;
+  const ended = once(started, 'exit');
+  let output = '';
+  started.stdout.on('data', (piece: Buffer) => (output += piece.toString()));
+  for (;;) {
+    await setImmediate();
+    expect(started.exitCode).toBe(null);
+    if (!isLooked(isThere)) continue;
+    started.kill('SIGSTOP');
+    while (!isStopped(started.pid)) await setImmediate();
+    if (isLooked(isThere)) break;
+    started.kill('SIGCONT');
+  }
+  started.kill('SIGKILL');
+  await ended;
+  if (!started.stdout.readableEnded) await once(started.stdout, 'end');
+  return output.split('\n').length - 1;
+}
+
+/** Files come and go while they are looked at. */
+function isLooked(isThere: () => boolean): boolean {
+  try {
+    return isThere();
+  } catch {
+    return false; // it has gone
+  }
+}
+
+const isStopped = (pid = 0): boolean =>
+  readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.startsWith('T') === true;
+
+/** What the next process finds that serves the workspace, once it has begun. */
+async function afterStart(done: number) {
+  const next = at.again();
+  await next.clear();
+  expect((await readdir(at.path)).filter((name) => !['.git', 'file.txt'].includes(name))).toEqual(
+    [],
+  );
+  expect(await readdir(at.views).catch(() => [])).toEqual([]);
+  const number = numberOf((await next.read('file.txt')).content);
+  expect([done, done + 1]).toContain(number);
+  return next;
+}
+
+const SCRATCH = '.agent-platform-tmp';
+test.each<[string, () => boolean]>([
+  ['a piece of it is there', () => namesIn(inWorkspace(SCRATCH)).length > 0],
+  [
+    'half of it is there',
+    () =>
+      namesIn(inWorkspace(SCRATCH)).some((name) => {
+        const { size } = statSync(inWorkspace(SCRATCH, name));
+        return size < contentOf(1).length;
+      }),
+  ],
+])('a write that is killed when %s leaves the old file or the new one', async (_, isThere) => {
+  const next = await afterStart(await killed('write', isThere));
+  await next.write('file.txt', contentOf(9));
+  expect(await readFile(inWorkspace('file.txt'), 'utf8')).toBe(contentOf(9));
+});
+
+test.each<[string, () => boolean]>([
+  ['git is at work', () => inViews((view) => existsSync(path.join(view, 'index')))],
+  [
+    'it has made objects',
+    () =>
+      inViews((view) =>
+        namesIn(path.join(view, 'objects')).some((name) => /^[0-9a-f]{2}$/.test(name)),
+      ),
+  ],
+  ['objects are handed over', () => namesIn(inWorkspace(SCRATCH)).length > 0 && hasLock('index')],
+  ['the branch is moved', () => hasLock('refs/heads/main')],
+])('a sync that is killed when %s leaves a sound repository', async (_, isThere) => {
+  await at.git('init', '-q', '-b', 'main');
+  await at.git('add', '-A');
+  await at.git('commit', '-q', '-m', 'sync 0');
+  const done = await killed('sync', isThere);
+  expect(hasLock('index') || hasLock('refs/heads/main')).toBe(true);
+  const next = await afterStart(done);
+  const names = await readdir(inWorkspace('.git'), { recursive: true });
+  expect(names.filter((name) => name.endsWith('.lock'))).toEqual([]);
+  // What was made for it may be there, and nothing that is broken.
+  expect(await at.git('fsck', '--strict', '--no-dangling')).toBe('');
+  expect([`sync ${done}`, `sync ${done + 1}`]).toContain((await next.gitLog(1))[0]?.subject);
+  await next.gitSync('after it');
+  expect(await at.git('status', '--porcelain')).toBe('');
+  const committed = await at.git('show', 'HEAD:file.txt');
+  expect([done, done + 1]).toContain(numberOf(committed));
+  // Git itself ends with what it was at.
+  await until(async () => (await gitsOf(at.views)).length === 0);
+});
+
+const hasLock = (name: string) => existsSync(inWorkspace('.git', `${name}.lock`));
+
+/** Processes that have something to do with a folder. */
+async function gitsOf(folder: string): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const environments = pids.map(async (pid) => {
+    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+    return environment.includes(folder) ? [pid] : [];
+  });
+  return (await Promise.all(environments)).flat();
+}
