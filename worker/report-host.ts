@@ -19,7 +19,10 @@ export interface HostReporting {
   readonly docker: Pick<DockerHost, 'available' | 'engine'> & {
     readonly disk: Pick<EngineDisk, 'space'>;
   };
-  readonly host: Omit<HostReport, 'engineAvailable' | 'engineId' | 'disk' | 'egress'>;
+  readonly host: Omit<
+    HostReport,
+    'engineAvailable' | 'engineId' | 'disk' | 'egress' | 'userNamespaces'
+  >;
   /** What its agents' containers are to be run by; Docker's default when left out. */
   readonly runtime?: string | undefined;
   /** How the host keeps its agents' networks. */
@@ -70,8 +73,9 @@ export class HostLease {
       this.#requireRuntime();
       const capacity = host.capacity ?? this.#capacity();
       const engineId = this.#engine?.id;
+      const userNamespaces = this.#engine && this.#engine.usersFrom !== undefined;
       const egress = this.#reporting.egress?.();
-      const report = { ...host, capacity, engineAvailable, engineId, disk, egress };
+      const report = { ...host, capacity, engineAvailable, engineId, disk, egress, userNamespaces };
       this.#isHeld = await reportHost(database, report, takeoverFrom);
       this.#isDoubtful = !this.#isHeld;
     } catch (error) {

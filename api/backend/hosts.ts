@@ -32,6 +32,10 @@ const hostItem = z.strictObject({
     .enum(EGRESS_STATUSES)
     .describe('guarded: its agents reach the public internet and the AI listener alone'),
   networkReason: z.string().nullable().describe('Why it is not, or what else there is to say'),
+  userNamespaces: z
+    .boolean()
+    .nullable()
+    .describe('Whether root and users of its containers are nobody on it; null when not known'),
 });
 
 const hosts = area({ tag: 'Hosts', auth: admin });
@@ -134,4 +138,5 @@ const presentHost = (host: HostDetail): z.infer<typeof hostItem> => ({
   diskFree: host.diskFree,
   network: host.egress,
   networkReason: host.egressReason,
+  userNamespaces: host.userNamespaces,
 });

@@ -16,6 +16,7 @@ import {
   spareNames,
   volumeName,
 } from './container-spec.js';
+import { readEngine } from './engine.js';
 import type { EngineDisk } from './engine-disk.js';
 import type { DockerClient } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
@@ -194,7 +195,8 @@ export class AgentVolumes {
       throw new VolumeMissingError(from.volume);
     }
     const maxBytes = await this.#disk.room();
-    await copyThrough(source, target, { cancelled: signal, leavesOut, maxBytes });
+    const { usersFrom } = await readEngine(this.#client);
+    await copyThrough(source, target, { cancelled: signal, leavesOut, maxBytes, usersFrom });
     await this.#removeCopiers(agentId);
   }
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { release } from 'node:os';
 import type { DockerClient } from './docker-client.js';
+import type { FirstIds } from './tar-owners.js';
 
 /** A Docker daemon and the machine that it runs on. */
 export interface Engine {
@@ -12,6 +13,8 @@ export interface Engine {
   readonly runtimes: readonly string[];
   /** Whether a container may be made with a weight of its use of disks. */
   readonly weighsDisks: boolean;
+  /** The host's ids that are root's in its containers; undefined where those have no users of their own. */
+  readonly usersFrom: FirstIds | undefined;
 }
 
 interface Info {
@@ -20,6 +23,8 @@ interface Info {
   readonly Runtimes?: Readonly<Record<string, unknown>>;
   readonly CgroupVersion?: string;
   readonly KernelVersion: string;
+  readonly SecurityOptions?: readonly string[] | null;
+  readonly DockerRootDir: string;
 }
 
 /** @throws DockerUnavailableError, DockerRefusedError */
@@ -30,7 +35,15 @@ export async function readEngine(client: DockerClient, timeoutMs?: number): Prom
     memoryBytes: info.MemTotal,
     runtimes: Object.keys(info.Runtimes ?? {}),
     weighsDisks: weighsDisks(info),
+    usersFrom: usersFrom(info),
   };
+}
+
+/** An engine with user namespaces keeps its data in a folder that is named by their first ids. */
+function usersFrom({ SecurityOptions: options, DockerRootDir: folder }: Info) {
+  if (!options?.some((option) => option.split(',').includes('name=userns'))) return undefined;
+  const [, uid, gid] = /\/(\d+)\.(\d+)\/?$/.exec(folder) ?? [];
+  return { uid: Number(uid ?? 0), gid: Number(gid ?? 0) };
 }
 
 /** What a service of systemd's has for it, in kernels that can. */

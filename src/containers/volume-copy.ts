@@ -1,8 +1,9 @@
-import { PassThrough, pipeline } from 'node:stream';
+import { PassThrough, pipeline, Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { DockerUnavailableError, VolumeTooLargeError } from './container-errors.js';
 import { asContainerError } from './docker-client.js';
 import { filteredTar } from './tar-filter.js';
+import { type FirstIds, withOwnersInside } from './tar-owners.js';
 
 /** A Docker daemon that moves nothing for so long is not going to. */
 const SILENCE_MS = 60_000;
@@ -25,11 +26,14 @@ export async function copyThrough(
     cancelled,
     leavesOut,
     maxBytes,
+    usersFrom,
   }: {
     readonly cancelled?: AbortSignal | undefined;
     /** Of which paths within the volume nothing is copied. */
     readonly leavesOut?: ((path: string) => boolean) | undefined;
     readonly maxBytes: number;
+    /** As the engine has it. */
+    readonly usersFrom?: FirstIds | undefined;
   },
 ): Promise<void> {
   const over = new AbortController();
@@ -51,7 +55,9 @@ export async function copyThrough(
   meter.pause(); // until Docker takes it
   try {
     // From above, so that owner and mode of the folder itself come along.
-    const archive = await from.getArchive({ path: COPIED, abortSignal });
+    const taken = await from.getArchive({ path: COPIED, abortSignal });
+    // Docker gives owners as the host has them, and takes them as containers do.
+    const archive = usersFrom ? Readable.from(withOwnersInside(taken, usersFrom)) : taken;
     const copied = leavesOut ? filteredTar(archive, (name) => leavesOut(within(name))) : archive;
     pipeline(copied, meter, () => undefined); // its error comes out of the call that reads it
     await to.putArchive(meter, { path: '/', abortSignal });

@@ -19,6 +19,8 @@ export interface HostReport {
   readonly disk?: { readonly free: number; readonly low: boolean } | undefined;
   /** How it keeps its agents' networks; not known when left out. */
   readonly egress?: EgressState | undefined;
+  /** Whether users of its containers are none of the host's; undefined as long as that is not known. */
+  readonly userNamespaces?: boolean | undefined;
 }
 
 /** The host's name is another engine's: two machines under one name would be sent each other's agents. */
@@ -34,14 +36,16 @@ export class HostTakenError extends Error {
 const REPORT = `
   INSERT INTO hosts
     (id, capacity, first_port, last_port, engine_id, engine_available, url, disk_free, disk_low, egress,
-     egress_reason, egress_refuses, seen_at, created_at, updated_at)
+     egress_reason, egress_refuses, user_namespaces, seen_at, created_at, updated_at)
   VALUES ($id, COALESCE($capacity, 0), $first, $last, $engineId, $engineAvailable, $url, $diskFree, $diskLow,
-          $egress, $egressReason, $egressRefuses, now(), now(), now())
+          $egress, $egressReason, $egressRefuses, $userNamespaces, now(), now(), now())
   ON CONFLICT (id) DO UPDATE SET
     capacity = COALESCE($capacity, hosts.capacity), first_port = excluded.first_port, last_port = excluded.last_port,
     engine_id = excluded.engine_id, engine_available = excluded.engine_available, url = excluded.url,
     disk_free = excluded.disk_free, disk_low = excluded.disk_low, egress = excluded.egress,
-    egress_reason = excluded.egress_reason, egress_refuses = excluded.egress_refuses, seen_at = excluded.seen_at, updated_at = excluded.updated_at
+    egress_reason = excluded.egress_reason, egress_refuses = excluded.egress_refuses,
+    user_namespaces = COALESCE(excluded.user_namespaces, hosts.user_namespaces),
+    seen_at = excluded.seen_at, updated_at = excluded.updated_at
   WHERE hosts.removed_at IS NULL
     AND (hosts.engine_id IS NULL OR hosts.engine_id = excluded.engine_id)
   RETURNING engine_id AS "engineId"`;
@@ -60,7 +64,7 @@ export async function reportHost(
   report: HostReport,
   takeoverFrom?: string,
 ): Promise<boolean> {
-  const { capacity, ports, engineId, url, disk, egress, ...values } = report;
+  const { capacity, ports, engineId, url, disk, egress, userNamespaces, ...values } = report;
   const platform = database.asPlatform();
   const renew = async () => {
     const [row] = await platform.query<{ engineId: string | null }>(REPORT, {
@@ -74,6 +78,7 @@ export async function reportHost(
       egress: egress?.status ?? 'unknown',
       egressReason: egress?.reason ?? null,
       egressRefuses: egress?.refuses ?? false,
+      userNamespaces: userNamespaces ?? null,
     });
     return row && row.engineId !== null;
   };
@@ -146,6 +151,8 @@ export interface HostDetail extends HostLoad {
   readonly diskFree: number | null;
   readonly egress: EgressState['status'];
   readonly egressReason: string | null;
+  /** Whether users of its containers are none of its own; null when that is not known. */
+  readonly userNamespaces: boolean | null;
 }
 
 /** Every host as operators see it, by id. */
@@ -155,7 +162,7 @@ export async function hostDetails(database: Database): Promise<HostDetail[]> {
     hostLoads(platform),
     platform.query<Omit<HostDetail, keyof HostLoad> & { readonly id: string }>(
       `SELECT id, engine_id AS "engineId", url, disk_free::float8 AS "diskFree", egress,
-              egress_reason AS "egressReason" FROM hosts`,
+              egress_reason AS "egressReason", user_namespaces AS "userNamespaces" FROM hosts`,
     ),
   ]);
   return loads.flatMap((load) => {

@@ -39,6 +39,7 @@ test('hosts are listed with what is on them', async () => {
       network: 'guarded',
       networkReason: null,
       diskFree: expect.toSatisfy((bytes) => bytes > 0),
+      userNamespaces: (await platform.docker.info()).SecurityOptions.includes('name=userns'),
     },
   ]);
   const made = await create('first');

@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import { parseEnv } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import Docker from 'dockerode';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { bridgeName, bridgePrefix } from '../../src/containers/bridge-name.js';
 import { DockerRefusedError } from '../../src/containers/container-errors.js';
 import { containerName } from '../../src/containers/container-spec.js';
@@ -125,6 +127,41 @@ it(
     expect(JSON.parse(seen)).toEqual(['500', 'refused', ['16384', '16384'], ['0', '0']]);
   },
 );
+
+it(
+  'has a small share of the disks, where the kernel can tell them apart',
+  { tags: 'attack' },
+  async () => {
+    const asked = vi.spyOn(Docker.prototype, 'createContainer');
+    try {
+      const { agentId } = await runningAgent();
+      const weights = asked.mock.calls
+        .filter(([options]) => options.name === containerName(agentId))
+        .map(([options]) => options.HostConfig?.BlkioWeight);
+      // Docker says nothing of a weight that it has left out.
+      expect(weights).toEqual([(await host.engine())?.weighsDisks ? 100 : undefined]);
+    } finally {
+      asked.mockRestore();
+    }
+  },
+);
+
+it('is nobody on the host, where the engine keeps users apart', { tags: 'attack' }, async () => {
+  const { agentId } = await runningAgent();
+  const container = docker.getContainer(containerName(agentId));
+  const { Id: id, State: state } = await container.inspect();
+  const first = (await host.engine())?.usersFrom;
+  const inside = await runInContainer(
+    docker,
+    containerName(agentId),
+    `process.stdout.write(require('fs').readFileSync('/proc/self/uid_map', 'utf8'))`,
+  );
+  if (first) expect(inside.trim().split(/ +/)[1]).toBe(String(first.uid));
+  const outside = (name: string) => readFile(`/proc/${state.Pid}/${name}`, 'utf8').catch(() => '');
+  // Of an engine in another machine that number is somebody else's here.
+  if (!(await outside('cgroup')).includes(id)) return;
+  expect(await outside('status')).toContain(`\nUid:\t${1000 + (first?.uid ?? 0)}\t`);
+});
 
 it('gives secrets to the agent, and to nobody who asks Docker', { tags: 'attack' }, async () => {
   const { agentId, secrets } = await runningAgent();

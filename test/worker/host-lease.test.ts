@@ -33,14 +33,20 @@ function machine(
   takeoverFrom?: string,
   given: Partial<HostReporting> = {},
 ) {
-  const says = { engine };
+  const says = { engine, remapped: false };
   const docker = {
     available: () => Promise.resolve(says.engine !== undefined),
     engine: () =>
       Promise.resolve(
         says.engine === undefined
           ? undefined
-          : { id: says.engine, memoryBytes: MEMORY, runtimes: ['runc'], weighsDisks: false },
+          : {
+              id: says.engine,
+              memoryBytes: MEMORY,
+              runtimes: ['runc'],
+              weighsDisks: false,
+              usersFrom: says.remapped ? { uid: 100_000, gid: 100_000 } : undefined,
+            },
       ),
     disk: { space: () => Promise.resolve(undefined) },
   };
@@ -185,6 +191,23 @@ describe("a host's capacity", () => {
     }).lease.report();
     expect(await capacityIn('many')).toBe(900);
   });
+});
+
+test('whether containers have users of their own is known as long as their engine is', async () => {
+  const known = async () =>
+    (await asOwner(`SELECT user_namespaces AS known FROM hosts WHERE id = 'one'`))[0]?.known;
+  const one = machine(undefined);
+  await one.lease.report();
+  expect(await known()).toBe(null);
+  one.says.engine = 'A';
+  await one.lease.report();
+  expect(await known()).toBe(false);
+  one.says.remapped = true;
+  await one.lease.report();
+  expect(await known()).toBe(true);
+  one.says.engine = undefined;
+  await one.lease.report();
+  expect(await known()).toBe(true);
 });
 
 describe('a runtime that containers are to be run by', () => {

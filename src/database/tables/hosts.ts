@@ -45,6 +45,8 @@ export const Host = table(
     egressReason: nullable(text()),
     /** Whether it starts no agents because of that. */
     egressRefuses: withDefault(boolean(), false),
+    /** Whether users of its containers are none of its own; null when that is not known. */
+    userNamespaces: nullable(boolean()),
     createdAt: created(),
     updatedAt: updated(),
   },
