@@ -68,6 +68,7 @@ export async function exportAccount(
     credits: credits(tenant, userId),
     splits: splits(tenant, userId),
     paymentSessions: paymentSessions(tenant, userId),
+    vouchers: vouchers(tenant, userId),
     subscription: (await list(subscription))[0] ?? null,
     activity: paged(
       tenant,
@@ -137,7 +138,10 @@ async function* splits(tenant: TenantDatabase, userId: string): AsyncGenerator<o
 }
 
 /** Those of wallets that are kept here, without what debits them. */
-async function* paymentSessions(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+async function* paymentSessions(
+  tenant: TenantDatabase,
+  userId: string,
+): AsyncGenerator<{ readonly id: string }[]> {
   for (let after = ''; ;) {
     const rows = await tenant.query<Sums & { id: string }>(
       `SELECT id, address, chain_id AS "chainId", escrow, state AS status, deposit,
@@ -155,6 +159,29 @@ async function* paymentSessions(tenant: TenantDatabase, userId: string): AsyncGe
     const last = rows.at(-1);
     if (!last || rows.length < PAGE) return;
     after = last.id;
+  }
+}
+
+/** What each of those has paid for, in its order. */
+async function* vouchers(tenant: TenantDatabase, userId: string): AsyncGenerator<object[]> {
+  for await (const page of paymentSessions(tenant, userId)) {
+    for (const { id: paymentSessionId } of page) {
+      const delivered = paged<{ amount: string; cumulative: string }>(
+        tenant,
+        `SELECT v.sequence::text AS position, v.id, v.sequence::integer, v.amount::text,
+                v.cumulative::text, v.plugin, v.action, v.created_at AS "createdAt"
+           FROM payment_vouchers v WHERE v.session_id = $paymentSessionId AND v.sequence > $after
+          ORDER BY v.sequence LIMIT ${PAGE}`,
+        { paymentSessionId },
+      );
+      for await (const rows of delivered) {
+        yield rows.map(({ amount, cumulative, ...voucher }) => ({
+          ...{ paymentSessionId, ...voucher },
+          amount: formatAmount(BigInt(amount)),
+          cumulative: formatAmount(BigInt(cumulative)),
+        }));
+      }
+    }
   }
 }
 

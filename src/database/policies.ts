@@ -1,6 +1,6 @@
 /** Which rows a table shows, and takes, in a transaction. */
 export interface Policy {
-  /** The column that names whose a row is; none for tables of the platform alone. */
+  /** The column that names whose a row is, if through another row; none for tables of the platform alone. */
   readonly owner: string | undefined;
   /** True for the rows that the transaction may see. */
   readonly visible: string;
@@ -26,4 +26,10 @@ export const summedThrough = (owner: string): Policy => ({
   owner,
   visible: `${owner} = (SELECT current_setting('app.user_id', true))
   OR (SELECT current_setting('app.platform', true)) = 'on'`,
+});
+
+/** The rows that belong to one of another table which the transaction may see. And the platform. */
+export const seenWith = (owner: string, table: string): Policy => ({
+  owner,
+  visible: `${PLATFORM.visible} OR EXISTS (SELECT FROM ${table} s WHERE s.id = ${owner})`,
 });

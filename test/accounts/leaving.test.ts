@@ -11,6 +11,7 @@ import { UnavailableError } from '../../src/errors.js';
 import { addSession, createSession } from '../../src/accounts/sessions.js';
 import { UserHeartbeats } from '../../src/heartbeat/user-heartbeats.js';
 import { balanceOf, creditsOf, transfer } from '../../src/ledger/ledger.js';
+import { formatAmount } from '../../src/money/money.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { leaveTraces, tracesOf, type Person } from '../database/traces.js';
@@ -423,7 +424,7 @@ describe('the export of an account', () => {
     const { body } = answer;
     expect(Object.keys(body)).toEqual([
       ...['user', 'identities', 'sessions', 'keys', 'wallets', 'agents', 'messages', 'usage'],
-      ...['credits', 'splits', 'paymentSessions', 'subscription', 'activity'],
+      ...['credits', 'splits', 'paymentSessions', 'vouchers', 'subscription', 'activity'],
     ]);
     expect(body.user).toMatchObject({ id: ada.id, email: ada.email, name: ada.name });
     expect(body.user).not.toHaveProperty('passwordHash');
@@ -495,6 +496,31 @@ describe('the export of an account', () => {
     expect(new Set(days).size).toBe(401);
     expect(days).toHaveLength(401);
   });
+
+  test(
+    'has each debit that was paid from a session of hers, and nobody else’s',
+    attack,
+    async () => {
+      const bob = await somebody();
+      for (const each of [ada, bob]) {
+        await leaveTraces(database.ownerUrl, each);
+        await owner(
+          `INSERT INTO payment_vouchers (id, session_id, sequence, amount, cumulative, plugin, action)
+         SELECT '${each.id}-' || n, s.id, n, 1000, 1000 * n, 'chain', 'transfers'
+           FROM payment_sessions s, generate_series(1, 401) AS n WHERE s.user_id = '${each.id}'`,
+        );
+      }
+      const { body } = await exported();
+      const [session] = body.paymentSessions;
+      expect(body.vouchers).toEqual(
+        Array.from({ length: 401 }, (_, n) => ({
+          ...{ paymentSessionId: session.id, id: `${ada.id}-${n + 1}`, sequence: n + 1 },
+          ...{ amount: '0.001000', cumulative: formatAmount(1_000n * BigInt(n + 1)) },
+          ...{ plugin: 'chain', action: 'transfers', createdAt: expect.any(String) },
+        })),
+      );
+    },
+  );
 
   test('holds no secret, as it is or as it is stored', attack, async () => {
     ada = await withPassword();

@@ -133,27 +133,21 @@ export const ROWS: Readonly<Record<string, RowOf>> = Object.fromEntries(
   TABLES.toSorted((a, b) => rank(a) - rank(b)).map((table) => [table.name, rowOf(table)]),
 );
 
-/** The column that names whose a row is; in tables of the platform alone, one that would. */
+/** The column that names whose a row is; in tables of the platform, or of other rows, one that would. */
 export function ownerColumn(table: string): string {
   const owner = TABLES.find(({ name }) => name === table)?.policy.owner;
-  const wouldBe = {
-    hosts: 'id',
+  const wouldBe: Readonly<Record<string, string>> = {
     idempotency_keys: 'caller',
     notifications: 'agent_id',
     admin_links: 'email',
     sign_in_attempts: 'subject',
-    farcaster_tokens: 'id',
-    used_nonces: 'id',
-    risc_events: 'id',
-    reset_mail_stops: 'id',
-    payments: 'id',
     payment_vouchers: 'id',
     transactions: 'hash',
     payment_settlements: 'payment',
     mails: 'address',
     mail_tokens: 'user_id',
   };
-  return owner ?? wouldBe[table as keyof typeof wouldBe];
+  return wouldBe[table] ?? owner ?? 'id';
 }
 
 /** Tables of the platform alone: no user reaches a row of them, not even "their own". */

@@ -39,6 +39,7 @@ import { migration as fees } from './043-fees.js';
 import { migration as rowNews } from './045-row-news.js';
 import { migration as debits } from './048-debits.js';
 import { migration as userNamespaces } from './049-user-namespaces.js';
+import { migration as vouchersShown } from './051-vouchers-shown.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -84,4 +85,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '045-row-news', migration: rowNews },
   { name: '048-debits', migration: debits },
   { name: '049-user-namespaces', migration: userNamespaces },
+  { name: '051-vouchers-shown', migration: vouchersShown },
 ];

@@ -51,6 +51,16 @@ export async function protectTable(
   );
 }
 
+/** Restricts a table to the rows of another policy. */
+export async function replacePolicy(
+  context: MigrationContext,
+  table: string,
+  { visible }: Policy,
+): Promise<void> {
+  const policy = `ALTER POLICY ${table}_tenant ON ${table} USING (${visible}) WITH CHECK (${visible});`;
+  await run(context, policy);
+}
+
 /** A migration that makes one table with its indexes, and no more. */
 export const newTable = (
   table: string,

@@ -1,5 +1,5 @@
 import { literal } from 'sequelize';
-import { PLATFORM } from '../policies.js';
+import { seenWith } from '../policies.js';
 import { bigint, decimal, key, table, text, timestamp, withDefault } from '../table.js';
 
 /** What was delivered for payment sessions. Amounts are base units of pathUSD. */
@@ -18,5 +18,5 @@ export const PaymentVoucher = table(
     createdAt: withDefault(timestamp(), literal('now()')),
   },
   [{ name: 'payment_vouchers_sequence', unique: true, fields: ['session_id', 'sequence'] }],
-  PLATFORM,
+  seenWith('session_id', 'payment_sessions'),
 );
