@@ -5,8 +5,8 @@ import { tokenIn } from '../../dev/accounts/mailbox.js';
 import { eventClaims } from '../../dev/security-events/event-signer.js';
 import { makeAdminLinks } from '../../src/accounts/admin-links.js';
 import { requestAccountDeletion } from '../../src/accounts/account-deletions.js';
-import { TABLES } from '../../src/database/models.js';
 import { queryRows } from '../database/catalog.js';
+import { textsOfRows } from '../database/traces.js';
 import { accountsSite, type AccountsSite } from '../support/accounts-site.js';
 import { siweMessage } from '../support/chain/siwe.js';
 import { Browser } from '../support/cookies-browser.js';
@@ -224,11 +224,7 @@ test(
     const namesIn = (text: string) =>
       [...secrets].flatMap(([what, secret]) => (text.includes(secret) ? [what] : []));
 
-    const dump: string[] = [];
-    for (const { name } of TABLES) {
-      const rows = await owner(`SELECT to_jsonb(t)::text AS row FROM ${name} t`);
-      dump.push(...rows.map(({ row }) => String(row)));
-    }
+    const dump = await textsOfRows(site.database.asPlatform());
     expect(dump.join('\n')).toContain(id);
     expect(namesIn(dump.join('\n'))).toEqual([]);
 

@@ -1,4 +1,4 @@
-import type { Database } from '../../src/database/database.js';
+import type { Database, Statements } from '../../src/database/database.js';
 import { TABLES } from '../../src/database/models.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
@@ -54,4 +54,13 @@ export async function tracesOf(database: Database, person: Person): Promise<stri
   const all = found.join(' UNION ALL ');
   const rows = await database.asPlatform().query<{ trace: string }>(all);
   return rows.map(({ trace }) => trace);
+}
+
+/** Every row of every table, each after its table's name. */
+export async function textsOfRows(platform: Statements): Promise<string[]> {
+  const all = TABLES.map(
+    ({ name }) => `SELECT '${name} ' || to_jsonb(t)::text AS text FROM ${name} t`,
+  );
+  const rows = await platform.query<{ text: string }>(all.join(' UNION ALL '));
+  return rows.map(({ text }) => text);
 }

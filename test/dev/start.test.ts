@@ -3,15 +3,21 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
+import type { Hex } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readLocalChain } from '../../dev/chain/local-chain.js';
 import { keptPorts } from '../../dev/kept-ports.js';
 import { poll } from '../../dev/poll.js';
 import { freePort } from '../../dev/ports.js';
+import { runningEnvironment } from '../../dev/running-environment.js';
 import { loadSecrets } from '../../dev/secrets.js';
+import { Database } from '../../src/database/database.js';
+import { ringOf } from '../../src/secrets/key-ring.js';
+import { SecretBox } from '../../src/secrets/secret-box.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
-import { secretsOfMoneyIn } from '../support/chain/money-secrets.js';
+import { textsOfRows } from '../database/traces.js';
+import { keptKeysOf, secretsOfMoneyIn } from '../support/chain/money-secrets.js';
 import { remainsOf, removeRemains } from '../support/docker-remains.js';
 import { textsOfHistories } from '../support/histories.js';
 import { Place, survivors } from './launcher.js';
@@ -79,7 +85,8 @@ describe('npm start', () => {
     expect(bought).toMatch(/^1000 bought, 0\.000000 pathUSD left$/m);
     expect(bought).toContain('"code": "SESSION_EXHAUSTED"');
     expect(bought).toMatch(/^transaction 0x[\da-f]{64} has settled it$/m);
-    expect(secretsOfMoneyIn(await textsOfRuns())).toEqual([]);
+    const { keys, rows } = await stored();
+    expect(secretsOfMoneyIn([...rows, ...(await textsOfRuns())], keys)).toEqual([]);
 
     first.kill('SIGINT');
     expect(await first.ended).toBe(0);
@@ -114,6 +121,24 @@ describe('npm start', () => {
     const left = () => remainsOf(docker, installation);
     await expect.poll(left).toEqual({ containers: [], networks: [], volumes: [] });
     return tour.output;
+  }
+
+  /** All rows of the database, and the keys that are sealed in some of them. */
+  async function stored(): Promise<{ rows: string[]; keys: Hex[] }> {
+    const { DATABASE_URL = '' } = runningEnvironment(place.dataDir, {});
+    const database = new Database(DATABASE_URL, { maxConnections: 1 });
+    try {
+      const platform = database.asPlatform();
+      const keys = await keptKeysOf(platform, new SecretBox(ringOf(place.encryptionKey)));
+      expect(keys).toHaveLength(1);
+      const rows = await textsOfRows(platform);
+      for (const table of ['payment_sessions', 'payment_vouchers', 'transactions']) {
+        expect([table, rows.some((row) => row.startsWith(`${table} `))]).toEqual([table, true]);
+      }
+      return { rows, keys };
+    } finally {
+      await database.close();
+    }
   }
 
   /** What histories and our own processes' logs say. */
