@@ -1,6 +1,7 @@
-import type { Hex } from 'viem';
+import { encodeFunctionData, type Hex } from 'viem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { anvilAccount } from '../../dev/chain/accounts.js';
+import { escrowAbi } from '../../src/chain/payment-escrow.js';
 import { PATH_USD } from '../../src/chain/tempo.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
 import { closeAgedSessions } from '../../src/payment-sessions/aged-sessions.js';
@@ -246,6 +247,35 @@ test('a node that is back from before a settlement gets it again, and nothing is
   expect(await lab.run(id)).toBe('closed');
   expect(await lab.holdOf(id)).toMatchObject({ settled: 3n * ONE, closed: true });
   expect((await inLedger('treasury')) - earned).toBe(3n * ONE);
+});
+
+test('a node of an older state takes nothing back of what is booked', async () => {
+  const id = await lab.open(5n * ONE, anvilAccount(4));
+  const { escrow, holdId } = await lab.session(id);
+  const call = { abi: escrowAbi, functionName: 'holds', args: [holdId as Hex] } as const;
+  const before = await lab.node.call({ to: escrow as Hex, data: encodeFunctionData(call) });
+  await lab.deliver(id, 2n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  const earned = await inLedger('treasury');
+  await lab.deliver(id, 1n * ONE);
+  const step = await lab.settlements.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.owner(
+    `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
+      WHERE cause = '${step.cause}' AND state = 'queued'`,
+  );
+  await lab.settlements.settle(id, step.cause);
+  const node = {
+    chainId: lab.node.chainId,
+    blockNumber: () => lab.node.blockNumber(),
+    view: <T>(_contract: Hex, _data: Hex, decode: (answer: Hex) => T) =>
+      Promise.resolve(decode(before)),
+  };
+  await new SessionSettlements({ ...lab.parts, node }).request(id);
+  expect(await lab.session(id)).toMatchObject({ settled: '2000000' });
+  expect(await inLedger('treasury')).toBe(earned);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
 });
 
 test('a session closes by its age, and before its hold expires', async () => {

@@ -151,3 +151,25 @@ test('many payments of one signer are each made once', async () => {
     expect(await lab.balanceOf(to)).toBe(ONE);
   }
 });
+
+test('what comes while others are in no block yet follows them, nonce by nonce', async () => {
+  await lab.rpc('evm_setAutomine', false);
+  const asked = [];
+  try {
+    for (let n = 0; n < 3; n++) {
+      asked.push(await payer.ask());
+      await payer.signer.step();
+    }
+    const signed = await lab.database.db
+      .asPlatform()
+      .query('SELECT nonce FROM transactions WHERE signer = $address ORDER BY nonce', {
+        address: payer.address,
+      });
+    expect(signed).toEqual(['0', '1', '2'].map((nonce) => ({ nonce })));
+  } finally {
+    await lab.rpc('evm_setAutomine', true);
+  }
+  await lab.rpc('anvil_mine', '0x1');
+  await payAll();
+  for (const { to } of asked) expect(await lab.balanceOf(to)).toBe(ONE);
+});
