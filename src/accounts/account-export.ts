@@ -108,11 +108,11 @@ async function* messages(tenant: TenantDatabase, userId: string): AsyncGenerator
     for (const { id: agentId } of page as { id: string }[]) {
       for (let after = { conversation: '', position: '0' }; ;) {
         const rows = await tenant.query<typeof after>(
-          `SELECT id, agent_id AS "agentId", conversation, position::text, role, content, status,
-                  created_at AS "createdAt"
-             FROM messages WHERE agent_id = $agentId
-              AND (conversation, position) > ($conversation, $position::bigint)
-            ORDER BY conversation, position LIMIT ${MESSAGES}`,
+          `SELECT m.id, m.agent_id AS "agentId", m.conversation, m.position::text, m.role, m.content,
+                  m.status, m.created_at AS "createdAt"
+             FROM messages m WHERE m.agent_id = $agentId
+              AND (m.conversation, m.position) > ($conversation, $position::bigint)
+            ORDER BY m.conversation, m.position LIMIT ${MESSAGES}`,
           { agentId, ...after },
         );
         yield rows.map(({ position, ...message }) => message);

@@ -464,8 +464,8 @@ describe('the export of an account', () => {
     await leaveTraces(database.ownerUrl, ada);
     const agentId = `${ada.id}-agent-1`;
     await owner(
-      `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, created_at)
-       SELECT '${ada.id}-' || n, '${agentId}', '${ada.id}', 'c' || n % 3, 'user', n, now()
+      `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, position, created_at)
+       SELECT '${ada.id}-' || n, '${agentId}', '${ada.id}', 'c' || n % 3, 'user', n, n, now()
          FROM generate_series(1, 101) AS n`,
     );
     await owner(
