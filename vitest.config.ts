@@ -3,13 +3,13 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Whole programs: `npm start` itself, the tour, chaos, benchmarks' smoke runs. */
-const WHOLE = ['test/{dev,e2e,chaos,bench}/**/*.test.ts'];
+const WHOLE = ['dev', 'e2e', 'chaos', 'bench'];
 /** Containers, and the product in one process with all that it needs (test/support/platform.ts). */
 const CONTAINERS = [
-  'test/{containers,egress,agent-image}/**/*.test.ts',
-  'test/{agents,ai,backend,chat,fuzz,logs,metrics,web}/**/*.test.ts',
-  'test/local-repair/without-control-plane.test.ts',
+  ...['containers', 'egress', 'agent-image'],
+  ...['agents', 'ai', 'backend', 'chat', 'fuzz', 'logs', 'metrics', 'web'],
 ];
+const CONTAINERS_TOO = ['test/local-repair/without-control-plane.test.ts'];
 /** What needs no containers, and stands beside what does. */
 const BESIDE = [
   // Chromium gives up its connections whenever an address of the host comes or goes.
@@ -64,7 +64,7 @@ const ISOLATED = ['mocking', 'whole'];
  * host, come and go from the second on. Whole programs come last: each is many processes, which
  * others would starve.
  */
-const GROUPS = [['fast', 'beside', 'mocking'], ['containers'], ['whole']];
+const GROUPS = [['fast', 'mocking'], ['containers'], ['whole']];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -89,14 +89,25 @@ export default defineConfig({
     hookTimeout: 600_000,
     projects: [
       // Beside themselves they need PostgreSQL, Temporal or a chain at most.
-      project('fast', ['test/**/*.test.ts'], [...MOCKING, ...CONTAINERS, ...WHOLE]),
-      project('beside', BESIDE, []),
+      project(
+        'fast',
+        ['test/*.test.ts', elsewhere([...CONTAINERS, ...WHOLE]), ...BESIDE],
+        [...MOCKING, ...CONTAINERS_TOO],
+      ),
       project('mocking', MOCKING, []),
-      project('containers', CONTAINERS, BESIDE),
-      project('whole', WHOLE, BESIDE),
+      project('containers', [inRooms(CONTAINERS), ...CONTAINERS_TOO], BESIDE),
+      project('whole', [inRooms(WHOLE)], BESIDE),
     ],
   },
 });
+
+function inRooms(rooms: string[]): string {
+  return `test/{${rooms.join(',')}}/**/*.test.ts`;
+}
+
+function elsewhere(rooms: string[]): string {
+  return `test/!(${rooms.join('|')})/**/*.test.ts`;
+}
 
 /** Test files that are run alike. */
 function project(name: string, include: string[], exclude: string[]) {

@@ -18,7 +18,7 @@ import { FAILED_TESTS_FILE } from './failed-tests.js';
 import { countTests, type TestCounts } from './test-results.js';
 
 /** Projects of vitest.config.ts that need no containers, kill nothing and skip what time they wait. */
-const FAST = ['fast', 'beside', 'mocking'];
+const FAST = ['fast', 'mocking'];
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => stopping.abort());
