@@ -95,6 +95,18 @@ describe('an operation', () => {
     expect(agent.containerSteps).toEqual(['stopContainer', ...BRING_UP]);
   });
 
+  test('that ends the container asks nobody how it ended', async () => {
+    const agent = lab.agent();
+    const supervisor = await lab.supervise(agent);
+    agent.on('stopContainer', () => supervisor.containerEnded({ cause: 'stop' }));
+    await supervisor.request('stop', 'stop');
+    expect(await agent.end('stop')).toBe('succeeded');
+    agent.behave('stopContainer');
+    await supervisor.request('restart', 'restart');
+    expect(await agent.end('restart')).toBe('succeeded');
+    expect(agent.containerSteps).toEqual(['stopContainer', 'stopContainer', ...BRING_UP]);
+  });
+
   test('on an agent that is no more ends the supervisor', async () => {
     const agent = lab.agent();
     agent.beginnings.set('op', 'gone');
@@ -166,6 +178,18 @@ describe('a request', () => {
     expect(await agent.end('provision')).toBe('succeeded');
   });
 
+  test('that comes while the end of another is written down follows it', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('finishOperation', gate.pass);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('stop', 'first');
+    await agent.reached('finishOperation');
+    expect(await supervisor.request('restart', 'second')).toBe('second');
+    expect(agent.begun).toEqual(['first']);
+    gate.open();
+    expect(await agent.end('second')).toBe('succeeded');
+  });
+
   test('and another at the same moment: one is admitted, the other refused', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('ensureImage', gate.pass).on('stopContainer', gate.pass);
@@ -216,6 +240,7 @@ describe('a provisioning', () => {
     const supervisor = await lab.supervise(agent, provisioningOf('provision'));
     expect(await agent.end('provision')).toBe('failed');
     expect(agent.port).toBe(0);
+    expect(agent.memory?.state).toBe('stopped');
 
     await supervisor.request('start', 'fails');
     expect(await agent.end('fails')).toBe('failed');

@@ -135,6 +135,7 @@ describe('a supervisor', () => {
     agent.desired = 'stopped';
     await supervisor.checkNow();
     await agent.reached('stopContainer');
+    await lab.pass('1 minute');
 
     agent.desired = 'running';
     await supervisor.checkNow();

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { poll } from '../../dev/poll.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
@@ -5,6 +6,7 @@ import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
 import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { realServer } from './support/real-server.js';
+import { refusalOf } from './support/refusal.js';
 import { RUNNING, SETTINGS, WorkflowLab, type Supervised } from './support/workflow-lab.js';
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
@@ -52,6 +54,18 @@ describe('the watchdog', () => {
     await agent.went('degraded (exit)', 'repairing (exit)');
   });
 
+  test('asks the container how it ended after an operation, which has ended it before', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('startContainer', gate.pass);
+    const supervisor = await watched(agent);
+    await supervisor.request('restart', 'restart');
+    await agent.reached('startContainer');
+    await supervisor.containerEnded({ cause: 'kill' });
+    agent.health = 'stopped';
+    gate.open();
+    await agent.went('degraded (exit)', 'repairing (exit)');
+  });
+
   test('judges what it heard while an operation was taken back', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('beginOperation', gate.pass);
@@ -63,6 +77,22 @@ describe('the watchdog', () => {
     await supervisor.containerEnded({ cause: 'kill' });
     gate.open();
     await agent.went('degraded (kill)', 'repairing (kill)');
+  });
+
+  test('lets another operation in once one was taken back during a repair', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('killGateway', gate.pass);
+    agent.health = 'unhealthy';
+    agent.beginnings.set('op', 'withdrawn');
+    const supervisor = await watched(agent, { state: 'degraded' });
+    await agent.reached('killGateway');
+    await supervisor.request('restart', 'op');
+    await agent.reached('beginOperation');
+    const refusal = () => refusalOf(supervisor.request('stop', 'next', randomUUID()));
+    await expect.poll(refusal).toBeUndefined();
+    gate.open();
+    expect(await agent.end('next')).toBe('succeeded');
+    expect(new Set(agent.begun)).toEqual(new Set(['next']));
   });
 
   test('leaves an agent to a person when somebody ended the run of its repair', async () => {

@@ -54,7 +54,8 @@ export const SETTINGS: WatchdogSettings = {
 };
 
 const FIRST_PORT = 40_000;
-const DEADLINE_MS = 30_000;
+/** For what hangs. */
+const DEADLINE_MS = 150_000;
 
 /**
  * One agent's container and records, without Docker and a database: writes down every step that

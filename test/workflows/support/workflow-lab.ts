@@ -321,7 +321,7 @@ export class Supervised {
   async inPhase(phase: string): Promise<void> {
     const shown = async () => (await this.handle.describe()).typedSearchAttributes.get(AGENT_PHASE);
     const reached = await poll(async () => (await shown()) === phase || undefined, {
-      timeoutMs: 30_000,
+      timeoutMs: 150_000,
       everyMs: 20,
     });
     if (!reached) throw new Error(`Phase ${phase} is not reached, but ${await shown()}`);
