@@ -18,7 +18,7 @@ const BESIDE = [
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit,demo-shares,cost,supported-request}.test.ts',
   'test/chat/gateway.test.ts',
-  'test/containers/{death-cause,docker-frames,engine,environment-file,host-routes,image-name,openclaw-config,tar-filter,tar-owners}.test.ts',
+  'test/containers/{death-cause,docker-frames,engine,environment-file,helper-line,host-routes,image-name,openclaw-config,tar-filter,tar-owners}.test.ts',
   'test/dev/log-file.test.ts',
   'test/egress/{egress-rules,host-egress}.test.ts',
 ];

@@ -4,6 +4,7 @@ import { MAX_MESSAGE } from '../../src/workspace/git/sync.js';
 import { DEFAULT_DEPTH, MAX_DEPTH, type TreeNode } from '../../src/workspace/tree.js';
 import { bearer } from '../auth/bearer.js';
 import { area } from '../http/area.js';
+import type { ConcurrencyLimit } from '../http/under-way.js';
 
 /*
  * The file explorer (spec 4.14), which the web API has under the same paths: declared here without its
@@ -13,7 +14,13 @@ import { area } from '../http/area.js';
 /** Milliseconds that the slowest of them may take. */
 export const BROWSE_MS = 45_000;
 
-const browse = area({ tag: 'Files', auth: bearer, errors: [403, 404, 409, 500, 502, 503] });
+/** Each may hold megabytes of an answer. */
+const FILES_AT_ONCE: ConcurrencyLimit = { name: 'files', max: 8 };
+
+const browse = area({
+  ...{ tag: 'Files', auth: bearer, atOnce: FILES_AT_ONCE },
+  errors: [403, 404, 409, 500, 502, 503],
+});
 
 const ok = z.literal(true);
 const agentId = z

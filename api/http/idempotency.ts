@@ -7,7 +7,7 @@ import type {
   KeptAnswers,
   RequestIdentity,
 } from '../../src/idempotency/kept-answers.js';
-import { JSON_TYPE, type Answer } from './presenter.js';
+import { CLIENT_LEFT, JSON_TYPE, type Answer } from './presenter.js';
 
 /**
  * Keeps an answer in a transaction of the platform's: false where another run has the key by now, or
@@ -22,6 +22,8 @@ export type OncePerKey = (
 ) => Promise<Answer>;
 
 const MAX_KEY_LENGTH = 255;
+
+const CONFLICT = 409;
 
 export function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined;
@@ -63,10 +65,13 @@ export function idempotency(answers: KeptAnswers): OncePerKey {
   };
 }
 
-/** Only what a table of texts can give again as it was; a failure is tried again. */
+/**
+ * Only what a table of texts can give again as it was. What is tried again is what failed, what was in
+ * conflict with something that passes, what is to come again, and what nobody waited for.
+ */
 function whatIsKept({ body, contentType, headers, status }: Answer): KeptAnswer | undefined {
-  // Who is told to come again has not got the answer yet.
-  if (status >= 500 || headers?.['Retry-After'] !== undefined) return undefined;
+  const isPassing = status === CONFLICT || status === CLIENT_LEFT || status >= 500;
+  if (isPassing || headers?.['Retry-After'] !== undefined) return undefined;
   if (body !== undefined && (typeof body !== 'string' || contentType !== JSON_TYPE)) {
     return undefined;
   }

@@ -29,7 +29,7 @@ import { planOf, type Plan } from './endpoint-plan.js';
 import { HandlerRequest, routeOf } from './endpoint-request.js';
 import { errorAnswer, type ErrorAnswer } from './error-answer.js';
 import { hashRequest, readIdempotencyKey, type OncePerKey } from './idempotency.js';
-import { errorJson, jsonAnswer, type Answer } from './presenter.js';
+import { CLIENT_LEFT, errorJson, jsonAnswer, type Answer } from './presenter.js';
 import type { Limiter, Verdict } from './limiter.js';
 import { limitsOf, type RateLimit, type WideLimit } from './rate-limit.js';
 import { readBody } from './read-body.js';
@@ -66,9 +66,6 @@ interface Arrival {
   caller?: string;
   answer?: Answer;
 }
-
-/** The status, in the access log alone, of a request whose client went away before its answer. */
-const CLIENT_LEFT = 499;
 
 type Context = RouterContext<Koa.DefaultState & { arrival?: Arrival }>;
 

@@ -15,6 +15,9 @@ export interface Answer {
   readonly body: string | Buffer | Readable | undefined;
 }
 
+/** The status, in the access log alone, of a request whose client went away before its answer. */
+export const CLIENT_LEFT = 499;
+
 export const JSON_TYPE = 'application/json; charset=utf-8';
 const HTML_TYPE = 'text/html; charset=utf-8';
 

@@ -14,9 +14,9 @@ const withAgent = z.object({ agentId: z.string() });
 /** The backend's `/api/browse/*` (spec 4.14) for who is signed in: it decides whose files those are. */
 export function browseEndpoints({ backend }: WebDependencies) {
   return BROWSE.map((declared: Declaration) => {
-    const { body, idempotent, method, path, query, responses, summary, tag } = declared;
+    const { atOnce, body, idempotent, method, path, query, responses, summary, tag } = declared;
     return endpoint({
-      ...{ method, path, summary, tag, idempotent, query, body, responses },
+      ...{ method, path, summary, tag, idempotent, atOnce, query, body, responses },
       auth: person,
       limit: LIMITS.agents,
       errors: errorsOf(declared),

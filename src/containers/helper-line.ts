@@ -6,7 +6,7 @@ import { ContainerError } from './container-errors.js';
 import { DockerFrames } from './docker-frames.js';
 
 /** Bytes of an answer: a tree of 10,000 long paths is the largest. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 /** Milliseconds for an answer: longer than what a helper does may take. */
 const ANSWER_MS = 40_000;
@@ -26,23 +26,29 @@ export class HelperLine {
   readonly container: string;
   readonly #stream: Duplex;
   readonly #unusedMs: number;
+  readonly #answerMs: number;
   readonly #waiting = new Map<number, Waiting>();
   readonly #pieces: Buffer[] = [];
   #length = 0;
+  /** Pieces that were read. */
+  #reads = 0;
   #lastId = 0;
   #isOpen = true;
+  #hasAnswered = false;
   #unused: NodeJS.Timeout | undefined;
   #onEnd: () => void = () => undefined;
   /** Unix milliseconds. */
   usedAt = Date.now();
 
   /** @param stream of an exec without a terminal: what is said comes in Docker's frames. */
-  constructor(container: string, stream: Duplex, unusedMs: number) {
+  constructor(container: string, stream: Duplex, unusedMs: number, answerMs = ANSWER_MS) {
+    this.#answerMs = answerMs;
     this.container = container;
     this.#stream = stream;
     this.#unusedMs = unusedMs;
     const frames = new DockerFrames();
     stream.on('data', (chunk: Buffer) => {
+      this.#reads += 1;
       for (const part of frames.read(chunk)) if (part.stream === 'stdout') this.#read(part.bytes);
     });
     stream.on('error', () => this.end());
@@ -64,12 +70,17 @@ export class HelperLine {
     if (!this.#isOpen) listener();
   }
 
+  /** Whether it has ever answered. */
+  get hasAnswered(): boolean {
+    return this.#hasAnswered;
+  }
+
   /** @throws HelperGoneError, ServiceError after 40 s; the signal's reason when it aborts. */
   async ask(call: WorkspaceCall, signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     if (!this.#isOpen) throw new HelperGoneError('The helper has ended');
     const id = ++this.#lastId;
-    const late = AbortSignal.timeout(ANSWER_MS);
+    const late = AbortSignal.timeout(this.#answerMs);
     const ending = AbortSignal.any([signal, late]);
     const answer = new Promise<string>((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
@@ -82,12 +93,15 @@ export class HelperLine {
       });
     });
     this.#used();
+    const read = this.#reads;
     this.#send({ id, call });
     try {
       return await answer;
     } finally {
       if (this.#waiting.delete(id) && this.#isOpen && ending.aborted)
         this.#send({ id, left: true });
+      // Nothing comes this way any more, though nobody says so: the next one asks another way.
+      if (late.aborted && this.#reads === read) this.end();
       this.#used();
     }
   }
@@ -132,6 +146,7 @@ export class HelperLine {
     const id = Number(/^\{"id":(\d+),/.exec(line)?.[1]);
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
+    this.#hasAnswered = true;
     waiting?.resolve(line);
   }
 }

@@ -19,7 +19,7 @@ import { WORKSPACE_FOLDERS } from './openclaw-config.js';
 import { helperLabels } from './helper-leftovers.js';
 import { removeLeftovers, throwAwayOptions } from './throw-away.js';
 
-/** Helpers on one host, of which one owner has at most half. */
+/** Helpers on one host, of which one owner has at most a quarter. */
 const MAX_HELPERS = 16;
 
 const MEMORY_MIB = 256;
@@ -128,8 +128,8 @@ export class WorkspaceHelpers {
         return await line.ask(call, signal);
       } catch (error) {
         if (!(error instanceof HelperGoneError)) throw error;
-        // A commit may be made already, and would be told as none.
-        if (attempt === 2 || call.what === 'sync') {
+        // A commit may be made already, and would be told as none; what ends a new one would end the next.
+        if (attempt === 2 || call.what === 'sync' || !line.hasAnswered) {
           throw new BadGatewayError('The helper of the workspace ended before it answered', {
             cause: error,
           });
@@ -254,9 +254,10 @@ export class WorkspaceHelpers {
 
   /** Ends what has not been used for longest, where there are too many. @throws UnavailableError */
   async #makeRoom({ agentId, userId }: WorkspaceSpec): Promise<void> {
+    // Those that run: what was made and never started is in nobody's way, and goes by itself.
     const filters = { label: helperLabels(this.#client) };
     const there = await this.#client.call((docker, bound) =>
-      docker.listContainers({ all: true, filters, ...bound }),
+      docker.listContainers({ filters, ...bound }),
     );
     const others = [...this.#openings].filter(([id]) => id !== agentId);
     const isOwners = (owner: string | undefined) => owner === userId;
@@ -265,7 +266,7 @@ export class WorkspaceHelpers {
       others.filter(([, each]) => isOwners(each.userId)).length,
     );
     const { most } = this.#options;
-    const isOwnerFull = ofOwner >= Math.ceil(most / 2);
+    const isOwnerFull = ofOwner >= Math.ceil(most / 4);
     if (!isOwnerFull && Math.max(there.length, others.length) < most) return;
     const idle = others
       .filter(([, each]) => !isOwnerFull || isOwners(each.userId))

@@ -26,6 +26,8 @@ import {
 const ADMISSION_MS = 10_000;
 const SILENCE_MS = 3 * PULSE_MS;
 
+const BROKEN_OFF = "The agent's host broke off its answer";
+
 /** 503: the worker beside the agent's host does not answer, or is not known. */
 export class HostUnreachableError extends UnavailableError {
   constructor(options?: ErrorOptions) {
@@ -83,11 +85,13 @@ export class RemoteHost implements HostAccess {
   ): AsyncGenerator<T, void> {
     const { id, log } = this.#parts;
     const patience = new Patience(ADMISSION_MS);
+    let answers = false;
     try {
       const response = await this.#send(
         call,
         signal ? AbortSignal.any([signal, patience.signal]) : patience.signal,
       );
+      answers = true;
       patience.lasts(SILENCE_MS);
       for await (const line of linesOf(response)) {
         // As long as our own reader takes, nobody else is to blame.
@@ -99,11 +103,13 @@ export class RemoteHost implements HostAccess {
         if ('item' in read) yield schema.parse(read.item);
         patience.lasts(SILENCE_MS);
       }
-      throw new BadGatewayError("The agent's host broke off its answer");
+      throw new BadGatewayError(BROKEN_OFF);
     } catch (error) {
       if (signal?.aborted === true) throw error;
       if (error instanceof ServiceError || error instanceof ContainerError) throw error;
       log.warn({ err: error, host: id }, 'a Docker host cannot be reached');
+      // What it had begun on may be done.
+      if (answers) throw new BadGatewayError(BROKEN_OFF, { cause: error });
       throw new HostUnreachableError({ cause: error });
     } finally {
       // Who leaves in the middle lets go of the connection, and the worker of what it does for it.

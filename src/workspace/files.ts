@@ -32,11 +32,12 @@ export async function readFile(root: Folder, path: string): Promise<ReadFile> {
   };
 }
 
-/** Text alone, as UTF-8. @returns its bytes. @throws BadRequestError */
+/** Text alone, as UTF-8. @returns its bytes. @throws BadRequestError; the signal's reason, with the file as it was */
 export async function writeFile(
   root: Folder,
   path: string,
   content: string,
+  signal?: AbortSignal,
 ): Promise<{ readonly path: string; readonly size: number }> {
   const { folders, name } = placeOf(path);
   if (/\p{Surrogate}/u.test(content)) {
@@ -46,7 +47,7 @@ export async function writeFile(
   if (bytes.length > MAX_FILE_BYTES) {
     throw new BadRequestError(`content must be at most ${MAX_FILE_BYTES} bytes`);
   }
-  await root.within(folders, (folder) => replaceFile(root, { folder, name }, bytes), {
+  await root.within(folders, (folder) => replaceFile(root, { folder, name }, bytes, { signal }), {
     makes: true,
   });
   return { path, size: bytes.length };

@@ -264,13 +264,14 @@ export class Folder {
  * killed meanwhile leaves the old one, and a piece that `clearScratch` finds.
  *
  * @param root of the workspace, on whose file system the target is.
- * @throws NotPlainError for a folder, link or special file that is in the way
+ * @throws NotPlainError for a folder, link or special file that is in the way; the signal's reason, with what
+ *   was there in its place
  */
 export async function replaceFile(
   root: Folder,
   target: { readonly folder: Folder; readonly name: string },
   bytes: Uint8Array,
-  options: FileOptions = {},
+  { signal, ...options }: FileOptions & { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<void> {
   const there = await target.folder.stat(target.name);
   if (there && !there.isFile()) {
@@ -279,9 +280,11 @@ export async function replaceFile(
     );
   }
   const whole = { mode: there && there.mode & 0o777, ...options };
-  await inScratch(root, bytes, whole, (scratch, name) =>
-    scratch.moveTo(name, target.folder, target.name),
-  );
+  await inScratch(root, bytes, whole, (scratch, name) => {
+    // Who gave up may have sent a newer one.
+    signal?.throwIfAborted();
+    return scratch.moveTo(name, target.folder, target.name);
+  });
 }
 
 /**

@@ -73,7 +73,7 @@ function perform(call: WorkspaceCall, signal: AbortSignal): Promise<unknown> {
     case 'read':
       return workspace.read(call.path);
     case 'write':
-      return workspace.write(call.path, call.content);
+      return workspace.write(call.path, call.content, signal);
     case 'status':
       return workspace.gitStatus(signal);
     case 'diff':

@@ -76,8 +76,8 @@ export class Workspace {
     return this.#in(({ root }) => readFile(root, path));
   }
 
-  write(path: string, content: string): Promise<WrittenFile> {
-    return this.#in(({ root }) => writeFile(root, path, content));
+  write(path: string, content: string, signal?: AbortSignal): Promise<WrittenFile> {
+    return this.#in(({ root }) => writeFile(root, path, content, signal));
   }
 
   gitStatus(signal?: AbortSignal): Promise<Status | { readonly isGitRepo: false }> {

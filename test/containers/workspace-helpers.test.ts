@@ -141,13 +141,13 @@ test('it ends by itself when nobody asks any more', async () => {
   expect(await ask(spec, read, brief)).toMatchObject({ value: { content: 'one' } });
 });
 
-test('there are so many and no more, of one owner half of them', async () => {
+test('there are so many and no more, of one owner a quarter of them', async () => {
   const userId = randomUUID();
   // Those of other processes count as well.
   await Promise.all(all.map((each) => each.close()));
   const filters = { label: [`${LABEL.installation}=${installation}`, LABEL.files] };
   await until(async () => (await docker.listContainers({ all: true, filters })).length === 0);
-  const few = newHelpers({ most: 4 });
+  const few = newHelpers({ most: 8 });
   const agents: WorkspaceSpec[] = [];
   for (let made = 0; made < 3; made += 1) {
     const spec = await newAgent(userId);

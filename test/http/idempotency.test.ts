@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { internalKey } from '../../api/auth/internal-key.js';
 import { optionalSession } from '../../api/auth/optional-session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';
-import { BadRequestError } from '../../src/errors.js';
+import { BadRequestError, ConflictError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { ringOf } from '../../src/secrets/key-ring.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
@@ -32,9 +33,14 @@ const things = endpoint({
   ...thing,
   path: '/things',
   auth: optionalSession,
-  async handler({ body, idempotencyId }) {
+  async handler({ body, idempotencyId, signal }) {
     runs.push(idempotencyId);
     await hold;
+    if (body.name === 'long' && runs.length === 1) {
+      await once(signal, 'abort');
+      throw signal.reason;
+    }
+    if (body.name === 'taken' && runs.length === 1) throw new ConflictError('another one is at it');
     if (body.name === 'bad') throw new BadRequestError('name is bad');
     if (body.name === 'busy' && runs.length === 1) throw new StillRunningError(3);
     if (body.name === 'crash' && runs.length === 1) throw new Error('crashed');
@@ -202,4 +208,30 @@ test('who is told to come again gets the answer when they do', async () => {
   expect([first.status, first.headers.get('retry-after')]).toEqual([409, '3']);
   const second = await make('busy', 'k-busy');
   expect([second.status, await second.json()]).toMatchObject([201, { name: 'busy', run: 2 }]);
+});
+
+test('what was in the way of something else is tried again', async () => {
+  const first = await make('taken', 'k-taken');
+  expect([first.status, await first.json()]).toMatchObject([
+    409,
+    { error: 'another one is at it' },
+  ]);
+  const second = await make('taken', 'k-taken');
+  expect([second.status, await second.json()]).toMatchObject([201, { name: 'taken', run: 2 }]);
+});
+
+test('who left before it was done has it done when they come again', async () => {
+  const leaving = new AbortController();
+  const left = listener.call('/things', {
+    ...postJson({ name: 'long' }, { 'idempotency-key': 'k-long' }),
+    signal: leaving.signal,
+  });
+  await until(() => runs.length === 1);
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  const again = await until(async () => {
+    const answer = await make('long', 'k-long');
+    return answer.status !== 409 && answer;
+  });
+  expect([again.status, await again.json()]).toMatchObject([201, { name: 'long', run: 2 }]);
 });

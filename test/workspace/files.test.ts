@@ -158,3 +158,11 @@ describe('the tree', () => {
     await expect(at.workspace.tree(3, AbortSignal.abort())).rejects.toThrow();
   });
 });
+
+test('what is written for somebody who has given up changes nothing, and leaves nothing', async () => {
+  await at.put('a.txt', 'newer');
+  await expect(at.workspace.write('a.txt', 'older', AbortSignal.abort())).rejects.toThrow();
+  expect((await at.workspace.read('a.txt')).content).toBe('newer');
+  const { children = [] } = await at.workspace.tree(1);
+  expect(children.map(({ name }) => name)).toEqual(['a.txt']);
+});

@@ -1,0 +1,40 @@
+import { duplexPair } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { HelperLine } from '../../src/containers/helper-line.js';
+import { ServiceError } from '../../src/errors.js';
+
+const READ = { what: 'read', path: 'a' } as const;
+const NEVER = new AbortController().signal;
+
+function newLine() {
+  const [ours, theirs] = duplexPair();
+  theirs.resume();
+  return { line: new HelperLine('container', ours, 60_000, 50), theirs };
+}
+
+/** As Docker sends what is said on stdout. */
+function framed(text: string): Buffer {
+  const head = Buffer.from([1, 0, 0, 0, 0, 0, 0, 0]);
+  head.writeUInt32BE(Buffer.byteLength(text), 4);
+  return Buffer.concat([head, Buffer.from(text)]);
+}
+
+describe('a way to a helper', () => {
+  test('on which nothing is heard in time is not used again', async () => {
+    const { line } = newLine();
+    await expect(line.ask(READ, NEVER)).rejects.toThrow(ServiceError);
+    expect(line.isOpen).toBe(false);
+  });
+
+  test('on which something is heard stays open for others', async () => {
+    const { line, theirs } = newLine();
+    const asked = line.ask(READ, NEVER);
+    theirs.write(framed('{"id":2'));
+    await expect(asked).rejects.toThrow(ServiceError);
+    expect([line.isOpen, line.hasAnswered]).toEqual([true, false]);
+    const again = line.ask(READ, NEVER);
+    theirs.write(framed(',"value":1}\n'));
+    expect(await again).toBe('{"id":2,"value":1}');
+    expect(line.hasAnswered).toBe(true);
+  });
+});
