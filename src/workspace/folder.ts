@@ -113,6 +113,11 @@ export class Folder {
     }
   }
 
+  /** Of the folder that is open. */
+  self(): Promise<Stats> {
+    return this.#handle.stat();
+  }
+
   /** Undefined when it is not there. A link is what it is itself. */
   async stat(name: string): Promise<Stats | undefined> {
     try {

@@ -1,6 +1,16 @@
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  chmod,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  stat,
+  writeFile,
+  type FileHandle,
+} from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { TreeNode } from '../../src/workspace/tree.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
 
@@ -43,6 +53,22 @@ describe('reading', () => {
     expect((await at.workspace.read('most')).size).toBe(MB);
     await at.put('more', Buffer.alloc(MB + 1, 'a'));
     await expect(at.workspace.read('more')).rejects.toMatchObject({ status: 400 });
+  });
+
+  test('what grows while it is read is cut at a megabyte', async () => {
+    const file = path.join(at.path, 'grows');
+    await writeFile(file, 'a');
+    const handle = await open(file);
+    const handles = Object.getPrototypeOf(handle) as Pick<FileHandle, 'stat'>; // of all of them
+    await handle.close();
+    const { stat: look } = handles;
+    vi.spyOn(handles, 'stat').mockImplementationOnce(async function (this: FileHandle) {
+      const stats = await look.call(this);
+      await appendFile(file, Buffer.alloc(2 * MB, 'b'));
+      return stats;
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    expect((await at.workspace.read('grows')).size).toBe(MB);
   });
 
   test('an empty file is empty, and what is not there is 404', async () => {

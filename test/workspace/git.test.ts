@@ -1,6 +1,7 @@
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { Folder } from '../../src/workspace/folder.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
 
 let at: TestWorkspace;
@@ -153,9 +154,57 @@ test('what git has under way, and conflicts, are left to who has begun them', as
   await at.git('commit', '-qam', 'main');
   await expect(at.git('merge', 'side')).rejects.toThrow();
   expect(await at.workspace.gitStatus()).toMatchObject({ changes: [{ status: 'UU' }] });
-  await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500 });
+  const refusal = (about: string) => ({ status: 500, message: expect.stringContaining(about) });
+  await expect(at.workspace.gitSync()).rejects.toMatchObject(refusal('merge or rebase'));
   await rm(path.join(at.path, '.git/MERGE_HEAD'));
-  await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 500 });
+  await expect(at.workspace.gitSync()).rejects.toMatchObject(refusal('conflicts'));
+});
+
+test('another repository that is tracked is not staged, whatever has taken its place', async () => {
+  await repository();
+  const [head = ''] = (await at.git('rev-parse', 'HEAD')).split('\n');
+  await at.git('update-index', '--add', '--cacheinfo', `160000,${head},sub`);
+  await at.git('commit', '-q', '-m', 'with another');
+  await at.put('sub', 'a file');
+  await at.put('kept.txt', 'two\n');
+  expect(await at.workspace.gitSync()).toMatchObject({ committed: true });
+  expect(await at.git('ls-tree', 'HEAD', 'sub', 'kept.txt')).toMatch(/^100644 .*\n160000 /);
+});
+
+test('a change is seen though size and times are those that the index knows', async () => {
+  await repository();
+  const [file, index] = [path.join(at.path, 'kept.txt'), path.join(at.path, '.git/index')];
+  const put = async (content: string) => {
+    await writeFile(file, content);
+    await utimes(file, 1_000_000_000, 1_000_000_000);
+    return Math.floor((await stat(file)).ctimeMs / 1_000);
+  };
+  let changed = -1;
+  // Git looks at whole seconds of the time that nobody can set.
+  for (let added = 0; added !== changed;) {
+    added = await put('old\n');
+    await at.git('add', 'kept.txt');
+    changed = await put('new\n');
+  }
+  await utimes(index, 1_000_000_000, 1_000_000_000);
+  expect((await at.workspace.gitDiff()).unstaged).toContain('-old\n+new');
+});
+
+test('a branch that somebody else moves meanwhile is left where it is', async () => {
+  await repository();
+  const [first = ''] = (await at.git('rev-parse', 'HEAD')).split('\n');
+  await at.put('kept.txt', 'two\n');
+  await at.git('commit', '-qam', 'second');
+  await at.put('kept.txt', 'three\n');
+  const move = Folder.prototype.moveTo;
+  vi.spyOn(Folder.prototype, 'moveTo').mockImplementation(async function (this: Folder, ...to) {
+    // The last thing before the branch.
+    if (to[2] === 'index') await at.git('update-ref', 'refs/heads/main', first);
+    return move.apply(this, to);
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 409 });
+  expect((await at.git('rev-parse', 'main')).trim()).toBe(first);
 });
 
 describe('locks', () => {
@@ -183,6 +232,22 @@ describe('locks', () => {
     expect(await readdir(path.join(at.path, '.git/refs/heads'))).toEqual(['main']);
     expect(await readdir(at.path)).not.toContain('.agent-platform-tmp');
     expect(await at.again().gitSync()).toMatchObject({ committed: true });
+  });
+
+  test('of ours that are at work are left, as is where they work', async () => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    const stat = await readFile(`/proc/${process.ppid}/stat`, 'utf8');
+    const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    const mark = `agent-platform ${process.ppid} ${start}\n`;
+    await writeFile(lock(), mark);
+    const [atWork, forgotten] = [`git-${process.ppid}-atWork`, `git-${process.ppid}-forgotten`];
+    for (const name of [atWork, forgotten])
+      await mkdir(path.join(at.views, name), { recursive: true });
+    await utimes(path.join(at.views, forgotten), 0, 0);
+    await expect(at.again().gitSync()).rejects.toMatchObject({ status: 409 });
+    expect(await readFile(lock(), 'utf8')).toBe(mark);
+    expect(await readdir(at.views)).toEqual([atWork]);
   });
 
   test('two syncs at a time are one, and a 409', async () => {

@@ -13,8 +13,20 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { setTimeout } from 'node:timers/promises';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { ServiceError } from '../../src/errors.js';
+import { Folder } from '../../src/workspace/folder.js';
 import { plainGit, testWorkspace, type TestWorkspace } from './support.js';
 
 const SECRET = 'the secret of another folder';
@@ -328,6 +340,50 @@ describe('a repository that leads elsewhere', () => {
     await forgedIndex('xx/secret.txt', '../secret.txt');
     expect(await at.git('diff')).toContain(SECRET);
     await expect(at.workspace.gitDiff()).rejects.toMatchObject({ status: 400 });
+  });
+
+  test.each([
+    ['a link among them', (folder: string) => symlink(ofOther('HEAD'), path.join(folder, 'x'))],
+    [
+      'one that is a link',
+      async (folder: string) => {
+        await rename(folder, path.join(at.around, 'away'));
+        await symlink(path.join(at.around, 'away'), folder);
+      },
+    ],
+    [
+      'another one with a link',
+      async (folder: string) => {
+        await rm(folder, { recursive: true });
+        await mkdir(folder);
+        await symlink(ofOther('HEAD'), path.join(folder, 'x'));
+      },
+    ],
+  ])('has folders of objects that are looked at again: %s', async (_, change) => {
+    // As if they had been as they are for long.
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await at.workspace.gitStatus();
+    expect(await at.workspace.gitStatus()).toMatchObject({ isGitRepo: true });
+    const [name = ''] = (await readdir(inGit('objects'))).filter((each) => each.length === 2);
+    await change(inGit('objects', name));
+    await expect(at.workspace.gitStatus()).rejects.toMatchObject({
+      message: 'The repository is not handled: it has linked objects',
+    });
+  });
+
+  test('is not committed to, though its check takes longer than the commit', async () => {
+    await symlink(ofOther('HEAD'), inGit('objects/x'));
+    const look = Folder.prototype.isPlain;
+    vi.spyOn(Folder.prototype, 'isPlain').mockImplementation(async function (this: Folder) {
+      const isPlain = await look.call(this);
+      await setTimeout(300);
+      return isPlain;
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const before = await at.git('rev-parse', 'HEAD');
+    await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 400 });
+    expect(await at.git('rev-parse', 'HEAD')).toBe(before);
   });
 
   const pointTo = (hash: string) => writeFile(inGit('refs/heads/main'), hash);

@@ -122,6 +122,10 @@ test.each<[string, () => boolean]>([
   ],
   ['objects are handed over', () => namesIn(inWorkspace(SCRATCH)).length > 0 && hasLock('index')],
   ['the branch is moved', () => hasLock('refs/heads/main')],
+  [
+    'the branch has been moved',
+    () => inViews((view) => headIn(view) !== '' && headIn(view) !== headIn(inWorkspace('.git'))),
+  ],
 ])('a sync that is killed when %s leaves a sound repository', async (_, isThere) => {
   await at.git('init', '-q', '-b', 'main');
   await at.git('add', '-A');
@@ -141,6 +145,13 @@ test.each<[string, () => boolean]>([
   // Git itself ends with what it was at.
   await until(async () => (await gitsOf(at.views)).length === 0);
 });
+
+/** The commit of the one branch there. */
+function headIn(git: string): string {
+  const heads = path.join(git, 'refs', 'heads');
+  const [branch = ''] = readdirSync(heads).filter((name) => !name.endsWith('.lock'));
+  return readFileSync(path.join(heads, branch), 'utf8');
+}
 
 const hasLock = (name: string) => existsSync(inWorkspace('.git', `${name}.lock`));
 

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setBounded } from '../../bounded-map.js';
 import { ServiceError } from '../../errors.js';
 import type { Folder } from '../folder.js';
 import { SCRATCH } from '../segments.js';
@@ -114,16 +116,15 @@ export async function withView<T>(
 ): Promise<T> {
   const late = AbortSignal.timeout(GIT_MS);
   await requireGit(place.path, late);
-  await mkdir(place.views, { recursive: true, mode: 0o700 });
-  const folder = await mkdtemp(path.join(place.views, `git-${process.pid}-`));
+  const folder = await newFolder(place.views);
   const over = new AbortController();
   const ending = AbortSignal.any([late, over.signal, ...(signal ? [signal] : [])]);
   const atWork: Promise<unknown>[] = [];
   try {
-    await fill(folder, place, repository);
+    const indexed = await fill(folder, place, repository);
     const git = gitIn(folder, place, ending);
     const objects = inGitFolder(place.root, checkObjects);
-    const index = checkedIndex(git);
+    const index = checkedIndex(git, `${repository.objectFormat} ${indexed}`);
     const checked = async () => {
       await objects;
       return index;
@@ -144,6 +145,14 @@ export async function withView<T>(
     await Promise.allSettled(atWork);
     await removeView(folder);
   }
+}
+
+async function newFolder(views: string): Promise<string> {
+  const make = () => mkdtemp(path.join(views, `git-${process.pid}-`));
+  return make().catch(async () => {
+    await mkdir(views, { recursive: true, mode: 0o700 });
+    return make();
+  });
 }
 
 /** A git whose process group was killed, or that outlives who started it, may just write something there. */
@@ -174,7 +183,12 @@ function isRunning(pid: number): boolean {
   }
 }
 
-async function fill(folder: string, { root }: WorkspacePlace, repository: Repository) {
+/** @returns a hash of the index. */
+async function fill(
+  folder: string,
+  { root }: WorkspacePlace,
+  repository: Repository,
+): Promise<string> {
   const { branch, head, objectFormat } = repository;
   const put = (name: string, content: string | Uint8Array) =>
     writeFile(path.join(folder, name), content);
@@ -214,6 +228,9 @@ async function fill(folder: string, { root }: WorkspacePlace, repository: Reposi
   ]);
   // By the age of the index git tells what may have changed since.
   if (index) await utimes(path.join(folder, 'index'), index.modified, index.modified);
+  return createHash('sha256')
+    .update(index?.bytes ?? '')
+    .digest('base64');
 }
 
 /** The branch's name in a view, where it does not matter. */
@@ -249,7 +266,9 @@ function gitIn(folder: string, place: WorkspacePlace, signal: AbortSignal): Git 
  * Git does not look at the names in an index that it reads: one that leads out of the workspace would be
  * compared, shown and staged as any other.
  */
-async function checkedIndex(git: Git): Promise<CheckedIndex> {
+async function checkedIndex(git: Git, key: string): Promise<CheckedIndex> {
+  const known = CHECKED.get(key);
+  if (known) return known;
   const submodules = new Set<string>();
   const { output } = await git(['ls-files', '--stage', '-z']);
   for (const entry of output.toString('latin1').split('\0')) {
@@ -258,8 +277,14 @@ async function checkedIndex(git: Git): Promise<CheckedIndex> {
     if (!isWithin(name)) throw new UnsupportedRepositoryError('its index leads out of it');
     if (entry.startsWith(SUBMODULE)) submodules.add(name);
   }
+  if (submodules.size <= MAX_KEPT_SUBMODULES) setBounded(CHECKED, key, { submodules }, MAX_CHECKED);
   return { submodules };
 }
+
+/** What was found in indexes, by all that they are: most requests find the one of the request before. */
+const CHECKED = new Map<string, CheckedIndex>();
+const MAX_CHECKED = 16;
+const MAX_KEPT_SUBMODULES = 100;
 
 const isWithin = (name: string): boolean =>
   name.split('/').every((part) => part !== '' && !/^\.{1,2}$|^\.git$/i.test(part));

@@ -1,3 +1,5 @@
+import type { Stats } from 'node:fs';
+import { setBounded } from '../../bounded-map.js';
 import { NotFoundError, ServiceError } from '../../errors.js';
 import { NotPlainError, type Folder } from '../folder.js';
 import { factsOf, type RepositoryFacts } from './git-config.js';
@@ -140,17 +142,34 @@ export async function checkObjects(git: Folder): Promise<void> {
     const folders: string[] = [];
     if (!(await objects.isPlain())) throw new UnsupportedRepositoryError('it has linked objects');
     for await (const { kind, name } of objects.entries()) if (kind === 'folder') folders.push(name);
-    await Promise.all(
-      folders.map((name) =>
-        objects.within([name], async (folder) => {
-          if (!(await folder.isPlain())) {
-            throw new UnsupportedRepositoryError('it has linked objects');
-          }
-          if (name === 'info' && (await folder.stat('alternates'))) {
-            throw new UnsupportedRepositoryError('it borrows objects from another one');
-          }
-        }),
-      ),
-    );
+    await Promise.all(folders.map((name) => checkFolder(objects, name)));
   });
 }
+
+async function checkFolder(objects: Folder, name: string): Promise<void> {
+  const stats = await objects.stat(name);
+  if (stats?.isDirectory() && PLAIN.has(stateOf(stats))) return;
+  await objects.within([name], async (folder) => {
+    const now = Date.now();
+    const before = await folder.self();
+    if (!(await folder.isPlain())) throw new UnsupportedRepositoryError('it has linked objects');
+    if (name === 'info' && (await folder.stat('alternates'))) {
+      throw new UnsupportedRepositoryError('it borrows objects from another one');
+    }
+    // One that has just changed may change again within the same tick of the file system's clock.
+    if (before.ctimeMs < now - TICK_MS) setBounded(PLAIN, stateOf(before), true, MAX_PLAIN);
+  });
+}
+
+/**
+ * Folders in which there was nothing but files and folders. Nobody puts anything into one, or another one in its
+ * place, without its state being another: that time is set by the system alone.
+ */
+const PLAIN = new Map<string, true>();
+/** Of some repositories that have all 256 folders of objects. */
+const MAX_PLAIN = 4_096;
+
+/** Milliseconds, more than any file system takes for two changes to have different times. */
+const TICK_MS = 2_000;
+
+const stateOf = ({ ctimeMs, dev, ino }: Stats): string => `${dev} ${ino} ${ctimeMs}`;
