@@ -8,7 +8,12 @@ import {
   type WorkspaceAnswers,
   type WorkspaceCall,
 } from '../workspace/workspace-call.js';
-import type { HostDirectory } from './host-directory.js';
+import type { HostAccess } from './host-access.js';
+
+/** The way to the hosts of agents, as far as files go. */
+interface Hosts {
+  of(id: string): Promise<Pick<HostAccess, 'browse'>>;
+}
 
 /** Characters of an answer: a tree of 10,000 long paths is the largest. */
 const MAX_ANSWER_LENGTH = 64 * 1024 * 1024;
@@ -22,11 +27,11 @@ const MAX_ANSWER_LENGTH = 64 * 1024 * 1024;
  * - BadGatewayError (502) when it was broken off: then it may be done
  */
 export class AgentFiles implements Files {
-  readonly #directory: Pick<HostDirectory, 'of'>;
+  readonly #hosts: Hosts;
   readonly #agent: AgentRef;
 
-  constructor(directory: Pick<HostDirectory, 'of'>, agent: AgentRef) {
-    this.#directory = directory;
+  constructor(hosts: Hosts, agent: AgentRef) {
+    this.#hosts = hosts;
     this.#agent = agent;
   }
 
@@ -62,7 +67,7 @@ export class AgentFiles implements Files {
     call: C,
     signal = new AbortController().signal,
   ): Promise<WorkspaceAnswers[C['what']]> {
-    const host = await this.#directory.of(this.#agent.host);
+    const host = await this.#hosts.of(this.#agent.host);
     let text = '';
     for await (const piece of host.browse(this.#agent, call, signal)) {
       text += piece;

@@ -5,6 +5,8 @@ import {
   open,
   readdir,
   readFile,
+  rename,
+  rm,
   stat,
   writeFile,
   type FileHandle,
@@ -77,6 +79,16 @@ describe('reading', () => {
     await expect(at.workspace.read('missing')).rejects.toMatchObject({ status: 404 });
     await expect(at.workspace.read('missing/below')).rejects.toMatchObject({ status: 404 });
   });
+});
+
+test('a workspace that could not be opened is tried again by the next request', async () => {
+  await at.put('a.txt', 'a');
+  await rename(at.path, `${at.path}-away`);
+  await writeFile(at.path, 'in its way');
+  await expect(at.workspace.read('a.txt')).rejects.toMatchObject({ status: 500 });
+  await rm(at.path);
+  await rename(`${at.path}-away`, at.path);
+  expect((await at.workspace.read('a.txt')).content).toBe('a');
 });
 
 describe('writing', () => {

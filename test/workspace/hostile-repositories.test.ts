@@ -165,6 +165,15 @@ test('no program that a repository names is run, whatever names it', async () =>
   expect(committed).toBe('two\n');
 });
 
+test('git has nothing of the environment that this process has', async () => {
+  const trace = path.join(at.around, 'trace');
+  vi.stubEnv('GIT_TRACE', trace);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await at.put('new.txt', 'new');
+  expect(await askAll()).toContain('"committed":true');
+  expect(await readdir(at.around)).not.toContain('trace');
+});
+
 test.each([
   ...[
     'ext::sh -c "touch /tmp/x"',
