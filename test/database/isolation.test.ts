@@ -259,7 +259,8 @@ describe('the serving role', () => {
                 AS serving, proacl::text LIKE '%{=X%' OR proacl::text LIKE '%,=X%' AS everybody
          FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef ORDER BY proname`,
     );
-    const expected = { proconfig: ['search_path=pg_catalog, pg_temp'], serving: true };
+    const path = 'search_path=pg_catalog, pg_temp';
+    const byIndex = ['enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'];
     expect(functions).toEqual(
       [
         'carry_credit_entry',
@@ -301,8 +302,8 @@ describe('the serving role', () => {
         'use_admin_link',
       ].map((proname) => ({
         proname,
-        ...expected,
-        everybody: false,
+        proconfig: [path, ...(proname === 'run_debits' ? byIndex : [])],
+        ...{ serving: true, everybody: false },
       })),
     );
   });

@@ -76,6 +76,32 @@ test('what is asked for meanwhile is done with the next statement, each debit wi
   }
 });
 
+test('rows are found by index, also where nothing is known of the tables yet', async () => {
+  const session = await used(40n * PRICE);
+  const ids = many(20, () => randomUUID());
+  const same = <T>(value: T) => ids.map(() => value);
+  const scans = await database.db.asPlatform().transaction(async (db) => {
+    for (const kind of ['hold', 'post']) {
+      const until = new Date(Date.now() + 60_000);
+      const outcomes = await db.query(
+        `SELECT outcome FROM run_debits($kinds, $sessions, $ids, $wanted, $until, $words, $words, 1,
+           interval '1 h')`,
+        {
+          ...{ kinds: same(kind), sessions: same(session.id), ids, words: same('a') },
+          ...{ wanted: same(String(PRICE)), until: same(until) },
+        },
+      );
+      expect(outcomes).toEqual(same({ outcome: kind === 'hold' ? 'open' : 'posted' }));
+    }
+    return db.query<{ table: string; count: number }>(
+      `SELECT relname AS table, pg_stat_get_xact_numscans(oid)::integer AS count FROM pg_class
+        WHERE relname IN ('ledger_holds', 'ledger_transfers', 'payment_vouchers')`,
+    );
+  });
+  expect(scans).toHaveLength(3);
+  expect(scans.filter(({ count }) => count > 0)).toEqual([]);
+});
+
 test('one that the deposit does not cover is refused, and no other with it', async () => {
   const session = await used(10n * PRICE);
   const { purseOf } = counting();

@@ -40,6 +40,7 @@ import { migration as rowNews } from './045-row-news.js';
 import { migration as debits } from './048-debits.js';
 import { migration as userNamespaces } from './049-user-namespaces.js';
 import { migration as vouchersShown } from './051-vouchers-shown.js';
+import { migration as debitsByIndex } from './052-debits-by-index.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -86,4 +87,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '048-debits', migration: debits },
   { name: '049-user-namespaces', migration: userNamespaces },
   { name: '051-vouchers-shown', migration: vouchersShown },
+  { name: '052-debits-by-index', migration: debitsByIndex },
 ];
