@@ -11,6 +11,7 @@ import { cannotReadNetworks, forgetNetworks } from './docker-networks.js';
 import { findProgram } from '../processes/find-program.js';
 import { unmountWithin } from './mounts.js';
 import { ensureOwnFolder } from './own-folder.js';
+import { chooseUserNamespaces } from './user-namespaces.js';
 import {
   adoptProcess,
   endProcess,
@@ -47,13 +48,22 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
 
   await refuseNextToAnother();
   const dockerd = (await findProgram('dockerd')) ?? (await installDocker());
+  const namespaces = await chooseUserNamespaces(dataDir);
   say('Starting a Docker engine of our own: this is root on Linux, and none was found ...');
-  let daemon = await launch(dataDir, runDir, dockerd);
+  if (!namespaces.on) say(`Agents share this machine's users: ${namespaces.why}.`);
+  const options = { dockerd, remapped: namespaces.on };
+  let daemon = await launch(dataDir, runDir, options);
   let ready = await isReady(daemon, host);
   if (!ready && cannotReadNetworks(daemon.logFile)) {
     say('The Docker engine was killed while it changed a network: starting it without them ...');
     await forgetNetworks(dataDir);
-    daemon = await launch(dataDir, runDir, dockerd);
+    daemon = await launch(dataDir, runDir, options);
+    ready = await isReady(daemon, host);
+  }
+  if (!ready && namespaces.on && !namespaces.kept) {
+    say("The Docker engine does not start with users of its own: agents share this machine's.");
+    await daemon.stop(STOP_TIMEOUT_MS);
+    daemon = await launch(dataDir, runDir, { dockerd, remapped: false });
     ready = await isReady(daemon, host);
   }
   if (!ready) {
@@ -65,7 +75,17 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
   return { host, process: daemon, stop: () => stopDaemon(daemon, execRoot) };
 }
 
-async function launch(dataDir: string, runDir: string, dockerd: string): Promise<EngineProcess> {
+interface LaunchOptions {
+  readonly dockerd: string;
+  /** Whether users of containers are others than this machine's. */
+  readonly remapped: boolean;
+}
+
+async function launch(
+  dataDir: string,
+  runDir: string,
+  { dockerd, remapped }: LaunchOptions,
+): Promise<EngineProcess> {
   const { execRoot, host } = dockerDaemonPlace(dataDir);
   await ensureOwnFolder(execRoot);
   await rm(path.join(execRoot, 'docker.pid'), { force: true });
@@ -79,6 +99,8 @@ async function launch(dataDir: string, runDir: string, dockerd: string): Promise
       `--host=${host}`,
       // How long agents have to end when the engine does.
       `--shutdown-timeout=${AGENT_STOP_SECONDS}`,
+      // It makes the user `dockremap`, and ids for it, where there are none.
+      ...(remapped ? ['--userns-remap=default'] : []),
     ],
     runDir,
   });

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { run } from '../processes/run.js';
 import { lastLines } from '../processes/process.js';
+import { engineFolders } from './user-namespaces.js';
 
 const LOG_LINES = 200;
 
@@ -18,7 +20,12 @@ export function cannotReadNetworks(logFile: string): boolean {
  * which would lead nowhere. Agents get their networks anew.
  */
 export async function forgetNetworks(dataDir: string): Promise<void> {
-  const file = path.join(dataDir, 'network', 'files', 'local-kv.db');
+  const folders = await engineFolders(dataDir);
+  const files = folders.map((folder) => path.join(folder, 'network', 'files', 'local-kv.db'));
+  for (const file of files.filter((each) => existsSync(each))) await forgetThoseIn(file);
+}
+
+async function forgetThoseIn(file: string): Promise<void> {
   const written = await readFile(file, 'latin1');
   // What Docker wrote in between may be damaged: names are taken wherever they stand.
   const names = written.match(/(?<="BridgeName":")(?!docker0")[^"\s/]{1,15}(?=")/g) ?? [];

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import {
   chmod,
   chown,
@@ -22,6 +22,7 @@ import { readSettings } from '../../dev/settings.js';
 import { dockerDaemonPlace, startDockerDaemon } from '../../dev/docker/docker-daemon.js';
 import { answers } from '../../dev/docker/find-docker.js';
 import { ensureOwnFolder } from '../../dev/docker/own-folder.js';
+import { chooseUserNamespaces, engineFolders } from '../../dev/docker/user-namespaces.js';
 import { identify, isAlive } from '../../dev/processes/process-identity.js';
 import { endLeftovers, killAll, lastLines, startProcess } from '../../dev/processes/process.js';
 import { poll } from '../../dev/poll.js';
@@ -267,6 +268,42 @@ test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
       impostor.close();
       await rm(execRoot, { recursive: true, force: true });
     }
+  },
+);
+
+const hasUserNamespaces =
+  process.platform === 'linux' &&
+  Number(readFileSync('/proc/sys/user/max_user_namespaces', 'utf8')) > 0 &&
+  / 0 +4294967295\s*$/.test(readFileSync('/proc/self/uid_map', 'utf8'));
+
+test.runIf(hasUserNamespaces)(
+  'a Docker engine of our own keeps users apart, and the agents that it has',
+  async () => {
+    const dataDir = path.join(folder, 'docker');
+    expect(await chooseUserNamespaces(dataDir)).toEqual({ on: true, kept: false });
+    // What such an engine makes of it: others do not enter, but Docker's own.
+    const remapped = path.join(dataDir, '100000.100000');
+    await mkdir(path.join(remapped, 'volumes'), { recursive: true });
+    await chmod(dataDir, 0o710);
+    expect(await chooseUserNamespaces(dataDir)).toEqual({ on: true, kept: true });
+    expect(await engineFolders(dataDir)).toEqual([dataDir, remapped]);
+
+    await chmod(folder, 0o700);
+    await expect(chooseUserNamespaces(dataDir)).rejects.toThrow(
+      `${dataDir} has data of user namespaces, but ${folder} is closed to others.`,
+    );
+    await rm(dataDir, { recursive: true });
+    expect(await chooseUserNamespaces(dataDir)).toEqual({
+      on: false,
+      why: `${folder} is closed to others`,
+    });
+
+    await chmod(folder, 0o711);
+    await mkdir(path.join(dataDir, 'volumes'), { recursive: true });
+    expect(await chooseUserNamespaces(dataDir)).toEqual({
+      on: false,
+      why: `${dataDir} has data of an engine without them`,
+    });
   },
 );
 

@@ -1,15 +1,19 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { chmod, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import type Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dockerDaemonPlace } from '../../dev/docker/docker-daemon.js';
 import { answers } from '../../dev/docker/find-docker.js';
+import { chooseUserNamespaces } from '../../dev/docker/user-namespaces.js';
 import { findProgram } from '../../dev/processes/find-program.js';
-import { containerName } from '../../src/containers/container-spec.js';
+import { containerName, STATE_DIRECTORY } from '../../src/containers/container-spec.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { Place, survivors } from '../dev/launcher.js';
+import { runInContainer } from '../support/run-in-container.js';
 import { RUNNING } from './platform.js';
 import { until } from '../support/until.js';
 
@@ -31,6 +35,8 @@ const possible =
 let place: Place;
 beforeAll(async () => {
   place = await Place.make();
+  // As the way to a data folder is that others may pass: containers' users are others.
+  await chmod(path.dirname(place.dataDir), 0o711);
   if (possible) {
     await run('ip', ['netns', 'add', network]);
     await run('ip', ['-n', network, 'link', 'set', 'lo', 'up']);
@@ -60,13 +66,26 @@ test.runIf(possible)(
       return launcher;
     };
 
+    const { on: canKeepApart } = await chooseUserNamespaces(path.join(place.dataDir, 'docker'));
     const first = await start();
     expect(first.output).toContain('Starting a Docker engine of our own');
     expect(first.output).toContain(`export DOCKER_HOST=${host}\n`);
     await docker.getImage(await ensureTestImage(docker)).tag(IMAGE);
     const { id } = await call('POST', '/api/agents', '{"name":"survivor"}');
     await running(id);
+    const note = `${STATE_DIRECTORY}/note`;
+    const write = `require('fs').writeFileSync('${note}', 'kept', { mode: 0o600 })`;
+    await runInContainer(docker, containerName(id), write);
+    // Its memory is archived, and copied from there.
+    await operate(id, 'reset-memory');
+    const { archives = [] } = await call('GET', `/api/agents/${id}/archives`);
+    await operate(id, 'restore', { archiveId: archives[0]?.id });
+    await running(id);
     const before = await docker.getContainer(containerName(id)).inspect();
+    const status = await readFile(`/proc/${before.State.Pid}/status`, 'utf8');
+    const hostsUid = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]);
+    expect(hostsUid > 65_535).toBe(canKeepApart);
+    expect(await contentsOf(docker, id, note)).toBe('1000 1000 600 kept');
     const processes = await place.processes();
     expect(processes.map(({ name }) => name)).toContain('docker');
 
@@ -82,6 +101,7 @@ test.runIf(possible)(
     const after = await docker.getContainer(containerName(id)).inspect();
     expect(after.Id).toBe(before.Id);
     expect(after.State.StartedAt).not.toBe(before.State.StartedAt);
+    expect(await contentsOf(docker, id, note)).toBe('1000 1000 600 kept');
     await call('DELETE', `/api/agents/${id}`);
     await until(async () => (await docker.listContainers({ all: true })).length === 0);
     second.kill('SIGINT');
@@ -89,6 +109,26 @@ test.runIf(possible)(
   },
   480_000,
 );
+
+/** Has something done to the agent, to its end. */
+async function operate(id: string, what: string, body = {}): Promise<void> {
+  const asked = await call('POST', `/api/agents/${id}/${what}`, JSON.stringify(body));
+  await until(async () => {
+    const { operations = [] } = await call('GET', `/api/agents/${id}/operations`);
+    return operations.some((each) => each.id === asked.operationId && each.status === 'succeeded');
+  });
+}
+
+/** With its owner and mode, as its container sees it. */
+const contentsOf = (docker: Docker, id: string, file: string): Promise<string> =>
+  runInContainer(
+    docker,
+    containerName(id),
+    `const fs = require('fs');
+     const { uid, gid, mode } = fs.statSync('${file}');
+     const text = fs.readFileSync('${file}', 'utf8');
+     process.stdout.write([uid, gid, (mode & 0o777).toString(8), text].join(' '))`,
+  );
 
 /** It says that it runs, and its container answers that it does. */
 async function running(id: string): Promise<void> {
@@ -101,12 +141,16 @@ async function running(id: string): Promise<void> {
   });
 }
 
+interface Answer {
+  readonly id: string;
+  readonly status: string;
+  readonly operationId?: string;
+  readonly archives?: readonly { readonly id: string }[];
+  readonly operations?: readonly { readonly id: string; readonly status: string }[];
+}
+
 /** From within that network, where alone the platform listens. */
-async function call(
-  method: string,
-  at: string,
-  body?: string,
-): Promise<{ id: string; status: string }> {
+async function call(method: string, at: string, body?: string): Promise<Answer> {
   const [command = '', ...args] = inNetwork;
   const { stdout } = await run(command, [
     ...args,
