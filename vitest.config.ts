@@ -28,6 +28,7 @@ const MOCKING = [
   'test/contracts/compiled.test.ts',
   'test/accounts/password-work.test.ts',
   'test/usage/journal-segment.test.ts',
+  'test/workspace/other-kernel.test.ts',
 ];
 
 /** What takes longest, so that nothing is waited for alone at the end. */

@@ -82,14 +82,18 @@ export class Folder {
 
   /** @throws NotFoundError, NotPlainError for a link */
   async folder(name: string): Promise<Folder> {
+    let handle: FileHandle | undefined;
     try {
-      return new Folder(await open(this.#at(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+      // Not by O_DIRECTORY: with that gVisor's kernel follows a link in spite of O_NOFOLLOW.
+      handle = await open(this.#at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+      if ((await handle.stat()).isDirectory()) return new Folder(handle);
     } catch (error) {
-      // Of a link and of a file the kernel says the same.
-      const there = codeOf(error) === 'ENOTDIR' ? await this.stat(name) : undefined;
+      const there = await this.stat(name);
       if (there?.isSymbolicLink()) throw new NotPlainError('path leads through a link');
-      throw refusalOf(error);
+      if (!there || there.isDirectory()) throw refusalOf(error);
     }
+    await handle?.close();
+    throw new NotPlainError('path leads through what is no folder');
   }
 
   /** What the folder at these names is used for; it is closed afterwards. @param makes what is missing. */
