@@ -1,4 +1,5 @@
 import { constants } from 'node:fs';
+import type FileSystem from 'node:fs/promises';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,7 +8,7 @@ import { Folder } from '../../src/workspace/folder.js';
 
 /** As gVisor's kernel does, by which agents' helpers may be run. */
 vi.mock('node:fs/promises', async (original) => {
-  const real = await original<typeof import('node:fs/promises')>();
+  const real = await original<typeof FileSystem>();
   const open: typeof real.open = (file, flags, mode) => {
     const isFolder = typeof flags === 'number' && (flags & constants.O_DIRECTORY) !== 0;
     return real.open(file, isFolder ? flags & ~constants.O_NOFOLLOW : flags, mode);
