@@ -42,6 +42,7 @@ const DEV = [
   'test/support/chain/rpc-proxy.ts',
   'test/support/docker-remains.ts',
   'test/support/random.ts',
+  'test/support/run-in-container.ts',
   'test/support/tcp-proxy.ts',
   'test/workflows/support',
   'test/workflows/recipe',
