@@ -31,8 +31,9 @@ until web /api/agents/$AGENT_ID | grep -E '"status":"(running|error)"'; do sleep
 web /api/chat -d '{"agentId": "'$AGENT_ID'", "message": "Who are you?"}'
 backend "/api/logs/$AGENT_ID/history?limit=20"
 
-# A file in its workspace, what git says of it, and its commit
+# A file in its workspace, which it reads, what git says of it, and its commit
 web /api/browse/write -d '{"agentId": "'$AGENT_ID'", "path": "notes/today.md", "content": "hello"}'
+web /api/chat -d '{"agentId": "'$AGENT_ID'", "message": "What do you read in notes/today.md?"}'
 web "/api/browse/git-status?agentId=$AGENT_ID"
 web /api/browse/git-sync -d '{"agentId": "'$AGENT_ID'", "message": "notes"}'
 web "/api/browse/git-log?agentId=$AGENT_ID&limit=1"

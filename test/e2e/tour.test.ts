@@ -19,6 +19,7 @@ import { RealPlatform } from './platform.js';
 import { until } from '../support/until.js';
 
 const ANSWER = 'I am the agent of this tour.';
+const FILE = 'notes/today.md';
 const USUAL = { webUrl: 'http://127.0.0.1:3000', backendUrl: 'http://127.0.0.1:3001' };
 
 let provider: Server;
@@ -72,7 +73,7 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
   const printed = await paste(tour(platform));
   const answers = printed.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
   const [account, login, plan, running, answer, log, ...rest] = answers;
-  const [written, changed, committed, commits, stop, start, history, removal] = rest;
+  const [written, seen, changed, committed, commits, stop, start, history, removal] = rest;
   expect(account).toMatchObject({ email: 'ada@example.com', name: 'Ada' });
   expect(login).toMatchObject({ ok: true });
   expect(plan).toMatchObject({ success: true, plan: 'solo' });
@@ -82,6 +83,7 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
   expect(answer).toMatchObject({ message: { role: 'assistant', content: ANSWER } });
   expect(log.lines.length).toBeGreaterThan(0);
   expect(written).toMatchObject({ ok: true, path: 'notes/today.md', size: 5 });
+  expect(seen).toMatchObject({ message: { role: 'assistant', content: 'It says: hello' } });
   expect(changed).toMatchObject({ isGitRepo: true, hasChanges: true });
   expect(committed).toMatchObject({ ok: true, committed: true, pushed: false });
   expect(commits).toMatchObject({ commits: [{ hash: committed.hash, subject: 'notes' }] });
@@ -139,16 +141,40 @@ async function openClawImage(): Promise<string> {
   return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
 }
 
-/** An AI provider that always says the same, streamed. */
+/** What a model is asked, as far as it matters here. */
+interface Asked {
+  readonly messages: readonly { readonly role: string; readonly content?: unknown }[];
+}
+
+/** An AI provider that always says the same, streamed, and reads files that it is asked for. */
 async function complete(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  await text(request);
+  const { messages } = JSON.parse(await text(request)) as Asked; // as OpenAI has it
+  const isAsked = messages.some(
+    ({ content, role }) => role === 'user' && textIn(content).includes(FILE),
+  );
+  const found = messages.findLast(({ role }) => role === 'tool');
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'auto' };
   const send = (delta: object, finish_reason: string | null) => {
     const choices = [{ index: 0, delta, finish_reason }];
     response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
   };
-  send({ role: 'assistant', content: ANSWER }, null);
-  send({}, 'stop');
+  if (isAsked && !found) {
+    const called = { name: 'read', arguments: JSON.stringify({ path: FILE }) };
+    const call = { index: 0, id: 'call_1', type: 'function', function: called };
+    send({ role: 'assistant', tool_calls: [call] }, null);
+    send({}, 'tool_calls');
+  } else {
+    // What the agent found in the file, and not what was put there.
+    const content = found ? `It says: ${textIn(found.content)}` : ANSWER;
+    send({ role: 'assistant', content }, null);
+    send({}, 'stop');
+  }
   response.end('data: [DONE]\n\n');
 }
+
+/** Of a message whose content is a text, or parts of one. */
+const textIn = (content: unknown): string =>
+  Array.isArray(content)
+    ? content.map((part: { readonly text?: string }) => part.text ?? '').join('')
+    : String(content);
