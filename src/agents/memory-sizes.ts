@@ -35,7 +35,10 @@ const MEMORIES = `
     FROM agents a JOIN agent_volumes v ON v.name = COALESCE(a.volume, 'agent-' || a.id)
    WHERE a.deleted_at IS NULL`;
 
-const ON_HOST = `a.host = $host AND a.desired = 'running' AND a.started_at IS NOT NULL`;
+const ON_HOST = `a.host = $host AND a.started_at IS NOT NULL`;
+const IS_TO_RUN = `a.desired = 'running'`;
+/** Since it was measured last, by the explorer. */
+const IS_WRITTEN = `v.written_at IS NOT NULL AND (v.measured_at IS NULL OR v.written_at > v.measured_at)`;
 
 /** What agents' memories take of their host's disk, and what they may. */
 export class MemorySizes {
@@ -50,10 +53,10 @@ export class MemorySizes {
     this.#image = image;
   }
 
-  /** Memories in use on a host that were not measured for so long, longest ago first. */
+  /** Memories that may have grown on a host and were not measured for so long, longest ago first. */
   due(host: string, olderThanMs: number, most: number): Promise<UsedMemory[]> {
     return this.#database.asPlatform().query<UsedMemory>(
-      `${MEMORIES} AND ${ON_HOST} AND
+      `${MEMORIES} AND ${ON_HOST} AND (${IS_TO_RUN} OR (${IS_WRITTEN})) AND
          (v.measured_at IS NULL OR v.measured_at < now() - make_interval(secs => $seconds))
        ORDER BY v.measured_at NULLS FIRST LIMIT $most`,
       { host, seconds: olderThanMs / 1000, most },
@@ -104,7 +107,7 @@ export class MemorySizes {
   async full(host: string): Promise<{ readonly agent: AgentRow; readonly reason: string }[]> {
     const platform = this.#database.asPlatform();
     const found = await platform.query<UsedMemory & Use>(
-      `${MEMORIES} AND ${ON_HOST} AND (v.bytes >= $bytes OR v.files >= $files) LIMIT 200`,
+      `${MEMORIES} AND ${ON_HOST} AND ${IS_TO_RUN} AND (v.bytes >= $bytes OR v.files >= $files) LIMIT 200`,
       { host, ...this.#bounds },
     );
     const rows = await platform.transaction((db) =>
@@ -121,17 +124,35 @@ export class MemorySizes {
    *
    * @throws MemoryFullError
    */
-  async requireRoom({ agentId, userId }: AgentRef): Promise<void> {
-    const known = async () => {
-      const sql = `${MEMORIES} AND a.id = $agentId`;
-      const tenant = this.#database.asUser(userId);
-      return (await tenant.query<UsedMemory & Use>(sql, { agentId }))[0];
-    };
-    const before = await known();
+  async requireRoom(agent: AgentRef): Promise<void> {
+    const before = await this.#known(agent);
     if (!before || !this.#isFull(before)) return;
     await this.measure([before]);
-    const now = await known();
+    const now = await this.#known(agent);
     if (now && this.#isFull(now)) throw new MemoryFullError(this.#reasonOf(now));
+  }
+
+  /**
+   * Lets somebody write who is not the agent, which may be stopped: its memory is then due as that of one
+   * that runs is.
+   *
+   * @throws MemoryFullError for one that was full when it was measured last; DiskLowError
+   */
+  async admitWriting(agent: AgentRef): Promise<void> {
+    await this.#docker.disk.room();
+    const known = await this.#known(agent);
+    if (!known) return;
+    if (this.#isFull(known)) throw new MemoryFullError(this.#reasonOf(known));
+    const where = { name: known.volume };
+    await this.#database
+      .asUser(agent.userId)
+      .transaction((db) => db.AgentVolume.update({ writtenAt: new Date() }, { where }));
+  }
+
+  async #known({ agentId, userId }: AgentRef): Promise<(UsedMemory & Use) | undefined> {
+    const tenant = this.#database.asUser(userId);
+    const sql = `${MEMORIES} AND a.id = $agentId`;
+    return (await tenant.query<UsedMemory & Use>(sql, { agentId }))[0];
   }
 
   get #bounds(): Use {

@@ -2,9 +2,11 @@ import type { AgentRef } from '../agents/agent-ref.js';
 import { readGatewayToken } from '../agents/agent-secrets.js';
 import { findAgent } from '../agents/agents.js';
 import { askGateway } from '../chat/gateway.js';
+import { MemoryFullError, MemorySizes } from '../agents/memory-sizes.js';
 import { workspacePlace } from '../agents/workspace-place.js';
 import {
   ContainerMissingError,
+  DiskLowError,
   DockerUnavailableError,
   ImageUnavailableError,
   MemoryMissingError,
@@ -37,7 +39,7 @@ const PIECE_LENGTH = 256 * 1024;
 interface LocalHostParts {
   readonly id: string;
   readonly database: Database;
-  readonly docker: Pick<DockerHost, 'containers' | 'workspaces'>;
+  readonly docker: DockerHost;
   readonly secrets: SecretBox;
   /** What agents run that have no image of their own. */
   readonly image: string;
@@ -48,11 +50,13 @@ interface LocalHostParts {
 /** The agents on the Docker host that this process stands beside. */
 export class LocalHost implements HostAccess {
   readonly #parts: LocalHostParts;
+  readonly #memorySizes: MemorySizes;
   readonly #measuring = new Turns(MEASURED_AT_ONCE);
   readonly #browsing = new Turns(BROWSED_AT_ONCE);
 
   constructor(parts: LocalHostParts) {
     this.#parts = parts;
+    this.#memorySizes = new MemorySizes(parts.database, parts.docker, parts.image);
   }
 
   async *ask(
@@ -124,6 +128,8 @@ export class LocalHost implements HostAccess {
     const placeOf = () => workspacePlace(database.asUser(userId), { agentId, userId, host: id });
     try {
       const { image, volume } = await placeOf();
+      const isWriting = call.what === 'write' || call.what === 'sync';
+      if (isWriting) await this.#memorySizes.admitWriting(agent);
       const spec = { agentId, userId, volume, image: image ?? usual };
       const still = async () => {
         const now = await placeOf();
@@ -146,6 +152,8 @@ function refusedBy(error: unknown): ServiceError {
   if (error instanceof MemoryMissingError) {
     return new ConflictError('The agent has no memory that could be looked into');
   }
+  if (error instanceof MemoryFullError) return new ConflictError(error.message);
+  if (error instanceof DiskLowError) return new UnavailableError(error.message);
   if (error instanceof ImageUnavailableError) {
     return new UnavailableError("The agent's image is not on its host: start the agent first");
   }

@@ -42,6 +42,19 @@ async function measure(): Promise<void> {
   await measureDue(parts, 0, new AbortController().signal);
 }
 
+/** Writes by the explorer. */
+const browse = (agentId: string, content: string) =>
+  platform.backend(ada, 'POST', '/api/browse/write', {
+    body: { agentId, path: 'note.txt', content },
+  });
+
+/** Bytes, as they were measured last. */
+async function takenBy(agentId: string): Promise<number> {
+  const sql = 'SELECT bytes::float8 AS bytes FROM agent_volumes WHERE agent_id = $agentId';
+  const [row] = await platform.db.asPlatform().query<{ bytes: number | null }>(sql, { agentId });
+  return row?.bytes ?? 0;
+}
+
 const toldOf = async (agentId: string) =>
   (
     await platform.db.asPlatform().query<{ event: { event: string } }>(
@@ -107,6 +120,10 @@ test(
     await measure();
     await platform.becomes(greedy, 'stopped');
     expect((await platform.containers.inspect(greedy))?.status).toBe('exited');
+    expect(await browse(greedy, 'one byte more')).toMatchObject({
+      status: 409,
+      body: { error: expect.stringContaining('memory is full') },
+    });
     const after = await platform.containers.inspect(modest);
     expect(after).toMatchObject({ status: 'running', startedAt: before?.startedAt });
 
@@ -119,6 +136,20 @@ test(
     expect((await act(greedy, 'reset-memory')).body.status).toBe('succeeded');
     expect(await shown(greedy)).toMatchObject({ status: 'stopped', statusReason: null });
     expect((await act(greedy, 'start')).body.status).toBe('succeeded');
+  },
+);
+
+test(
+  'what is written to an agent that is stopped is measured as that of one that runs',
+  { tags: 'attack' },
+  async () => {
+    const agent = await platform.runningAgent(ada);
+    expect((await act(agent, 'stop')).body.status).toBe('succeeded');
+    await measure();
+    const before = await takenBy(agent);
+    expect((await browse(agent, 'x'.repeat(MIB / 2))).status).toBe(200);
+    await measure();
+    expect(await takenBy(agent)).toBeGreaterThanOrEqual(before + MIB / 2);
   },
 );
 

@@ -41,6 +41,7 @@ import { migration as debits } from './048-debits.js';
 import { migration as userNamespaces } from './049-user-namespaces.js';
 import { migration as vouchersShown } from './051-vouchers-shown.js';
 import { migration as debitsByIndex } from './052-debits-by-index.js';
+import { migration as writtenMemories } from './053-written-memories.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -88,4 +89,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '049-user-namespaces', migration: userNamespaces },
   { name: '051-vouchers-shown', migration: vouchersShown },
   { name: '052-debits-by-index', migration: debitsByIndex },
+  { name: '053-written-memories', migration: writtenMemories },
 ];

@@ -263,6 +263,8 @@ export const AgentVolume = table(
     measuredAt: nullable(timestamp()),
     /** Since when people know that it is filling. */
     toldAt: nullable(timestamp()),
+    /** When the explorer was last asked to write to it. */
+    writtenAt: nullable(timestamp()),
     createdAt: timestamp(),
   },
   [{ name: 'agent_volumes_agent', fields: ['agent_id'] }],
