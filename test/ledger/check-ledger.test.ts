@@ -72,10 +72,11 @@ describe('a ledger', () => {
       await held(account, inAnHour());
       await post(db.asPlatform(), await held(account, inAnHour()));
     }
-    // More than a page of accounts that have nothing.
+    // More than a page of accounts that have nothing, the last of which ends between two of one name.
     await owner(
       `INSERT INTO ledger_accounts (name, currency)
-       SELECT 'user:' || n || ':credits', 'usd' FROM generate_series(1, 450) AS n`,
+       SELECT 'user:' || n || ':credits', c
+         FROM generate_series(1, 225) AS n, unnest(ARRAY['usd', 'pathusd']) AS c`,
     );
     expect(await check()).toEqual({
       ...{ accounts: 455, transfers: 6, openHolds: 3 },
@@ -96,6 +97,8 @@ describe('a ledger', () => {
         'pathusd: all accounts are 0.000001',
       ].sort(),
     );
+    await owner(`UPDATE ledger_accounts SET balance = balance - 2 WHERE name = '${other}'`);
+    expect((await check()).differences).toContain('pathusd: all accounts are -0.000001');
   });
 
   test('of which nothing is right is told in a hundred sentences', async () => {
@@ -230,6 +233,18 @@ describe('what was paid', () => {
     await set('settled = 3');
     await move(`session:${session.id}`, 'external', 6n);
     expect(await found()).toEqual([]);
+    // What was not paid is given back as well.
+    await move(spent, 'external', 1n);
+    expect(await found()).toEqual([]);
+    // Nothing is there of one that is not open yet.
+    await owner(
+      `INSERT INTO payment_sessions SELECT (jsonb_populate_record(s, jsonb_build_object(
+         'id', s.id || '-opening', 'token_hash', s.id, 'nonce', '${hash('5')}', 'state', 'opening',
+         'address', '${wallet}', 'opened_at', NULL, 'hold_expires_at', NULL, 'delivered', 0,
+         'settled', 0))).* FROM payment_sessions s WHERE id = '${session.id}'`,
+    );
+    expect(await found()).toEqual([]);
+    await owner(`DELETE FROM payment_sessions WHERE id = '${session.id}-opening'`);
     await set('deposit = 11');
     expect(await found()).toEqual([
       `session:${session.id} is 0.000000 pathusd, what is left of its deposit is 0.000001`,
