@@ -363,8 +363,8 @@ describe('a repository that leads elsewhere', () => {
     [
       'another one with a link',
       async (folder: string) => {
-        await rm(folder, { recursive: true });
-        await mkdir(folder);
+        await rename(folder, path.join(at.around, 'away'));
+        await cp(path.join(at.around, 'away'), folder, { recursive: true });
         await symlink(ofOther('HEAD'), path.join(folder, 'x'));
       },
     ],
