@@ -23,7 +23,7 @@ export type OncePerKey = (
 
 const MAX_KEY_LENGTH = 255;
 
-const CONFLICT = 409;
+const PASSING: ReadonlySet<number> = new Set([402, 409, CLIENT_LEFT]);
 
 export function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined;
@@ -67,10 +67,10 @@ export function idempotency(answers: KeptAnswers): OncePerKey {
 
 /**
  * Only what a table of texts can give again as it was. What is tried again is what failed, what was in
- * conflict with something that passes, what is to come again, and what nobody waited for.
+ * conflict with something that passes, what was not paid for, what is to come again, and what nobody waited for.
  */
 function whatIsKept({ body, contentType, headers, status }: Answer): KeptAnswer | undefined {
-  const isPassing = status === CONFLICT || status === CLIENT_LEFT || status >= 500;
+  const isPassing = PASSING.has(status) || status >= 500;
   if (isPassing || headers?.['Retry-After'] !== undefined) return undefined;
   if (body !== undefined && (typeof body !== 'string' || contentType !== JSON_TYPE)) {
     return undefined;

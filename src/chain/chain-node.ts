@@ -63,6 +63,8 @@ export class NodeRefusalError extends Error {
 export interface ChainCall {
   /** The contract; without one `data` is a constructor, whose result counts. */
   readonly to?: Hex;
+  /** Who asks, where that matters. */
+  readonly from?: Hex;
   readonly data: Hex;
   /** The number of the block; the latest unless said. */
   readonly block?: number | undefined;
@@ -90,10 +92,10 @@ export class ChainNode {
   }
 
   /** @throws CallRevertedError, ChainAwayError */
-  async call({ block, to, data }: ChainCall): Promise<Hex> {
+  async call({ block, data, from, to }: ChainCall): Promise<Hex> {
     try {
       const at = block === undefined ? 'latest' : `0x${block.toString(16)}`;
-      return await this.ask('eth_call', [{ ...(to && { to }), data }, at], hexData);
+      return await this.ask('eth_call', [{ ...(from && { from }), ...(to && { to }), data }, at], hexData);
     } catch (error) {
       if (!(error instanceof NodeRefusalError)) throw error;
       if (EXECUTION_ERRORS.includes(error.code)) throw new CallRevertedError(error.message);

@@ -68,9 +68,9 @@ export class Gateway {
       action: action.action,
       amount: action.price,
     };
-    const refusal = await purse.hold(debit);
-    if (refusal) return refusal;
     try {
+      const refusal = await purse.hold(debit);
+      if (refusal) return refusal;
       const result = await this.#run(action, input, debit.id);
       const within: WithPayment | undefined = also && ((db, paid) => also(db, { ...paid, result }));
       return { ...(await this.#post(purse, debit, within)), result };

@@ -9,8 +9,11 @@ import { holdSecondsOf, type PaymentSessionSettings } from './settings.js';
 /** For how long the contract is taken to be the one that it was last found to be, in milliseconds. */
 const TERMS_KEPT_MS = 60_000;
 
-/** Most gas of an opening: a wallet that is a contract is asked what it thinks of its signature. */
-const OPEN_GAS = 2_000_000n;
+/**
+ * Most gas of a call: a wallet that is a contract is asked what it thinks of its signature, and what a transfer
+ * takes hangs on whether its payer has something of the token by then.
+ */
+export const ESCROW_GAS = 2_000_000n;
 
 /** What the contract at `ESCROW_ADDRESS` is not what the settings say of it. */
 export class WrongEscrowError extends Error {
@@ -77,7 +80,7 @@ export function openCall(
     functionName: 'open',
     args: [payer, amount, nonce, deadline, signature],
   });
-  return { calls: [{ to: escrow, data, value: 0n }], gas: OPEN_GAS };
+  return { calls: [{ to: escrow, data, value: 0n }], gas: ESCROW_GAS };
 }
 
 /**

@@ -92,7 +92,7 @@ export async function isHoldSigned(
   const call = { abi: erc1271, functionName: 'isValidSignature' } as const;
   const data = encodeFunctionData({ ...call, args: [hash, signature] });
   try {
-    const answer = await node.call({ to: hold.payer, data });
+    const answer = await node.call({ from: domain.escrow, to: hold.payer, data });
     // Where no contract is, nothing answers.
     return answer.length === 66 && decodeFunctionResult({ ...call, data: answer }) === IS_VALID;
   } catch (error) {

@@ -151,7 +151,7 @@ export class PaymentSessions {
       if (existing) {
         const session = await this.#opened(existing.id, waits);
         if (!session) continue;
-        const shows = isOwner || (signed && (await this.#useUp(escrow, wanted.address, signed)));
+        const shows = isOwner || (signed && (await this.#isFirst(escrow, wanted.address, signed)));
         return { session, token: shows ? this.tokenOf(session) : undefined, isNew: false };
       }
       if (!isKept && !signed) throw this.#unauthorized(escrow, wanted);
@@ -239,7 +239,20 @@ export class PaymentSessions {
     return isSigned ? authorization : undefined;
   }
 
-  /** @returns false for an authorization that somebody has shown before: the chain publishes them. */
+  /**
+   * Whether nobody else can have seen this authorization: what has opened a session is on the chain, whoever
+   * has signed it, and what was shown once is used up.
+   */
+  async #isFirst(escrow: Escrow, address: Hex, signed: Authorization): Promise<boolean> {
+    const [published] = await this.#platform.query(
+      `SELECT FROM payment_sessions
+        WHERE chain_id = $chainId AND escrow = $escrow AND address = $address AND nonce = $nonce`,
+      { chainId: escrow.chainId, escrow: escrow.terms.escrow, address, nonce: signed.nonce },
+    );
+    return !published && this.#useUp(escrow, address, signed);
+  }
+
+  /** @returns false for an authorization that somebody has shown before. */
   async #useUp(
     escrow: Escrow,
     address: Hex,

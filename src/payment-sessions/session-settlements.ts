@@ -15,20 +15,18 @@ import {
   spentAccount,
   unpaidCause,
 } from './causes.js';
-import { readHold, type EscrowHold } from './escrow.js';
+import { ESCROW_GAS, readHold, type EscrowHold } from './escrow.js';
 import { findById, lockSession, SessionWaitsError } from './session-openings.js';
 import type { PaymentSessionSettings } from './settings.js';
 import type { PaymentSessionState, SettlementKind } from './states.js';
 
-/** Payments for one kind of settlement of a session, of which none is made, until it is given up. */
-export const MAX_ATTEMPTS = 5;
+/** Payments for one kind of settlement of a session, of which none is made, until operators are told. */
+export const TOLD_AT_ATTEMPTS = 5;
 
-/** The pause after the first of them, in seconds; each one after that is four times as long. */
+/** The pause after the first of them, in seconds; each one after that is four times as long, up to an hour. */
 const RETRY_S = 60;
 const RETRY_FACTOR = 4;
-
-/** Between two looks at what is given up, in minutes. */
-const GIVEN_UP_AGAIN_MINUTES = 60;
+const MOST_RETRY_S = 3_600;
 
 /** What is to be done for a session next. */
 export type SettlementStep =
@@ -107,7 +105,8 @@ export class SessionSettlements {
       const [settlement] = await db.query<Settlement & { requestedAt: Date }>(
         `UPDATE payment_settlements SET state = $state, transaction = $hash, ended_at = now(),
                 retry_at = CASE WHEN $state = 'failed'
-                  THEN now() + interval '${RETRY_S} seconds' * power(${RETRY_FACTOR}, attempts - 1) END
+                  THEN now() + make_interval(secs => least(${MOST_RETRY_S},
+                    ${RETRY_S} * power(${RETRY_FACTOR}, least(attempts, ${TOLD_AT_ATTEMPTS}) - 1))) END
           WHERE payment = $cause AND session_id = $id AND state = 'requested'
           RETURNING cumulative, kind, attempts, payment, requested_at AS "requestedAt"`,
         { id, cause, state: ended.state, hash: ended.hash ?? null },
@@ -145,20 +144,9 @@ export class SessionSettlements {
         return nothing;
       }
     }
-    const { attempts, isPaused } = await failuresOf(db, session, kind);
+    const { isPaused } = await failuresOf(db, session, kind);
     if (isPaused) {
       await this.#pause(db, session, kind);
-      return nothing;
-    }
-    if (attempts >= MAX_ATTEMPTS) {
-      if (kind === 'settle') await setDue(db, id, null);
-      else {
-        await db.query(
-          `UPDATE payment_sessions SET due_at = now() + interval '${GIVEN_UP_AGAIN_MINUTES} minutes'
-            WHERE id = $id`,
-          { id },
-        );
-      }
       return nothing;
     }
     if (kind === 'close' && (await hasOpenHolds(db, id))) return { next: 'debits' };
@@ -207,6 +195,7 @@ export class SessionSettlements {
           value: 0n,
         },
       ],
+      gas: ESCROW_GAS,
     });
     return payment;
   }
@@ -238,7 +227,7 @@ export class SessionSettlements {
   ): Promise<void> {
     await this.#pause(db, session, kind);
     const { attempts } = await failuresOf(db, session, kind);
-    if (attempts < MAX_ATTEMPTS) return;
+    if (attempts !== TOLD_AT_ATTEMPTS) return;
     const { id: sessionId } = session;
     await putInOutbox(db, {
       ...{ id: `settlement-given-up-${sessionId}-${kind}-${session.settled}`, agent: NO_AGENT },

@@ -1,6 +1,5 @@
 import type { Database } from '../database/database.js';
 import { RowWatch } from '../database/row-watch.js';
-import { TooManyRequestsError } from '../errors.js';
 import type { PaymentSessionState } from './states.js';
 
 /** Requests of one process that wait at a time: each holds a connection of its client. */
@@ -8,12 +7,14 @@ const MAX_WAITING = 500;
 
 /** Waits for sessions to leave a state, however many. */
 export class SessionWatch {
+  readonly #database: Database;
   readonly #rows: RowWatch<PaymentSessionState>;
   readonly #left: PaymentSessionState;
   #waiting = 0;
 
   /** @param left the state that they are to leave. */
   constructor(database: Database, left: PaymentSessionState) {
+    this.#database = database;
     this.#rows = new RowWatch(database.newsOf('payment_sessions'), (ids) =>
       statesOf(database, ids),
     );
@@ -22,18 +23,17 @@ export class SessionWatch {
 
   /**
    * @param before what is done first, by those who may wait.
-   * @returns its state, which is the one to leave when it still has it when the signal aborts.
-   * @throws TooManyRequestsError when too many wait.
+   * @returns its state, which is the one to leave when it still has it when the signal aborts, or when too many
+   *   wait.
    */
   async ended(
     id: string,
     signal: AbortSignal,
     before: (id: string, signal: AbortSignal) => Promise<void>,
   ): Promise<PaymentSessionState> {
+    // What was asked for is written down: who may not wait is told how it stands.
     if (this.#waiting >= MAX_WAITING) {
-      throw new TooManyRequestsError('Too many sessions are waited for', undefined, {
-        retryAfter: 5,
-      });
+      return (await statesOf(this.#database, [id])).get(id) ?? this.#left;
     }
     this.#waiting++;
     try {

@@ -275,8 +275,10 @@ export class Signer {
       if (tried !== undefined && performance.now() - tried < retryMs) continue;
       this.#tried.delete(payment.id);
       try {
-        if (!(await this.#sign(payment, onTheWay + sent))) return;
-        sent++;
+        const outcome = await this.#sign(payment, onTheWay + sent);
+        if (outcome === 'waits') return;
+        // What was given up has nothing on the way, so that the next one need not wait for it.
+        if (outcome === 'sent') sent++;
       } catch (error) {
         if (error instanceof ChainAwayError) throw error;
         await this.#setAside(payment, error);
@@ -292,8 +294,8 @@ export class Signer {
     else await this.#store.giveUp(id, 'unsignable');
   }
 
-  /** @returns false when those behind it have to wait, too. */
-  async #sign(payment: QueuedPayment, onTheWay: number): Promise<boolean> {
+  /** @returns `waits` when those behind it have to wait, too. */
+  async #sign(payment: QueuedPayment, onTheWay: number): Promise<'sent' | 'ended' | 'waits'> {
     const { log } = this.#parts;
     const calls = payment.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
     const [needed, current, next, used] = await Promise.all([
@@ -304,10 +306,16 @@ export class Signer {
     ]);
     if (needed === undefined) {
       // What is before it may be what it builds on.
-      if (onTheWay > 0) return false;
+      if (onTheWay > 0) return 'waits';
       log.warn({ payment: payment.id }, 'a payment would be reverted');
       await this.#store.giveUp(payment.id, 'refused');
-      return true;
+      return 'ended';
+    }
+    const gas = BigInt(payment.gas ?? needed);
+    if (needed > gas) {
+      log.warn({ payment: payment.id }, 'a payment takes more gas than it may');
+      await this.#store.giveUp(payment.id, 'refused');
+      return 'ended';
     }
     let key: OpenedKeys;
     try {
@@ -316,15 +324,15 @@ export class Signer {
       if (!(error instanceof KeyMissingError)) throw error;
       log.error({ err: error, payment: payment.id }, 'a payment cannot be signed');
       await this.#store.giveUp(payment.id, 'unsignable');
-      return true;
+      return 'ended';
     }
     const fees = firstFees(current);
     const nonce = next !== undefined && next > used ? next : used;
-    const unsigned = { ...this.#unsigned(nonce, calls, BigInt(payment.gas ?? needed)), ...fees };
+    const unsigned = { ...this.#unsigned(nonce, calls, gas), ...fees };
     const signed = await signTransaction(key, unsigned);
-    if (!(await this.#store.storeFirst(payment.id, unsigned, signed))) return false;
+    if (!(await this.#store.storeFirst(payment.id, unsigned, signed))) return 'waits';
     await this.#store.offered(signed, await this.#node.broadcast(signed.raw));
-    return true;
+    return 'sent';
   }
 
   /** A call that nothing comes of. */

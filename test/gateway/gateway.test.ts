@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
 import { createApiKey } from '../../src/accounts/api-keys.js';
-import { HOLD_MS, RUN_MS } from '../../src/gateway/debits.js';
+import { HOLD_MS, RUN_MS, type Purse } from '../../src/gateway/debits.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
 import { transfer } from '../../src/ledger/ledger.js';
@@ -637,4 +637,24 @@ test('a session’s id is in no log and no table', attack, async () => {
 
 test('and then the ledger balances', async () => {
   expect((await checkLedger(database.db, LEDGER_CHECKS)).differences).toEqual([]);
+});
+
+test('a hold of which it was not heard whether it was made is given back', async () => {
+  const [action] = testActions(behaviour);
+  if (!action) throw new Error('nothing is sold');
+  const lost = new Error('the connection was lost');
+  const released: string[] = [];
+  const purse: Purse = {
+    method: 'session',
+    hold: () => Promise.reject(lost),
+    post: () => Promise.reject(lost),
+    release({ id }) {
+      released.push(id);
+      return Promise.resolve();
+    },
+  };
+  const gateway = new Gateway({ actions: [action], log });
+  const input: unknown = action.input.parse({ text: 'hello' });
+  await expect(gateway.serve({ action, input, purse })).rejects.toBe(lost);
+  expect(released).toHaveLength(1);
 });

@@ -6,7 +6,7 @@ import { internalKey } from '../../api/auth/internal-key.js';
 import { optionalSession } from '../../api/auth/optional-session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';
-import { BadRequestError, ConflictError } from '../../src/errors.js';
+import { BadRequestError, ConflictError, PaymentRequiredError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { ringOf } from '../../src/secrets/key-ring.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
@@ -25,6 +25,7 @@ const thing = {
   summary: 'Make a thing',
   tag: 'things',
   idempotent: true,
+  errors: [402],
   body: z.strictObject({ name: z.string() }),
   responses: { 201: z.strictObject({ name: z.string(), run: z.number(), id: z.string() }) },
 } as const;
@@ -41,6 +42,7 @@ const things = endpoint({
       throw signal.reason;
     }
     if (body.name === 'taken' && runs.length === 1) throw new ConflictError('another one is at it');
+    if (body.name === 'unpaid' && runs.length === 1) throw new PaymentRequiredError('no credit');
     if (body.name === 'bad') throw new BadRequestError('name is bad');
     if (body.name === 'busy' && runs.length === 1) throw new StillRunningError(3);
     if (body.name === 'crash' && runs.length === 1) throw new Error('crashed');
@@ -210,14 +212,14 @@ test('who is told to come again gets the answer when they do', async () => {
   expect([second.status, await second.json()]).toMatchObject([201, { name: 'busy', run: 2 }]);
 });
 
-test('what was in the way of something else is tried again', async () => {
-  const first = await make('taken', 'k-taken');
-  expect([first.status, await first.json()]).toMatchObject([
-    409,
-    { error: 'another one is at it' },
-  ]);
-  const second = await make('taken', 'k-taken');
-  expect([second.status, await second.json()]).toMatchObject([201, { name: 'taken', run: 2 }]);
+test.each([
+  ['taken', 409, 'another one is at it'],
+  ['unpaid', 402, 'no credit'],
+])('what was %s is tried again', async (name, status, error) => {
+  const first = await make(name, `k-${name}`);
+  expect([first.status, await first.json()]).toMatchObject([status, { error }]);
+  const second = await make(name, `k-${name}`);
+  expect([second.status, await second.json()]).toMatchObject([201, { name, run: 2 }]);
 });
 
 test('who left before it was done has it done when they come again', async () => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Hex } from 'viem';
 import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
@@ -377,6 +378,16 @@ describe('closing a session', () => {
   });
 });
 
+test('of those who may not wait for a session any more everybody is told how it stands', async () => {
+  const { db } = lab.site.database;
+  const [watch, leaving] = [new SessionWatch(db, 'opening'), new AbortController()];
+  const ask = () => watch.ended(randomUUID(), leaving.signal, () => Promise.resolve());
+  const waiting = Array.from({ length: 500 }, ask);
+  expect(await ask()).toBe('opening');
+  leaving.abort();
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set(['opening']));
+});
+
 describe('whoever has not the wallet', () => {
   test('opens nothing on its deposit, and learns no id', attack, async () => {
     run();
@@ -408,6 +419,30 @@ describe('whoever has not the wallet', () => {
     const asked = await open(ada);
     expect(asked.answer.body.session.id).toBe(made.answer.body.session.id);
     expect((await post(asked.body)).body.session.id).toMatch(MASKED);
+  });
+
+  test('gets no id by what was signed here for a wallet that is kept', attack, async () => {
+    run();
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, 3n * ONE);
+    const body = { address: wallet.address, deposit: '3' };
+    expect((await post(body, ada)).status).toBe(201);
+    const [signed] = await lab.site.database.db.asPlatform().query<{
+      readonly nonce: Hex;
+      readonly deadline: number;
+    }>(
+      `SELECT nonce, extract(epoch FROM authorization_deadline)::integer AS deadline
+         FROM payment_sessions WHERE address = $lower`,
+      { lower: wallet.lower },
+    );
+    if (!signed) throw new Error('no session was made');
+    // As it stands in the opening's transaction, for all to see.
+    const { deadline, nonce } = signed;
+    const authorization = await lab.sign(wallet, 3n * ONE, { nonce, deadline: BigInt(deadline) });
+    for (const by of [undefined, await lab.site.person()]) {
+      const shown = await post({ ...body, authorization }, by);
+      expect([shown.status, shown.body.session.id]).toEqual([200, expect.stringMatching(MASKED)]);
+    }
   });
 
   test('opens nothing by an authorization that was good before', attack, async () => {
