@@ -311,12 +311,6 @@ export class Signer {
       await this.#store.giveUp(payment.id, 'refused');
       return 'ended';
     }
-    const gas = BigInt(payment.gas ?? needed);
-    if (needed > gas) {
-      log.warn({ payment: payment.id }, 'a payment takes more gas than it may');
-      await this.#store.giveUp(payment.id, 'refused');
-      return 'ended';
-    }
     let key: OpenedKeys;
     try {
       key = await this.#key();
@@ -328,7 +322,7 @@ export class Signer {
     }
     const fees = firstFees(current);
     const nonce = next !== undefined && next > used ? next : used;
-    const unsigned = { ...this.#unsigned(nonce, calls, gas), ...fees };
+    const unsigned = { ...this.#unsigned(nonce, calls, BigInt(payment.gas ?? needed)), ...fees };
     const signed = await signTransaction(key, unsigned);
     if (!(await this.#store.storeFirst(payment.id, unsigned, signed))) return 'waits';
     await this.#store.offered(signed, await this.#node.broadcast(signed.raw));

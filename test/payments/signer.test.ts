@@ -78,13 +78,6 @@ describe('a payment', () => {
     expect(await lab.balanceOf(first)).toBe(0n);
   });
 
-  test('that takes more gas than it may is not made, and costs nothing', async () => {
-    const { cause, to } = await payer.ask({ gas: 30_000n });
-    await payAll();
-    expect(await stateOf(cause)).toMatchObject({ state: 'failed', failure: 'refused' });
-    expect(await lab.balanceOf(to)).toBe(0n);
-  });
-
   test('of several calls to new recipients is one transaction', async () => {
     const recipients = Array.from({ length: 20 }, newAddress);
     const { cause } = await payer.ask({ calls: recipients.map((to) => transfer(to, ONE)) });
