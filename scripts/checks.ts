@@ -44,7 +44,12 @@ export async function runChecks(): Promise<Checked> {
   const failed: { name: string; output: string }[] = [];
   for (const { name, program, args } of CHECKS) {
     const output: string[] = [];
-    const child = runNode([path.join(projectRoot, 'node_modules', program), ...args], 'pipe');
+    const file = path.join(projectRoot, 'node_modules', program);
+    const child = spawn(process.execPath, [file, ...args], {
+      cwd: projectRoot,
+      stdio: ['inherit', 'pipe', 'pipe'],
+      signal: stopping.signal,
+    });
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on('data', (chunk: Buffer) => output.push(chunk.toString()));
     }
@@ -52,20 +57,6 @@ export async function runChecks(): Promise<Checked> {
     else failed.push({ name, output: output.join('') });
   }
   return { passed, failed };
-}
-
-/** Runs a Node program in this terminal and returns the code it ended with. */
-export function runVisibly(args: readonly string[], env = process.env): Promise<number> {
-  return codeOf(runNode(args, 'inherit', env));
-}
-
-function runNode(args: readonly string[], stdio: 'pipe' | 'inherit', env = process.env) {
-  return spawn(process.execPath, args, {
-    cwd: projectRoot,
-    env,
-    stdio: ['inherit', stdio, stdio],
-    signal: stopping.signal,
-  });
 }
 
 function codeOf(child: ChildProcess): Promise<number> {

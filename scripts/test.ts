@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { runChecks, runVisibly, type Checked } from './checks.js';
+import { runChecks, type Checked } from './checks.js';
 import { onNpmEnd } from '../dev/processes/npm-end.js';
-import { killAll } from '../dev/processes/process.js';
+import { endLeftovers, killAll } from '../dev/processes/process.js';
 import { findLabelled, removeLabelled } from '../dev/docker/labelled.js';
 import { describeFailure } from '../dev/failure.js';
 import { builtProgram, projectRoot } from '../dev/root.js';
 import { say } from '../dev/report.js';
 import { readSettings } from '../dev/settings.js';
 import { stopping } from '../dev/processes/stopping.js';
+import { runGroup } from './process-group.js';
 import { startTestEngines } from './test-engines.js';
 import { attackFiles } from './attack-files.js';
 import { FAILED_TESTS_FILE } from './failed-tests.js';
@@ -43,6 +44,8 @@ async function main(args: string[]): Promise<number> {
     killAll,
   ];
   const suite = randomUUID();
+  const temporary = await mkdtemp(path.join(folder, 't-'));
+  chmodSync(temporary, 0o711);
   const failedFile = path.join(folder, 'failed.txt');
   let failed: readonly string[] = [];
   let tests: TestCounts = { passed: 0, failed: 1, skipped: [] };
@@ -61,7 +64,11 @@ async function main(args: string[]): Promise<number> {
       });
     }
     const report = path.join(folder, 'report.json');
-    const environment = { ...engines, TEST_SUITE: suite, [FAILED_TESTS_FILE]: failedFile };
+    cleanups.push(() => endEngines(temporary));
+    const environment = {
+      ...engines,
+      ...{ TEST_SUITE: suite, [FAILED_TESTS_FILE]: failedFile, TMPDIR: temporary },
+    };
     const projects = isFast ? FAST.map((name) => `--project=${name}`) : [];
     vitest = await runVitest([...projects, ...filters], report, environment);
     if (existsSync(report)) tests = countTests(report);
@@ -92,10 +99,20 @@ async function runVitest(
   const shown = `--reporter=${process.env.CI === undefined ? 'default' : 'minimal'}`;
   const failed = `--reporter=${builtProgram('scripts', 'failed-tests.js')}`;
   const json = ['--reporter=json', `--outputFile.json=${reportFile}`];
-  return runVisibly([program, 'run', shown, failed, ...json, ...args], {
+  return runGroup([program, 'run', shown, failed, ...json, ...args], {
     ...process.env,
     ...env,
   });
+}
+
+/** Ends the engines that tests have not come to end, by the records of them in the tests' folders. */
+async function endEngines(temporary: string): Promise<void> {
+  const found = await readdir(temporary, { recursive: true, withFileTypes: true });
+  const records = found.filter(({ name }) => name.endsWith('.process.json'));
+  for (const runDir of new Set(records.map(({ parentPath }) => parentPath))) {
+    const ended = await endLeftovers(runDir);
+    if (ended.length > 0) say(`Ended what tests had left running: ${ended.join(', ')}.`);
+  }
 }
 
 /** What has failed is said last of all, a line each, where whoever opens a long log looks. */
