@@ -54,6 +54,8 @@ interface SplitAnswer {
   readonly payouts: readonly { readonly status: string; readonly transaction: Hex | null }[];
 }
 
+type SplitOfWallet = Pick<MoneyPlan['splits'][number], 'recipients' | 'wallet'>;
+
 /** Somebody pays and is paid while something goes wrong. */
 export async function runMoneyRound(site: MoneySite, plan: MoneyPlan): Promise<MoneyResult> {
   const begun = performance.now();
@@ -92,7 +94,9 @@ class MoneyRound {
     await chain.keep();
     const usdc = chain.local.usdc.address;
     const needed = wallets.map(({ address }, index) => {
-      const mine = this.#plan.splits.filter(({ wallet }) => wallet === index);
+      const mine = [...this.#plan.splits, ...this.#splitsAfter()].filter(
+        ({ wallet }) => wallet === index,
+      );
       return transfer(usdc, address, BigInt(mine.length) * ONE);
     });
     await chain.pay(needed);
@@ -111,6 +115,10 @@ class MoneyRound {
       ...(cloneAfterMs === undefined ? [] : [delay(cloneAfterMs).then(() => this.#askClone())]),
     ];
     await Promise.all([fault, ...asking]);
+    const { length } = splits;
+    await Promise.all(
+      this.#splitsAfter().map((split, index) => this.#askSplit(split, length + index)),
+    );
   }
 
   /** Waits until all is well. @returns what is not, once the time is over. */
@@ -136,7 +144,13 @@ class MoneyRound {
     await this.#site.api.ask('DELETE', `/api/agents/${this.#clone.id}`, this.#key());
   }
 
-  async #askSplit({ recipients, wallet }: MoneyPlan['splits'][number], index: number) {
+  /** What was final on a node that has forgotten it is sent again by the wallet's next payment. */
+  #splitsAfter(): readonly SplitOfWallet[] {
+    if (this.#plan.fault !== 'older node') return [];
+    return ([0, 1] as const).map((wallet) => ({ recipients: 1, wallet }));
+  }
+
+  async #askSplit({ recipients, wallet }: SplitOfWallet, index: number) {
     const { api, wallets } = this.#site;
     const { address: fromAddress, agentId } = wallets[wallet];
     const share = ALL_SHARES / BigInt(recipients);

@@ -1,5 +1,7 @@
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { lastLines } from '../../dev/processes/process.js';
 import { isAlive } from '../../dev/processes/process-identity.js';
 import { poll } from '../../dev/poll.js';
 import { superviseAgentId } from '../../workflows/ids.js';
@@ -58,7 +60,7 @@ test('agents end as desired, and leave nothing behind, whatever is killed and wh
     } while (performance.now() - begun < BUDGET_MS);
     expect(await platform.remains()).toEqual({ containers: [], networks: [], volumes: [] });
   } catch (error) {
-    console.error(platform.output);
+    console.error(platform.output, await evidence());
     throw error;
   }
   console.log(`${rounds} rounds, ${2 * rounds} kills`);
@@ -145,6 +147,24 @@ async function stateOf(id: string): Promise<AgentState | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** What supervisors that have not ended wait for, and the end of the worker's log. */
+async function evidence(): Promise<string> {
+  const waiting = await platform
+    .withTemporal(async (client) => {
+      const runs: string[] = [];
+      const query = 'ExecutionStatus = "Running" AND WorkflowType != "keepUsage"';
+      for await (const { workflowId } of client.workflow.list({ query })) {
+        const { raw } = await client.workflow.getHandle(workflowId).describe();
+        const { pendingActivities, pendingWorkflowTask } = raw;
+        runs.push(JSON.stringify({ workflowId, pendingActivities, pendingWorkflowTask }));
+      }
+      return runs;
+    })
+    .catch((error: unknown) => [String(error)]);
+  const log = lastLines(path.join(platform.place.dataDir, 'run', 'worker.log'));
+  return [...waiting, log].join('\n');
 }
 
 /** It runs in the one container that is its own, or says why not and has none. */
