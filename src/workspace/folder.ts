@@ -297,7 +297,8 @@ export async function replaceFile(
 }
 
 /**
- * Makes a file that must not be there, whole: who is killed meanwhile has made none, or all of it.
+ * Makes a file that must not be there, whole: who is killed meanwhile, or the machine's power, has made none, or
+ * all of it.
  *
  * @throws ConflictError
  */
@@ -306,7 +307,7 @@ export async function createFile(
   target: { readonly folder: Folder; readonly name: string },
   bytes: Uint8Array,
 ): Promise<void> {
-  await inScratch(root, bytes, { isLasting: false }, async (scratch, name) => {
+  await inScratch(root, bytes, {}, async (scratch, name) => {
     await scratch.linkTo(name, target.folder, target.name);
     await scratch.remove(name);
   });

@@ -234,6 +234,20 @@ describe('locks', () => {
     expect(await at.again().gitSync()).toMatchObject({ committed: true });
   });
 
+  /** Where each sandbox counts its processes and its time anew, the next one is what the last one was. */
+  test('of a killed process that was number and beginning of this one are cleared', async () => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    const stat = await readFile('/proc/self/stat', 'utf8');
+    const start = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+    const mark = `agent-platform ${process.pid} ${start}\n`;
+    for (const name of ['index', 'HEAD', 'refs/heads/main'])
+      await writeFile(path.join(at.path, `.git/${name}.lock`), mark);
+    expect(await at.again().gitSync()).toMatchObject({ committed: true });
+    const names = await readdir(path.join(at.path, '.git'), { recursive: true });
+    expect(names.filter((name) => name.endsWith('.lock'))).toEqual([]);
+  });
+
   test('of ours that are at work are left, as is where they work', async () => {
     await repository();
     await at.put('kept.txt', 'two\n');
@@ -248,6 +262,22 @@ describe('locks', () => {
     await expect(at.again().gitSync()).rejects.toMatchObject({ status: 409 });
     expect(await readFile(lock(), 'utf8')).toBe(mark);
     expect(await readdir(at.views)).toEqual([atWork]);
+  });
+
+  test('of this process are left while it is at work, whoever else asks it', async () => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    const other = at.again();
+    await other.clear();
+    const move = Folder.prototype.moveTo;
+    let second: unknown;
+    vi.spyOn(Folder.prototype, 'moveTo').mockImplementation(async function (this: Folder, ...to) {
+      if (to[2] === 'index') second = await other.gitSync().catch(Object);
+      return move.apply(this, to);
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    expect(await at.workspace.gitSync()).toMatchObject({ committed: true });
+    expect(second).toMatchObject({ status: 409, facts: { lock: 'index.lock' } });
   });
 
   test('two syncs at a time are one, and a 409', async () => {

@@ -17,6 +17,17 @@ function startOf(pid: number | 'self'): string | undefined {
 }
 
 /**
+ * Locks that this very process has, by the place of each. Elsewhere another process may have had its number and its
+ * beginning: each sandbox with a kernel of its own counts both anew.
+ */
+const HELD = new Set<string>();
+
+const placeOf = async (folder: Folder, lock: string): Promise<string> => {
+  const { dev, ino } = await folder.self();
+  return `${dev} ${ino} ${lock}`;
+};
+
+/**
  * Does something while git programs of others leave a file alone, by git's own way of locking it. The
  * lock says whose it is, so that one of ours that was left is known from one of a program at work.
  *
@@ -29,21 +40,28 @@ export async function withLock<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const lock = `${name}.lock`;
+  const place = await placeOf(folder, lock);
   await clearOwnLock(folder, name);
-  const mark = Buffer.from(`agent-platform ${process.pid} ${startOf('self')}\n`);
-  // Never without its mark, however short: it would be left as somebody else's.
-  await createFile(root, { folder, name: lock }, mark).catch((error: unknown) => {
-    if (!(error instanceof ConflictError)) throw error;
-    throw new ConflictError('Another program is at work in the repository: its lock is there', {
-      lock,
-    });
-  });
+  if (HELD.has(place)) throw lockedBy(lock);
+  HELD.add(place);
   try {
-    return await work();
+    const mark = Buffer.from(`agent-platform ${process.pid} ${startOf('self')}\n`);
+    // Never without its mark, however short: it would be left as somebody else's.
+    await createFile(root, { folder, name: lock }, mark).catch((error: unknown) => {
+      throw error instanceof ConflictError ? lockedBy(lock) : error;
+    });
+    try {
+      return await work();
+    } finally {
+      await folder.remove(lock);
+    }
   } finally {
-    await folder.remove(lock);
+    HELD.delete(place);
   }
 }
+
+const lockedBy = (lock: string) =>
+  new ConflictError('Another program is at work in the repository: its lock is there', { lock });
 
 /** Removes a lock that one of our processes left when it was killed. */
 export async function clearOwnLock(folder: Folder, name: string): Promise<void> {
@@ -51,7 +69,12 @@ export async function clearOwnLock(folder: Folder, name: string): Promise<void> 
   try {
     const there = await folder.readIfThere(lock, MAX_MARK_BYTES);
     const [, pid, start] = MARK.exec(there?.bytes.toString() ?? '') ?? [];
-    if (pid !== undefined && startOf(Number(pid)) !== start) await folder.remove(lock);
+    if (pid === undefined) return;
+    const isAtWork =
+      Number(pid) === process.pid
+        ? HELD.has(await placeOf(folder, lock))
+        : startOf(Number(pid)) === start;
+    if (!isAtWork) await folder.remove(lock);
   } catch (error) {
     // What is larger, a link or a folder is no lock of ours.
     if (!(error instanceof BadRequestError)) throw error;

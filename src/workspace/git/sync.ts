@@ -74,15 +74,23 @@ export async function commitAll(
 export async function clearLocks(root: Folder): Promise<void> {
   try {
     await inGitFolder(root, async (git) => {
-      await clearOwnLock(git, 'index');
       await clearOwnLock(git, 'HEAD');
       const branch = branchOf((await readHead(git)) ?? '');
-      if (branch === undefined) return;
-      const { folders, name } = placeOfBranch(branch);
-      await git.within(folders, (folder) => clearOwnLock(folder, name));
+      if (branch !== undefined) await clearBranchLock(git, branch);
+      // The last one: until it is gone no other branch is checked out.
+      await clearOwnLock(git, 'index');
     });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
+  }
+}
+
+async function clearBranchLock(git: Folder, branch: string): Promise<void> {
+  const { folders, name } = placeOfBranch(branch);
+  try {
+    await git.within(folders, (folder) => clearOwnLock(folder, name));
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error; // its folder is none
   }
 }
 
