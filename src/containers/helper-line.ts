@@ -5,7 +5,7 @@ import type { WorkspaceCall } from '../workspace/workspace-call.js';
 import { ContainerError } from './container-errors.js';
 import { DockerFrames } from './docker-frames.js';
 
-/** Bytes of an answer: a tree of 10,000 long paths is the largest. */
+/** Bytes of an answer: a diff of letters that JSON spells with six is the largest. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 /** Milliseconds for an answer: longer than what a helper does may take. */

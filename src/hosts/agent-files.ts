@@ -15,8 +15,8 @@ interface Hosts {
   of(id: string): Promise<Pick<HostAccess, 'browse'>>;
 }
 
-/** Characters of an answer: a tree of 10,000 long paths is the largest. */
-const MAX_ANSWER_LENGTH = 64 * 1024 * 1024;
+/** Characters of an answer: a diff of letters that JSON spells with six is the largest. */
+const MAX_ANSWER_LENGTH = 16 * 1024 * 1024;
 
 /**
  * The files of an agent's workspace, whether it runs or not, on whatever host it lives. As with those of a

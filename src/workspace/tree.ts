@@ -1,12 +1,10 @@
 import { BadRequestError, NotFoundError } from '../errors.js';
-import { NotPlainError, type Entry, type Folder } from './folder.js';
+import { NotPlainError, type Folder } from './folder.js';
+import { ListingRoom } from './listing.js';
 import { SCRATCH } from './segments.js';
 
 export const DEFAULT_DEPTH = 3;
 export const MAX_DEPTH = 4;
-
-/** Entries of a whole tree, and of one folder that are looked at. */
-const MAX_ENTRIES = 10_000;
 
 /** What is built or fetched, and never listed. */
 const EXCLUDED = new Set([
@@ -42,8 +40,8 @@ interface Growing {
 const { compare } = new Intl.Collator('en', { numeric: false });
 
 /** The order does not depend on who asks, or where. */
-function byKindAndName(a: Entry, b: Entry): number {
-  if (a.kind !== b.kind) return a.kind === 'folder' ? -1 : 1;
+function byKindAndName(a: Growing, b: Growing): number {
+  if (a.type !== b.type) return a.type === 'folder' ? -1 : 1;
   return compare(a.name, b.name) || (a.name < b.name ? -1 : 1);
 }
 
@@ -57,19 +55,14 @@ export async function treeOf(root: Folder, depth: number, signal?: AbortSignal):
   }
   const tree: Growing = { type: 'folder', name: 'workspace', path: '' };
   let level = [tree];
-  let left = MAX_ENTRIES;
+  const room = new ListingRoom();
   for (let at = 0; at < Math.min(depth, MAX_DEPTH); at += 1) {
     const next: Growing[] = [];
     for (const node of level) {
       signal?.throwIfAborted();
-      const listed = await listedOf(root, node, left, signal);
+      const listed = await listedOf(root, node, room, signal);
       if (!listed) continue;
-      left -= listed.entries.length;
-      node.children = listed.entries.map(({ kind, name }) => ({
-        type: kind === 'folder' ? 'folder' : 'file',
-        name,
-        path: node.path === '' ? name : `${node.path}/${name}`,
-      }));
+      node.children = listed.nodes;
       if (listed.truncated) node.truncated = true;
       next.push(...node.children.filter(({ type }) => type === 'folder'));
     }
@@ -82,22 +75,23 @@ export async function treeOf(root: Folder, depth: number, signal?: AbortSignal):
 async function listedOf(
   root: Folder,
   { path }: Growing,
-  most: number,
+  room: ListingRoom,
   signal: AbortSignal | undefined,
-): Promise<{ entries: Entry[]; truncated: boolean } | undefined> {
-  const entries: Entry[] = [];
+): Promise<{ nodes: Growing[]; truncated: boolean } | undefined> {
+  const nodes: Growing[] = [];
   try {
     const truncated = await root.within(path === '' ? [] : path.split('/'), async (folder) => {
-      for await (const entry of folder.entries()) {
+      for await (const { kind, name } of folder.entries()) {
         signal?.throwIfAborted();
-        if (entry.kind === 'other') continue;
-        if (entry.kind === 'folder' && EXCLUDED.has(entry.name)) continue;
-        if (entries.length === most) return true;
-        entries.push(entry);
+        if (kind === 'other') continue;
+        if (kind === 'folder' && EXCLUDED.has(name)) continue;
+        const node = { type: kind, name, path: path === '' ? name : `${path}/${name}` };
+        if (!room.take(node)) return true;
+        nodes.push(node);
       }
       return false;
     });
-    return { entries: entries.sort(byKindAndName), truncated };
+    return { nodes: nodes.sort(byKindAndName), truncated };
   } catch (error) {
     if (error instanceof NotFoundError || error instanceof NotPlainError) return undefined;
     throw error;

@@ -191,6 +191,23 @@ describe('the tree', () => {
     expect(at2(tree, 'many')?.children).toHaveLength(9_998);
   });
 
+  test(
+    'is cut where names make an answer of many megabytes of it',
+    { tags: 'attack' },
+    async () => {
+      // A letter that JSON spells with six.
+      const long = '\u0001'.repeat(250);
+      await mkdir(path.join(at.path, long));
+      const all = Array.from({ length: 1_200 }, (_, each) => `${long}/${long}${each}`);
+      await Promise.all(all.map((name) => writeFile(path.join(at.path, name), '')));
+      const tree = await at.workspace.tree(3);
+      const bytes = Buffer.byteLength(JSON.stringify(tree));
+      expect([bytes <= 4 * 1024 * 1024, bytes > 4_000_000]).toEqual([true, true]);
+      expect(tree.truncated).toBeUndefined();
+      expect(tree.children).toMatchObject([{ truncated: true }]);
+    },
+  );
+
   test('ends when nobody waits for it', async () => {
     await at.put('a/b', '');
     await expect(at.workspace.tree(3, AbortSignal.abort())).rejects.toThrow();

@@ -48,6 +48,19 @@ test('status tells each change as git does, with where a file was before', async
   });
 });
 
+test('status is cut where names make an answer of many megabytes', { tags: 'attack' }, async () => {
+  await at.git('init');
+  // A letter that JSON spells with six.
+  const long = '\u0001'.repeat(250);
+  await mkdir(path.join(at.path, long));
+  const all = Array.from({ length: 1_700 }, (_, each) => `${long}/${long}${each}`);
+  await Promise.all(all.map((name) => writeFile(path.join(at.path, name), '')));
+  const status = await at.workspace.gitStatus();
+  const bytes = Buffer.byteLength(JSON.stringify(status));
+  expect([bytes <= 4 * 1024 * 1024, bytes > 4_000_000]).toEqual([true, true]);
+  expect(status).toMatchObject({ truncated: true, hasChanges: true });
+});
+
 test('diff tells staged and unstaged apart, of one path where that is asked for', async () => {
   await repository();
   expect(await at.workspace.gitDiff()).toEqual({ unstaged: null, staged: null });

@@ -1,7 +1,8 @@
+import { ListingRoom } from '../listing.js';
 import type { Git, GitView } from './git-view.js';
 
-/** Changes that are told of. */
-const MAX_CHANGES = 10_000;
+/** Bytes of git's that are read of a status: more than is told of. */
+const MAX_READ = 4 * 1024 * 1024;
 
 export interface Change {
   /** The two letters of `git status --porcelain`, trimmed. */
@@ -23,18 +24,25 @@ export interface Status {
 }
 
 export async function statusOf({ git, repository }: GitView): Promise<Status> {
-  const changes = await changesOf(git, '--renames');
+  const { changes, isCut } = await changesOf(git, '--renames', MAX_READ);
+  const room = new ListingRoom();
+  const told: Change[] = [];
+  for (const { code, from, path } of changes) {
+    const row = {
+      status: code.trim(),
+      path: shown(path),
+      ...(from !== undefined && { from: shown(from) }),
+    };
+    if (!room.take(row)) break;
+    told.push(row);
+  }
   return {
     isGitRepo: true,
     branch: repository.branch ?? 'HEAD',
     remote: shownRemote(repository.remote),
-    changes: changes.slice(0, MAX_CHANGES).map(({ code, from, path }) => ({
-      status: code.trim(),
-      path: shown(path),
-      ...(from !== undefined && { from: shown(from) }),
-    })),
-    ...(changes.length > MAX_CHANGES && { truncated: true }),
-    hasChanges: changes.length > 0,
+    changes: told,
+    ...((isCut || told.length < changes.length) && { truncated: true }),
+    hasChanges: isCut || changes.length > 0,
   };
 }
 
@@ -47,26 +55,38 @@ export interface CodedChange extends Omit<Change, 'status'> {
 /** What is not UTF-8 in it is replaced. */
 const shown = (path: string): string => Buffer.from(path, 'latin1').toString();
 
-/** What differs; other repositories within the workspace are never looked into. */
+/**
+ * What differs; other repositories within the workspace are never looked into.
+ *
+ * @param cutAt bytes of git's answer after which it is cut. Without it, more is a failure.
+ */
 export async function changesOf(
   git: Git,
   renames: '--renames' | '--no-renames',
-): Promise<CodedChange[]> {
-  const { output } = await git([
-    ...['status', '--porcelain=v1', '-z', '--untracked-files=all'],
-    ...['--ignore-submodules=all', renames],
-  ]);
-  const entries = output.toString('latin1').split('\0');
+  cutAt?: number,
+): Promise<{ readonly changes: readonly CodedChange[]; readonly isCut: boolean }> {
+  const { isCut, output } = await git(
+    [
+      ...['status', '--porcelain=v1', '-z', '--untracked-files=all'],
+      ...['--ignore-submodules=all', renames],
+    ],
+    { cutAt },
+  );
+  // What comes after the last end of one is none, or half of one.
+  const entries = output.toString('latin1').split('\0').slice(0, -1);
   const changes: CodedChange[] = [];
   for (let at = 0; at < entries.length; at += 1) {
     const entry = entries[at] ?? '';
-    if (entry === '') continue;
     const change = { code: entry.slice(0, 2), path: entry.slice(3) };
-    const isMoved = /[RC]/.test(change.code);
-    if (isMoved) at += 1;
-    changes.push(isMoved ? { ...change, from: entries[at] ?? '' } : change);
+    if (!/[RC]/.test(change.code)) {
+      changes.push(change);
+      continue;
+    }
+    at += 1;
+    const from = entries[at];
+    if (from !== undefined) changes.push({ ...change, from });
   }
-  return changes;
+  return { changes, isCut };
 }
 
 /** Without the name and password that an address may hold. */

@@ -107,7 +107,7 @@ async function commitIn(view: GitView, message: string): Promise<string | undefi
   const { git, repository } = view;
   const { head } = repository;
   const { submodules } = await view.checked();
-  const changes = await changesOf(git, '--no-renames');
+  const { changes } = await changesOf(git, '--no-renames');
   if (changes.some(isUnmerged)) {
     throw new ServiceError(500, 'There are conflicts in the repository: resolve them first');
   }
