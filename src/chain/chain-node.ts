@@ -95,7 +95,11 @@ export class ChainNode {
   async call({ block, data, from, to }: ChainCall): Promise<Hex> {
     try {
       const at = block === undefined ? 'latest' : `0x${block.toString(16)}`;
-      return await this.ask('eth_call', [{ ...(from && { from }), ...(to && { to }), data }, at], hexData);
+      return await this.ask(
+        'eth_call',
+        [{ ...(from && { from }), ...(to && { to }), data }, at],
+        hexData,
+      );
     } catch (error) {
       if (!(error instanceof NodeRefusalError)) throw error;
       if (EXECUTION_ERRORS.includes(error.code)) throw new CallRevertedError(error.message);

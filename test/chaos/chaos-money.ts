@@ -1,5 +1,5 @@
 // Pays while parts of the platform and its chain are hurt, and looks whether everybody was paid once.
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Hex } from 'viem';
@@ -10,6 +10,7 @@ import { poll } from '../../dev/poll.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { Database } from '../../src/database/database.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
+import { agentPlaces } from '../support/agent-places.js';
 import { removeRemains } from '../support/docker-remains.js';
 import { depositFor } from './bought-session.js';
 import { CarefulClient } from './careful-client.js';
@@ -61,7 +62,6 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
   const { escrow, treasury, usdc } = chain.local;
   // Long before anything goes wrong: what a node of an older state forgets is offered again.
   const known = await depositFor(chain, plans.length);
-  const firstPort = randomInt(21_000, 29_000);
   const common = {
     CHAIN_RPC_URL: chain.proxy.url,
     CHAIN_CONFIRMATIONS: String(CONFIRMATIONS),
@@ -74,9 +74,8 @@ async function makeSite(atEnd: AtEnd): Promise<MoneySite> {
   const platform = await BenchPlatform.start(path.join(folder, 'platform'), {
     ...common,
     AGENT_RUNTIME_IMAGE: await ensureTestImage(docker),
-    AGENT_SUBNET_POOL: `10.${randomInt(212, 231)}.0.0/16`,
+    ...agentPlaces(),
     AGENT_EGRESS: 'open',
-    AGENT_PORT_RANGE: `${firstPort}-${firstPort + 200}`,
     AGENT_HOST_CAPACITY: '100',
     AGENT_AI_HOST: '127.0.0.1', // these agents ask no AI
     MANAGE_DOCKER: 'never',

@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
@@ -17,6 +17,7 @@ import { SecretBox } from '../../src/secrets/secret-box.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { textsOfRows } from '../database/traces.js';
+import { agentPlaces } from '../support/agent-places.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../support/chain/money-secrets.js';
 import { remainsOf, removeRemains } from '../support/docker-remains.js';
 import { textsOfHistories } from '../support/histories.js';
@@ -30,12 +31,8 @@ const OPERATOR_KEY = `0x${randomBytes(31).toString('hex')}01`;
 const keyIn = (output: string) => /INTERNAL_API_KEY=(\S+)/.exec(output)?.[1];
 
 const docker = connectDocker(process.env.DOCKER_HOST);
-const firstPort = randomInt(21_000, 29_000);
 /** Where agents are that others' do not meet. */
-const AGENTS = {
-  AGENT_PORT_RANGE: `${firstPort}-${firstPort + 200}`,
-  AGENT_SUBNET_POOL: `10.${randomInt(180, 210)}.0.0/16`,
-};
+const AGENTS = agentPlaces();
 
 let place: Place;
 beforeEach(async () => {

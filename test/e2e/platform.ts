@@ -1,10 +1,11 @@
-import { createHash, randomBytes, randomInt } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { Place, type Launcher } from '../dev/launcher.js';
+import { agentPlaces } from '../support/agent-places.js';
 import { remainsOf, removeRemains, type Remains } from '../support/docker-remains.js';
 
 /** What `npm start` prints last. */
@@ -36,13 +37,11 @@ export class RealPlatform {
 
   /** Starts it, and returns once it has said that it runs. */
   async start(): Promise<Launcher> {
-    const firstPort = randomInt(21_000, 29_000);
     this.#launcher = this.place.start({
       ENCRYPTION_KEY: this.#encryptionKey.toString('base64'),
       INTERNAL_API_KEY: this.internalApiKey,
-      AGENT_PORT_RANGE: `${firstPort}-${firstPort + 200}`,
+      ...agentPlaces(),
       AGENT_HOST_CAPACITY: '100',
-      AGENT_SUBNET_POOL: `10.${randomInt(180, 210)}.0.0/16`,
       ...this.env,
     });
     await this.#launcher.printed(RUNNING, 180_000);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { pino, type Logger } from 'pino';
 import { LOG_SERIALIZERS } from '../../src/log.js';
+import { agentPlaces } from './agent-places.js';
 
 /** The web API's administrator, by `ADMIN_EMAILS`. */
 export const ADMIN_EMAIL = 'admin@example.com';
@@ -15,16 +16,13 @@ export function testEnvironment(
   made: Readonly<Record<string, string>>,
   given: Readonly<Record<string, string | undefined>> = {},
 ): Record<string, string | undefined> {
-  // Ports and networks of its own for each fixture; two that meet all the same take the next.
-  const firstPort = 20_000 + Math.floor(Math.random() * 100) * 100;
   return {
     ENCRYPTION_KEY: randomBytes(32).toString('base64'),
     TRUSTED_PROXIES: '127.0.0.1',
     ADMIN_EMAILS: ADMIN_EMAIL,
     AI_PROVIDER: 'openai',
-    AGENT_PORT_RANGE: `${firstPort}-${firstPort + 99}`,
+    ...agentPlaces(),
     AGENT_HOST_CAPACITY: '100',
-    AGENT_SUBNET_POOL: `10.${232 + Math.floor(Math.random() * 23)}.0.0/16`,
     WATCHDOG_CHECK_INTERVAL: '2s',
     ...made,
     ...given,
