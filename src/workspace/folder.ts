@@ -1,16 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import {
-  link,
-  lstat,
-  mkdir,
-  open,
-  opendir,
-  readdir,
-  rename,
-  rmdir,
-  unlink,
-} from 'node:fs/promises';
+import { link, lstat, mkdir, open, opendir, rename, rmdir, unlink } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../errors.js';
 import { SCRATCH } from './segments.js';
@@ -56,6 +46,9 @@ export interface FileOptions {
 
 /** What is in the way of a path. */
 export class NotPlainError extends BadRequestError {}
+
+/** It has more bytes than are read. */
+export class TooLargeError extends BadRequestError {}
 
 /** An open folder. Whoever opens one closes it. */
 export class Folder {
@@ -135,7 +128,7 @@ export class Folder {
   /**
    * @throws NotFoundError
    * @throws NotPlainError for a link, a folder, a pipe: none of them is waited for
-   * @throws BadRequestError for a file of more than so many bytes; what grows meanwhile is cut there.
+   * @throws TooLargeError for a file of more than so many bytes; what grows meanwhile is cut there.
    */
   async read(name: string, maxBytes: number): Promise<FileContent> {
     const handle = await open(this.#at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY).catch(
@@ -147,7 +140,7 @@ export class Folder {
       const stats = await handle.stat();
       if (!stats.isFile()) throw new NotPlainError('path is not a regular file');
       if (stats.size > maxBytes) {
-        throw new BadRequestError(`The file is larger than ${maxBytes} bytes`);
+        throw new TooLargeError(`The file is larger than ${maxBytes} bytes`);
       }
       const bytes = await readBytes(handle, stats.size, maxBytes);
       return { bytes, modified: new Date(Math.floor(stats.mtimeMs)), mode: stats.mode & 0o777 };
@@ -180,11 +173,19 @@ export class Folder {
     }
   }
 
-  /** Whether there is nothing but files and folders in it, whatever their names. */
-  async isPlain(): Promise<boolean> {
-    // All at once: repositories have hundreds of small folders.
-    const entries = await readdir(this.#path, { withFileTypes: true });
-    return entries.every((entry) => entry.isFile() || entry.isDirectory());
+  /**
+   * Whether there is nothing but files and folders in it, whatever their names.
+   *
+   * @throws the signal's reason
+   */
+  async isPlain(signal: AbortSignal): Promise<boolean> {
+    // Most of them at once: repositories have hundreds of small folders.
+    const folder = await opendir(this.#path, { bufferSize: 256 });
+    for await (const entry of folder) {
+      signal.throwIfAborted();
+      if (!entry.isFile() && !entry.isDirectory()) return false;
+    }
+    return true;
   }
 
   /** Makes a file that must not be there. @throws ConflictError */
@@ -382,7 +383,9 @@ async function readBytes(handle: FileHandle, size: number, maxBytes: number): Pr
     pieces.push(piece.subarray(0, bytesRead));
     length += bytesRead;
   }
-  return Buffer.concat(pieces, length);
+  const [whole] = pieces;
+  // A large one is not there twice.
+  return whole?.length === length ? whole : Buffer.concat(pieces, length);
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -61,6 +61,22 @@ test('status is cut where names make an answer of many megabytes', { tags: 'atta
   expect(status).toMatchObject({ truncated: true, hasChanges: true });
 });
 
+test('log cuts subjects and names of megabytes, at a character', { tags: 'attack' }, async () => {
+  await repository();
+  const file = path.join(at.around, 'message');
+  await writeFile(file, `x${'ü'.repeat(500_000)}`);
+  const author = `--author=x${'ü'.repeat(60_000)} <ada@example.test>`;
+  for (let each = 0; each < 2; each += 1) {
+    await at.git('commit', '-q', '--allow-empty', '-F', file, ...(each === 0 ? [author] : []));
+  }
+  const log = await at.workspace.gitLog(20);
+  expect(log).toHaveLength(3);
+  const cut = `x${'ü'.repeat(999)}`;
+  expect(log[0]).toMatchObject({ subject: cut, author: 'Ada' });
+  expect(log[1]).toMatchObject({ subject: cut, author: cut });
+  expect(log[2]).toMatchObject({ subject: 'first', author: 'Ada' });
+});
+
 test('diff tells staged and unstaged apart, of one path where that is asked for', async () => {
   await repository();
   expect(await at.workspace.gitDiff()).toEqual({ unstaged: null, staged: null });

@@ -9,7 +9,9 @@ import {
   readFile,
   rename,
   rm,
+  rmdir,
   symlink,
+  truncate,
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
@@ -381,11 +383,43 @@ describe('a repository that leads elsewhere', () => {
     });
   });
 
+  test('has an index or objects beyond what is held, and is told so', async () => {
+    const refused = (why: string) => ({
+      status: 400,
+      message: `The repository is not handled: ${why}`,
+    });
+    const sound = await readFile(inGit('index'));
+    await truncate(inGit('index'), 48 * 1024 * 1024 + 1);
+    await expect(at.workspace.gitStatus()).rejects.toMatchObject(
+      refused('its index is larger than 50331648 bytes'),
+    );
+    await writeFile(inGit('index'), sound);
+    const names = Array.from({ length: 1_001 }, (_, each) => inGit('objects', `x${each}`));
+    await Promise.all(names.map((name) => mkdir(name)));
+    await expect(at.workspace.gitStatus()).rejects.toMatchObject(
+      refused('there are too many folders among its objects'),
+    );
+    await Promise.all(names.map((name) => rmdir(name)));
+    const blob = (await at.git('rev-parse', 'HEAD:file.txt')).trim();
+    const name = `${'x'.repeat(200)}/`.repeat(50);
+    await at.git('update-index', '--add', '--cacheinfo', `100644,${blob},${name}x`);
+    await expect(at.workspace.gitSync()).rejects.toMatchObject(
+      refused('its index leads out of it'),
+    );
+  });
+
+  test('has folders that are looked at no longer than anybody waits', async () => {
+    const root = await Folder.root(inGit('refs'));
+    onTestFinished(() => root.close());
+    expect(await root.isPlain(new AbortController().signal)).toBe(true);
+    await expect(root.isPlain(AbortSignal.abort())).rejects.toThrow();
+  });
+
   test('is not committed to, though its check takes longer than the commit', async () => {
     await symlink(ofOther('HEAD'), inGit('objects/x'));
     const look = Folder.prototype.isPlain;
-    vi.spyOn(Folder.prototype, 'isPlain').mockImplementation(async function (this: Folder) {
-      const isPlain = await look.call(this);
+    vi.spyOn(Folder.prototype, 'isPlain').mockImplementation(async function (this: Folder, signal) {
+      const isPlain = await look.call(this, signal);
       await setTimeout(300);
       return isPlain;
     });

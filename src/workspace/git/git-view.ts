@@ -3,15 +3,19 @@ import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/pr
 import path from 'node:path';
 import { setBounded } from '../../bounded-map.js';
 import { ServiceError } from '../../errors.js';
-import type { Folder } from '../folder.js';
+import { TooLargeError, type FileContent, type Folder } from '../folder.js';
 import { SCRATCH } from '../segments.js';
+import { Fields } from './fields.js';
 import { checkObjects, inGitFolder, type Repository } from './repository.js';
 import { requireGit } from './require-git.js';
 import { GitFailedError, GIT_MS, runGit, type GitAnswer, type GitCall } from './run-git.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
 
-const MAX_INDEX_BYTES = 256 * 1024 * 1024;
+/** Of some 500,000 files. Who reads one has others in memory. */
+export const MAX_INDEX_BYTES = 48 * 1024 * 1024;
 const MAX_LIST_BYTES = 1024 * 1024;
+/** Of a row of the index: longer than any path that can be opened. */
+const MAX_ROW_BYTES = 8 * 1024;
 
 /** Milliseconds after which nobody is at work in a folder that was left. */
 const LEFT_MS = 4 * GIT_MS;
@@ -73,7 +77,7 @@ export interface WorkspacePlace {
 /** One program of git's, in a view. */
 export type Git = (
   args: readonly string[],
-  options?: Pick<GitCall, 'cutAt' | 'input'> & {
+  options?: Pick<GitCall, 'cutAt' | 'input' | 'reads'> & {
     readonly env?: Readonly<Record<string, string>>;
     /** Exit codes that are no failure; 0 alone unless given. */
     readonly codes?: readonly number[];
@@ -123,7 +127,7 @@ export async function withView<T>(
   try {
     const indexed = await fill(folder, place, repository);
     const git = gitIn(folder, place, ending);
-    const objects = inGitFolder(place.root, checkObjects);
+    const objects = inGitFolder(place.root, (each) => checkObjects(each, ending));
     const index = checkedIndex(git, `${repository.objectFormat} ${indexed}`);
     const checked = async () => {
       await objects;
@@ -199,7 +203,7 @@ async function fill(
   );
   const [index, excluded, shallow] = await inGitFolder(root, (git) =>
     Promise.all([
-      git.readIfThere('index', MAX_INDEX_BYTES),
+      readIndex(git),
       git
         .stat('info')
         .then((info) =>
@@ -231,6 +235,15 @@ async function fill(
   return createHash('sha256')
     .update(index?.bytes ?? '')
     .digest('base64');
+}
+
+async function readIndex(git: Folder): Promise<FileContent | undefined> {
+  try {
+    return await git.readIfThere('index', MAX_INDEX_BYTES);
+  } catch (error) {
+    if (!(error instanceof TooLargeError)) throw error;
+    throw new UnsupportedRepositoryError(`its index is larger than ${MAX_INDEX_BYTES} bytes`);
+  }
 }
 
 /** The branch's name in a view, where it does not matter. */
@@ -270,13 +283,15 @@ async function checkedIndex(git: Git, key: string): Promise<CheckedIndex> {
   const known = CHECKED.get(key);
   if (known) return known;
   const submodules = new Set<string>();
-  const { output } = await git(['ls-files', '--stage', '-z']);
-  for (const entry of output.toString('latin1').split('\0')) {
-    if (entry === '') continue;
+  let leadsOut = false;
+  const { read } = new Fields(MAX_ROW_BYTES, (row, isCut) => {
+    const entry = row.toString('latin1');
     const name = entry.slice(entry.indexOf('\t') + 1);
-    if (!isWithin(name)) throw new UnsupportedRepositoryError('its index leads out of it');
+    leadsOut ||= isCut || !isWithin(name);
     if (entry.startsWith(SUBMODULE)) submodules.add(name);
-  }
+  });
+  await git(['ls-files', '--stage', '-z'], { reads: read });
+  if (leadsOut) throw new UnsupportedRepositoryError('its index leads out of it');
   if (submodules.size <= MAX_KEPT_SUBMODULES) setBounded(CHECKED, key, { submodules }, MAX_CHECKED);
   return { submodules };
 }

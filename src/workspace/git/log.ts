@@ -1,7 +1,15 @@
+import { StringDecoder } from 'node:string_decoder';
+import { Fields } from './fields.js';
 import type { GitView } from './git-view.js';
 
 export const DEFAULT_LOG = 20;
 export const MAX_LOG = 100;
+
+/** Bytes of a subject, and of a name: what is longer is cut there. */
+const MAX_FIELD = 2_000;
+
+/** Bytes of all that git says of the commits, long subjects included. Those after it are left out. */
+const MAX_READ = 512 * 1024 * 1024;
 
 const FIELDS = ['%H', '%h', '%s', '%an', '%aI'];
 
@@ -17,12 +25,19 @@ export interface Commit {
 /** The newest commits, newest first. */
 export async function logOf({ git, repository }: GitView, limit: number): Promise<Commit[]> {
   if (repository.head === undefined) return [];
-  const { output } = await git([
-    ...['log', '-z', '--no-mailmap', '--no-show-signature', '--no-decorate', '--no-color'],
-    ...[`--max-count=${Math.min(limit, MAX_LOG)}`, `--format=${FIELDS.join('%x00')}`],
-    ...[repository.head, '--'],
-  ]);
-  const fields = output.toString().split('\0');
+  const fields: string[] = [];
+  // Of a character that was cut nothing is left.
+  const { read } = new Fields(MAX_FIELD, (field, isCut) =>
+    fields.push(isCut ? new StringDecoder('utf8').write(field) : field.toString()),
+  );
+  await git(
+    [
+      ...['log', '-z', '--no-mailmap', '--no-show-signature', '--no-decorate', '--no-color'],
+      ...[`--max-count=${Math.min(limit, MAX_LOG)}`, `--format=${FIELDS.join('%x00')}`],
+      ...[repository.head, '--'],
+    ],
+    { reads: read, cutAt: MAX_READ },
+  );
   const commits: Commit[] = [];
   for (let at = 0; at + FIELDS.length <= fields.length; at += FIELDS.length) {
     const [hash = '', shortHash = '', subject = '', author = '', date = ''] = fields.slice(at);

@@ -11,6 +11,11 @@ const MAX_REF_BYTES = 4_096;
 const MAX_CONFIG_BYTES = 1024 * 1024;
 const MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024;
 
+/** Of objects: git itself has 258. */
+const MAX_FOLDERS = 1_000;
+/** Each is open while it is looked at. */
+const FOLDERS_AT_ONCE = 64;
+
 const HASH = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /** What a part of a branch's name may be: what git allows, less what is hidden. */
@@ -135,24 +140,34 @@ export async function readBranch(git: Folder, branch: string): Promise<string | 
  * Whether objects are all in the repository itself: neither links nor another repository that it
  * borrows from.
  *
- * @throws UnsupportedRepositoryError
+ * @throws UnsupportedRepositoryError; the signal's reason
  */
-export async function checkObjects(git: Folder): Promise<void> {
+export async function checkObjects(git: Folder, signal: AbortSignal): Promise<void> {
   await git.within(['objects'], async (objects) => {
     const folders: string[] = [];
-    if (!(await objects.isPlain())) throw new UnsupportedRepositoryError('it has linked objects');
-    for await (const { kind, name } of objects.entries()) if (kind === 'folder') folders.push(name);
-    await Promise.all(folders.map((name) => checkFolder(objects, name)));
+    if (!(await objects.isPlain(signal)))
+      throw new UnsupportedRepositoryError('it has linked objects');
+    for await (const { kind, name } of objects.entries()) {
+      if (kind === 'folder') folders.push(name);
+      if (folders.length > MAX_FOLDERS) {
+        throw new UnsupportedRepositoryError('there are too many folders among its objects');
+      }
+    }
+    for (let at = 0; at < folders.length; at += FOLDERS_AT_ONCE) {
+      const some = folders.slice(at, at + FOLDERS_AT_ONCE);
+      await Promise.all(some.map((name) => checkFolder(objects, name, signal)));
+    }
   });
 }
 
-async function checkFolder(objects: Folder, name: string): Promise<void> {
+async function checkFolder(objects: Folder, name: string, signal: AbortSignal): Promise<void> {
   const stats = await objects.stat(name);
   if (stats?.isDirectory() && PLAIN.has(stateOf(stats))) return;
   await objects.within([name], async (folder) => {
     const now = Date.now();
     const before = await folder.self();
-    if (!(await folder.isPlain())) throw new UnsupportedRepositoryError('it has linked objects');
+    if (!(await folder.isPlain(signal)))
+      throw new UnsupportedRepositoryError('it has linked objects');
     if (name === 'info' && (await folder.stat('alternates'))) {
       throw new UnsupportedRepositoryError('it borrows objects from another one');
     }

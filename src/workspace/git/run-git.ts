@@ -31,6 +31,8 @@ export interface GitCall {
   readonly input?: Uint8Array | undefined;
   /** What comes after so many bytes is left out, and git ended. Without it, that is a failure. */
   readonly cutAt?: number | undefined;
+  /** Takes what git says as it comes; then none of it is kept. */
+  readonly reads?: ((piece: Buffer) => void) | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -49,7 +51,7 @@ export interface GitAnswer {
  * @throws UnavailableError where there is no git, the signal's reason
  */
 export async function runGit(call: GitCall): Promise<GitAnswer> {
-  const { args, cutAt = MAX_OUTPUT, cwd, env, input, signal } = call;
+  const { args, cutAt = MAX_OUTPUT, cwd, env, input, reads, signal } = call;
   signal.throwIfAborted();
   const child = spawn('git', [...args], {
     cwd,
@@ -71,7 +73,8 @@ export async function runGit(call: GitCall): Promise<GitAnswer> {
   child.stdout.on('data', (piece: Buffer) => {
     if (length > cutAt) return;
     length += piece.length;
-    pieces.push(piece);
+    if (reads) reads(piece);
+    else pieces.push(piece);
     if (length > cutAt) end();
   });
   child.stderr.on('data', (piece: Buffer) => {

@@ -2,7 +2,13 @@ import path from 'node:path';
 import { ConflictError, ServiceError } from '../../errors.js';
 import { Folder, replaceFile } from '../folder.js';
 import { changesOf, type CodedChange } from './status.js';
-import { withView, type Git, type GitView, type WorkspacePlace } from './git-view.js';
+import {
+  MAX_INDEX_BYTES,
+  withView,
+  type Git,
+  type GitView,
+  type WorkspacePlace,
+} from './git-view.js';
 import { clearOwnLock, withLock } from './own-lock.js';
 import {
   branchOf,
@@ -162,7 +168,7 @@ async function publish(
   const view = await Folder.root(folder);
   try {
     await view.within(['objects'], (objects) => handOver(root, objects, git));
-    const { bytes, modified } = await view.read('index', MAX_OBJECT_BYTES);
+    const { bytes, modified } = await view.read('index', MAX_INDEX_BYTES);
     await replaceFile(root, { folder: git, name: 'index' }, bytes, { modified });
     await moveHead(root, git, repository, hash);
   } finally {

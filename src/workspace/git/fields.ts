@@ -1,0 +1,40 @@
+/** Parts what git says at each NUL as it comes, and keeps no more than so many bytes of each part. */
+export class Fields {
+  readonly #most: number;
+  readonly #tell: (field: Buffer, isCut: boolean) => void;
+  #pieces: Buffer[] = [];
+  #kept = 0;
+  #isCut = false;
+
+  /** @param tell what throws nothing: git is heard meanwhile. */
+  constructor(most: number, tell: (field: Buffer, isCut: boolean) => void) {
+    this.#most = most;
+    this.#tell = tell;
+  }
+
+  readonly read = (piece: Buffer): void => {
+    let from = 0;
+    for (let at = piece.indexOf(0); at >= 0; at = piece.indexOf(0, from)) {
+      this.#keep(piece.subarray(from, at));
+      this.#end();
+      from = at + 1;
+    }
+    this.#keep(piece.subarray(from));
+  };
+
+  #keep(part: Buffer): void {
+    const kept = part.subarray(0, this.#most - this.#kept);
+    if (kept.length > 0) this.#pieces.push(kept);
+    this.#kept += kept.length;
+    this.#isCut ||= kept.length < part.length;
+  }
+
+  #end(): void {
+    const field = Buffer.concat(this.#pieces, this.#kept);
+    const isCut = this.#isCut;
+    this.#pieces = [];
+    this.#kept = 0;
+    this.#isCut = false;
+    this.#tell(field, isCut);
+  }
+}
