@@ -1,6 +1,6 @@
+import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
-import { removeLeftovers } from './throw-away.js';
 
 /** By which helpers of this installation are found. */
 export const helperLabels = ({ installation }: Pick<DockerClient, 'installation'>): string[] => [
@@ -8,6 +8,41 @@ export const helperLabels = ({ installation }: Pick<DockerClient, 'installation'
   LABEL.files,
 ];
 
+/** Milliseconds for a helper to break off what it is at, and to give back git's locks. */
+const ENDS_WITHIN_MS = 10_000;
+
+/** Has a helper end, by force when it does not, and takes it away. One that is gone is well. */
+export async function endHelper(client: DockerClient, id: string): Promise<void> {
+  const isEnding = await client
+    .call((docker, bound) => docker.getContainer(id).kill({ signal: 'SIGTERM', ...bound }))
+    .then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof DockerRefusedError) return false; // it does not run
+        throw error;
+      },
+    );
+  if (isEnding) {
+    await client
+      .callUnless(
+        [404],
+        (docker, bound) => docker.getContainer(id).wait({ condition: 'removed', ...bound }),
+        ENDS_WITHIN_MS,
+      )
+      .catch((error: unknown) => {
+        if (!(error instanceof DockerUnavailableError)) throw error; // it hangs
+      });
+  }
+  await client.callUnless([404, 409], (docker, bound) =>
+    docker.getContainer(id).remove({ force: true, v: true, ...bound }),
+  );
+}
+
 /** Removes what has a volume open that is to be copied or removed: what it is at is told as failed. */
-export const removeHelpersOf = (client: DockerClient, volume: string): Promise<void> =>
-  removeLeftovers(client, { label: helperLabels(client), volume: [volume] }, 0);
+export async function removeHelpersOf(client: DockerClient, volume: string): Promise<void> {
+  const filters = { label: helperLabels(client), volume: [volume] };
+  const found = await client.call((docker, bound) =>
+    docker.listContainers({ all: true, filters, ...bound }),
+  );
+  await Promise.all(found.map(({ Id: id }) => endHelper(client, id)));
+}

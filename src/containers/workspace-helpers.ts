@@ -2,11 +2,17 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { BadGatewayError, UnavailableError } from '../errors.js';
-import { HELPER_IDLE_MS, HELPER_SOCKET, type HelperTask } from '../workspace/helper-protocol.js';
+import {
+  HELPER_IDLE_MS,
+  HELPER_SOCKET,
+  HELPER_VIEWS,
+  type HelperTask,
+} from '../workspace/helper-protocol.js';
 import type { WorkspaceCall } from '../workspace/workspace-call.js';
 import type { AgentVolumes } from './agent-volumes.js';
 import {
   DockerRefusedError,
+  DockerUnavailableError,
   ForeignContainerError,
   ImageUnavailableError,
   MemoryMissingError,
@@ -16,7 +22,7 @@ import { LABEL, spareNames, STATE_DIRECTORY } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
 import { HelperGoneError, HelperLine } from './helper-line.js';
 import { WORKSPACE_FOLDERS } from './openclaw-config.js';
-import { helperLabels } from './helper-leftovers.js';
+import { endHelper, helperLabels } from './helper-leftovers.js';
 import { removeLeftovers, throwAwayOptions } from './throw-away.js';
 
 /** Helpers on one host, of which one owner has at most a quarter. */
@@ -33,6 +39,9 @@ const UNUSED_SHARE = 0.75;
 const ATTEMPTS = 200;
 const FAILURES = 3;
 const ATTEMPT_PAUSE_MS = 100;
+
+/** Milliseconds, longer than Docker mostly takes to find that a program has ended. */
+const ENDING_MS = 10_000;
 
 /** Milliseconds, longer than a helper that was made takes to be started. */
 const STARTS_WITHIN_MS = 5 * 60_000;
@@ -98,6 +107,8 @@ export class WorkspaceHelpers {
   readonly #options: HelperOptions & { readonly idleMs: number; readonly most: number };
   /** By agent; no more than there may be helpers. */
   readonly #openings = new Map<string, Opening>();
+  /** Those whose helpers were ended here, and had the time to give back what they had. */
+  readonly #ended = new WeakSet<HelperLine>();
 
   constructor(
     client: DockerClient,
@@ -128,8 +139,12 @@ export class WorkspaceHelpers {
         return await line.ask(call, signal);
       } catch (error) {
         if (!(error instanceof HelperGoneError)) throw error;
+        await this.#ending(line.container);
         // A commit may be made already, and would be told as none; what ends a new one would end the next.
         if (attempt === 2 || call.what === 'sync' || !line.hasAnswered) {
+          if (call.what === 'sync' && !this.#ended.has(line)) {
+            await this.#clear(program, spec, { signal, still });
+          }
           throw new BadGatewayError('The helper of the workspace ended before it answered', {
             cause: error,
           });
@@ -155,11 +170,38 @@ export class WorkspaceHelpers {
     await Promise.allSettled(all.map(([agentId, { opened }]) => this.#end(agentId, opened)));
   }
 
+  /** Waits until Docker knows that a helper has ended, so that it is not found once more. It may run, too. */
+  async #ending(id: string): Promise<void> {
+    await this.#client
+      .callUnless(
+        [404],
+        (docker, bound) => docker.getContainer(id).wait({ condition: 'not-running', ...bound }),
+        ENDING_MS,
+      )
+      .catch((error: unknown) => {
+        if (!(error instanceof DockerUnavailableError)) throw error; // the way to it alone is gone
+      });
+  }
+
+  /** Has another helper take away the locks of one that was killed: the agent's own git is refused by them. */
+  async #clear(program: string, spec: WorkspaceSpec, { signal, still }: AskOptions): Promise<void> {
+    try {
+      const line = await this.#lineOf(program, spec, still);
+      await line.ask({ what: 'tree', depth: 1 }, signal); // each begins with that
+    } catch {
+      // That the sync was broken off is what is told; the next request takes them away.
+    }
+  }
+
   async #end(agentId: string, opened: Promise<HelperLine>): Promise<void> {
     this.#openings.delete(agentId);
     const line = await opened;
-    line.end();
-    await this.#remove(line.container);
+    this.#ended.add(line);
+    try {
+      await endHelper(this.#client, line.container);
+    } finally {
+      line.end();
+    }
   }
 
   #lineOf(program: string, spec: WorkspaceSpec, still: () => Promise<void>): Promise<HelperLine> {
@@ -195,13 +237,13 @@ export class WorkspaceHelpers {
       try {
         const id = await this.#container(spec, labels, options);
         if (!(await this.#volumes.find({ agentId, volume }))) {
-          await this.#remove(id);
+          await endHelper(this.#client, id);
           // Docker has made it anew, empty.
           await this.#volumes.removeMadeIn({ agentId, volume }, () => false);
           throw new MemoryMissingError(volume);
         }
         await still().catch(async (error: unknown) => {
-          await this.#remove(id);
+          await endHelper(this.#client, id);
           throw error;
         });
         await this.#client.callUnless([304], (docker, bound) =>
@@ -235,7 +277,7 @@ export class WorkspaceHelpers {
         there[LABEL.files] === spec.agentId && there[LABEL.installation] === installation;
       if (!isOurs) throw new ForeignContainerError('container', name);
       if (found.State.Running && there[LABEL.spec] === labels[LABEL.spec]) return found.Id;
-      await this.#remove(found.Id);
+      await endHelper(this.#client, found.Id);
     }
     if (!(await this.#volumes.find(spec))) throw new MemoryMissingError(spec.volume);
     await this.#makeRoom(spec);
@@ -292,12 +334,6 @@ export class WorkspaceHelpers {
     return new HelperLine(id, stream, this.#options.idleMs * UNUSED_SHARE);
   }
 
-  async #remove(id: string): Promise<void> {
-    await this.#client.callUnless([404, 409], (docker, bound) =>
-      docker.getContainer(id).remove({ force: true, v: true, ...bound }),
-    );
-  }
-
   #containerOptions(program: string, spec: WorkspaceSpec): Docker.ContainerCreateOptions {
     const { agentId, image, userId, volume } = spec;
     const { installation, labels } = this.#client;
@@ -305,6 +341,7 @@ export class WorkspaceHelpers {
     const task: HelperTask = {
       volume: STATE_DIRECTORY,
       within: WORKSPACE_FOLDERS,
+      views: HELPER_VIEWS,
       idleMs: this.#options.idleMs,
       socket: HELPER_SOCKET,
     };

@@ -9,14 +9,17 @@ import { Workspace } from './workspace.js';
 import type { WorkspaceCall, WorkspaceRefusal } from './workspace-call.js';
 
 // As whoever made the container has written it.
-const { idleMs, socket: address, volume, within } = JSON.parse(process.argv[1] ?? '') as HelperTask;
-const workspace = new Workspace({ path: volume, within, views: '/tmp/views' });
+const task = JSON.parse(process.argv[1] ?? '') as HelperTask;
+const { idleMs } = task;
+const workspace = new Workspace({ path: task.volume, within: task.within, views: task.views });
 
 /** Milliseconds in which who has made it finds it, and who has found it asks: machines may be busy. */
 const FIRST_MS = Math.max(idleMs, 60_000);
 
-let busy = 0;
+/** What is being answered. */
+const underWay = new Set<AbortController>();
 let idle = setTimeout(end, FIRST_MS);
+let isEnding = false;
 
 /** Nobody has asked for so long. Its container goes with it. */
 function end(): void {
@@ -25,7 +28,14 @@ function end(): void {
 
 function rest(ms = idleMs): void {
   clearTimeout(idle);
-  if (busy === 0) idle = setTimeout(end, ms);
+  if (underWay.size === 0) idle = setTimeout(end, isEnding ? 0 : ms);
+}
+
+/** Breaks off what is under way, and ends: no lock of git's stays in the workspace, where the agent would meet it. */
+function endSoon(): void {
+  isEnding = true;
+  for (const ending of underWay) ending.abort();
+  rest();
 }
 
 function serve(socket: Socket): void {
@@ -52,18 +62,23 @@ async function answer(
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
   asked.set(id, ending);
-  busy += 1;
+  underWay.add(ending);
   rest();
-  let answered: HelperAnswer;
+  if (isEnding) ending.abort();
+  let answered: HelperAnswer | undefined;
   try {
     answered = { id, value: await perform(call, ending.signal) };
   } catch (error) {
-    answered = { id, refused: refusalOf(error) };
+    // What was broken off is told by the end of the line.
+    if (!isEnding) answered = { id, refused: refusalOf(error) };
   }
   asked.delete(id);
-  busy -= 1;
-  rest();
-  if (!socket.destroyed) socket.write(`${JSON.stringify(answered)}\n`);
+  const rests = () => {
+    underWay.delete(ending);
+    rest();
+  };
+  if (answered === undefined || socket.destroyed) rests();
+  else socket.write(`${JSON.stringify(answered)}\n`, rests);
 }
 
 function perform(call: WorkspaceCall, signal: AbortSignal): Promise<unknown> {
@@ -94,5 +109,6 @@ function refusalOf(error: unknown): WorkspaceRefusal {
   return { status: 500, message: `The workspace cannot be worked with${code}` };
 }
 
+process.on('SIGTERM', endSoon);
 process.umask(0o022);
-createServer(serve).listen(address);
+createServer(serve).listen(task.socket);

@@ -7,6 +7,9 @@ import type { WorkspaceCall, WorkspaceRefusal } from './workspace-call.js';
 /** Where the helper listens, in its container. */
 export const HELPER_SOCKET = '/tmp/workspace.sock';
 
+/** Where git works there. */
+export const HELPER_VIEWS = '/tmp/views';
+
 /** Milliseconds for which a helper waits for the next request, and then ends by itself. */
 export const HELPER_IDLE_MS = 60_000;
 
@@ -15,6 +18,8 @@ export interface HelperTask {
   /** Where the volume is, and the names of the folders from there to the workspace. */
   readonly volume: string;
   readonly within: readonly string[];
+  /** Where git has its temporary folders. */
+  readonly views: string;
   readonly idleMs: number;
   readonly socket: string;
 }

@@ -53,8 +53,14 @@ async function newAgent(userId: string = randomUUID()): Promise<WorkspaceSpec> {
 
 const never = new AbortController().signal;
 
-async function ask(spec: WorkspaceSpec, call: WorkspaceCall, by = helpers, still = async () => {}) {
-  const answer: unknown = JSON.parse(await by.ask(program, spec, call, { signal: never, still }));
+async function ask(
+  spec: WorkspaceSpec,
+  call: WorkspaceCall,
+  by = helpers,
+  still = async () => {},
+  runs = program,
+) {
+  const answer: unknown = JSON.parse(await by.ask(runs, spec, call, { signal: never, still }));
   return answer;
 }
 const write = (content: string): WorkspaceCall => ({ what: 'write', path: 'a.txt', content });
@@ -132,6 +138,50 @@ const runIn = (spec: WorkspaceSpec, expression: string) =>
     spareNames(spec.agentId).files,
     `process.chdir('${STATE_DIRECTORY}'); process.stdout.write(String(${expression}))`,
   );
+
+describe('what helpers are asked, as one notes it that is killed by each sync', () => {
+  const noting = `
+    const fs = require('fs');
+    const { socket: address, volume } = JSON.parse(process.argv[1]);
+    const note = (what) => fs.appendFileSync(volume + '/noted', what + ' ');
+    process.on('SIGTERM', () => {
+      note('end');
+      process.exit();
+    });
+    require('net').createServer((socket) => {
+      require('readline').createInterface({ input: socket }).on('line', (line) => {
+        const { id, call } = JSON.parse(line);
+        note(call.what);
+        if (call.what === 'sync') process.kill(process.pid, 'SIGKILL');
+        const value = fs.readFileSync(volume + '/noted', 'utf8');
+        socket.write(JSON.stringify({ id, value }) + '\\n');
+      });
+    }).listen(address);
+  `;
+  const asked = (spec: WorkspaceSpec, call: WorkspaceCall, by = helpers) =>
+    ask(spec, call, by, undefined, noting);
+
+  test('the next one takes away at once what a sync that was killed has left', async () => {
+    const spec = await newAgent();
+    await expect(asked(spec, { what: 'sync' })).rejects.toThrow('ended before it answered');
+    expect(await asked(spec, read)).toMatchObject({ value: 'sync tree read ' });
+  });
+
+  test('one that has to go is asked to end first', async () => {
+    const spec = await newAgent();
+    const others = newHelpers();
+    await asked(spec, read, others);
+    await others.close();
+    expect(await helpersOf(spec)).toEqual([]);
+    expect(await asked(spec, read)).toMatchObject({ value: 'read end read ' });
+    await host.volumes.copy(
+      await fixture.spec({ ...spec, volume: `${spec.volume}-next` }),
+      spec,
+      'test',
+    );
+    expect(await asked(spec, read)).toMatchObject({ value: 'read end read end read ' });
+  });
+});
 
 test('it ends by itself when nobody asks any more', async () => {
   const spec = await newAgent();
