@@ -24,8 +24,8 @@ const PATIENT_TURN = 4;
 const MAX_OWNERS = 1_000;
 
 /**
- * Lets so much go on at a time. One owner has at most half of the turns, so that what hangs of theirs
- * never holds up the others. Who is urgent goes first; of these, the owner with the fewest turns, and
+ * Lets so much go on at a time. One owner has at most half of the turns, or as many as it is told, so that what
+ * hangs of theirs never holds up the others. Who is urgent goes first; of these, the owner with the fewest turns, and
  * then the one whose last turn was longest ago.
  */
 export class Turns {
@@ -40,9 +40,9 @@ export class Turns {
   #count = 0;
   #given = 0;
 
-  constructor(atOnce: number) {
+  constructor(atOnce: number, perOwner = Math.ceil(atOnce / 2)) {
     this.#atOnce = atOnce;
-    this.#perOwner = Math.ceil(atOnce / 2);
+    this.#perOwner = perOwner;
   }
 
   /** How many have their turn, and how many wait for one. */

@@ -51,6 +51,13 @@ test('no more than that go on at a time, and all of them in the end', async () =
   expect(queue.turns.state).toEqual({ taken: 0, waiting: 0 });
 });
 
+test('one owner has no more turns than is said, though nobody else wants one', async () => {
+  const queue = new Queue(new Turns(8, 2));
+  for (const name of names('hanging', 40)) void queue.ask(name, { owner: 'one' });
+  await queue.settled();
+  expect(queue.turns.state).toEqual({ taken: 2, waiting: 38 });
+});
+
 test("one owner's forty that hang take half of the turns, and hold up nobody else", async () => {
   const queue = new Queue(new Turns(4));
   for (const name of names('hanging', 40)) void queue.ask(name, { owner: 'one', isUrgent: true });

@@ -11,6 +11,9 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Milliseconds for an answer: longer than what a helper does may take. */
 const ANSWER_MS = 40_000;
 
+/** Milliseconds without a word while answers are awaited, after which nobody is there. */
+const SILENT_MS = 60_000;
+
 const NEWLINE = 10;
 
 /** The helper ended, or the way to it, before it answered. */
@@ -27,11 +30,14 @@ export class HelperLine {
   readonly #stream: Duplex;
   readonly #unusedMs: number;
   readonly #answerMs: number;
+  readonly #silentMs: number;
   readonly #waiting = new Map<number, Waiting>();
   readonly #pieces: Buffer[] = [];
   #length = 0;
   /** Pieces that were read. */
   #reads = 0;
+  /** Milliseconds, since when an answer is awaited and nothing was heard, by whomever that was asked. */
+  #unheardSince: number | undefined;
   #lastId = 0;
   #isOpen = true;
   #hasAnswered = false;
@@ -41,8 +47,14 @@ export class HelperLine {
   usedAt = Date.now();
 
   /** @param stream of an exec without a terminal: what is said comes in Docker's frames. */
-  constructor(container: string, stream: Duplex, unusedMs: number, answerMs = ANSWER_MS) {
+  constructor(
+    container: string,
+    stream: Duplex,
+    unusedMs: number,
+    { answerMs = ANSWER_MS, silentMs = SILENT_MS } = {},
+  ) {
     this.#answerMs = answerMs;
+    this.#silentMs = silentMs;
     this.container = container;
     this.#stream = stream;
     this.#unusedMs = unusedMs;
@@ -50,6 +62,7 @@ export class HelperLine {
     stream.on('data', (chunk: Buffer) => {
       this.#reads += 1;
       for (const part of frames.read(chunk)) if (part.stream === 'stdout') this.#read(part.bytes);
+      this.#unheardSince = this.#waiting.size > 0 ? performance.now() : undefined;
     });
     stream.on('error', () => this.end());
     stream.on('end', () => this.end());
@@ -57,8 +70,10 @@ export class HelperLine {
     this.#used();
   }
 
+  /** Whether something may be asked by it. One on which nothing is heard is left by whoever comes next. */
   get isOpen(): boolean {
-    return this.#isOpen;
+    const since = this.#unheardSince;
+    return this.#isOpen && (since === undefined || performance.now() - since < this.#silentMs);
   }
 
   get isIdle(): boolean {
@@ -94,6 +109,7 @@ export class HelperLine {
     });
     this.#used();
     const read = this.#reads;
+    this.#unheardSince ??= performance.now();
     this.#send({ id, call });
     try {
       return await answer;

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { BadGatewayError, UnavailableError } from '../errors.js';
+import { Turns } from '../turns.js';
 import {
   HELPER_IDLE_MS,
   HELPER_SOCKET,
@@ -25,8 +26,11 @@ import { WORKSPACE_FOLDERS } from './openclaw-config.js';
 import { endHelper, helperLabels } from './helper-leftovers.js';
 import { removeLeftovers, throwAwayOptions } from './throw-away.js';
 
-/** Helpers on one host, of which one owner has at most a quarter. */
+/** Helpers on one host. */
 const MAX_HELPERS = 16;
+
+/** Of these, how many one owner may have. */
+const ofOneOwner = (most: number): number => Math.ceil(most / 4);
 
 const MEMORY_MIB = 256;
 /** Counts as memory. A sync has its new objects there. */
@@ -102,6 +106,8 @@ const deadline = Date.now() + 15_000;
  * a minute; so it outlives nobody, however they end. It is no container of the agent's by its labels.
  */
 export class WorkspaceHelpers {
+  /** For whoever asks: who has a turn finds room for a helper, since the others with one have no more. */
+  readonly turns: Turns;
   readonly #client: DockerClient;
   readonly #volumes: Pick<AgentVolumes, 'find' | 'removeMadeIn'>;
   readonly #options: HelperOptions & { readonly idleMs: number; readonly most: number };
@@ -118,6 +124,7 @@ export class WorkspaceHelpers {
     this.#client = client;
     this.#volumes = volumes;
     this.#options = { runtime, idleMs, most };
+    this.turns = new Turns(most, ofOneOwner(most));
   }
 
   /**
@@ -308,7 +315,7 @@ export class WorkspaceHelpers {
       others.filter(([, each]) => isOwners(each.userId)).length,
     );
     const { most } = this.#options;
-    const isOwnerFull = ofOwner >= Math.ceil(most / 4);
+    const isOwnerFull = ofOwner >= ofOneOwner(most);
     if (!isOwnerFull && Math.max(there.length, others.length) < most) return;
     const idle = others
       .filter(([, each]) => !isOwnerFull || isOwners(each.userId))

@@ -18,6 +18,7 @@ import type { Database } from '../database/database.js';
 import { ConflictError, DockerAwayError, ServiceError, UnavailableError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { Turns } from '../turns.js';
+import { inTurn } from '../workspace/in-turn.js';
 import type { WorkspaceCall, WorkspaceRefusal } from '../workspace/workspace-call.js';
 import {
   byAgent,
@@ -29,9 +30,6 @@ import {
 
 /** Containers that are measured at a time, at most half of them one owner's: each takes Docker a second. */
 const MEASURED_AT_ONCE = 100;
-
-/** Questions to workspaces at a time: answers are as large as they are. */
-const BROWSED_AT_ONCE = 16;
 
 /** Characters of a piece of an answer. */
 const PIECE_LENGTH = 256 * 1024;
@@ -52,7 +50,6 @@ export class LocalHost implements HostAccess {
   readonly #parts: LocalHostParts;
   readonly #memorySizes: MemorySizes;
   readonly #measuring = new Turns(MEASURED_AT_ONCE);
-  readonly #browsing = new Turns(BROWSED_AT_ONCE);
 
   constructor(parts: LocalHostParts) {
     this.#parts = parts;
@@ -115,8 +112,15 @@ export class LocalHost implements HostAccess {
   }
 
   async *browse(agent: AgentRef, call: WorkspaceCall, signal: AbortSignal): AsyncGenerator<string> {
-    const asker = { owner: agent.userId, isUrgent: true, signal };
-    const answer = await this.#browsing.run(asker, () => this.#browsed(agent, call, signal));
+    const { turns } = this.#parts.docker.workspaces;
+    const answer = await inTurn(turns, { owner: agent.userId, signal }, (ending) =>
+      this.#browsed(agent, call, ending),
+    ).catch((error: unknown) => {
+      signal.throwIfAborted();
+      const { facts, message, status } = refusedBy(error);
+      const refused: WorkspaceRefusal = { status, message, facts };
+      return JSON.stringify({ refused });
+    });
     for (let at = 0; at < answer.length; at += PIECE_LENGTH) {
       yield answer.slice(at, at + PIECE_LENGTH);
     }
@@ -126,22 +130,15 @@ export class LocalHost implements HostAccess {
     const { database, docker, helper, id, image: usual } = this.#parts;
     const { agentId, userId } = agent;
     const placeOf = () => workspacePlace(database.asUser(userId), { agentId, userId, host: id });
-    try {
-      const { image, volume } = await placeOf();
-      const isWriting = call.what === 'write' || call.what === 'sync';
-      if (isWriting) await this.#memorySizes.admitWriting(agent);
-      const spec = { agentId, userId, volume, image: image ?? usual };
-      const still = async () => {
-        const now = await placeOf();
-        if (now.volume !== volume) throw new ConflictError('The agent has another memory by now');
-      };
-      return await docker.workspaces.ask(await helper(), spec, call, { signal, still });
-    } catch (error) {
-      signal.throwIfAborted();
-      const { facts, message, status } = refusedBy(error);
-      const refused: WorkspaceRefusal = { status, message, facts };
-      return JSON.stringify({ refused });
-    }
+    const { image, volume } = await placeOf();
+    const isWriting = call.what === 'write' || call.what === 'sync';
+    if (isWriting) await this.#memorySizes.admitWriting(agent);
+    const spec = { agentId, userId, volume, image: image ?? usual };
+    const still = async () => {
+      const now = await placeOf();
+      if (now.volume !== volume) throw new ConflictError('The agent has another memory by now');
+    };
+    return docker.workspaces.ask(await helper(), spec, call, { signal, still });
   }
 }
 

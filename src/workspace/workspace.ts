@@ -11,6 +11,7 @@ import { findRepository } from './git/repository.js';
 import { GIT_MS } from './git/run-git.js';
 import { statusOf, type Status } from './git/status.js';
 import { clearLocks, commitAll, DEFAULT_MESSAGE, NOTHING_TO_COMMIT } from './git/sync.js';
+import { inTurn } from './in-turn.js';
 import { segmentsOf } from './segments.js';
 import { treeOf, type TreeNode } from './tree.js';
 
@@ -144,11 +145,10 @@ export class Workspace {
   }
 
   #git<T>(use: (view: GitView) => Promise<T>, signal?: AbortSignal): Promise<T | undefined> {
-    return this.#in((place) =>
-      this.#turns.run({ owner: this.#parts.path, isUrgent: true, signal }, async () => {
-        const ending = signal ?? new AbortController().signal;
+    return inTurn(this.#turns, { owner: this.#parts.path, signal }, (ending) =>
+      this.#in(async (place) => {
         const repository = await findRepository(place.root, place.path, ending);
-        return repository && withView(place, repository, signal, use);
+        return repository && withView(place, repository, ending, use);
       }),
     );
   }

@@ -2,14 +2,15 @@ import { duplexPair } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { HelperLine } from '../../src/containers/helper-line.js';
 import { ServiceError } from '../../src/errors.js';
+import { until } from '../support/until.js';
 
 const READ = { what: 'read', path: 'a' } as const;
 const NEVER = new AbortController().signal;
 
-function newLine() {
+function newLine(times: { answerMs?: number; silentMs?: number } = { answerMs: 50 }) {
   const [ours, theirs] = duplexPair();
   theirs.resume();
-  return { line: new HelperLine('container', ours, 60_000, 50), theirs };
+  return { line: new HelperLine('container', ours, 60_000, times), theirs };
 }
 
 /** As Docker sends what is said on stdout. */
@@ -36,5 +37,17 @@ describe('a way to a helper', () => {
     theirs.write(framed(',"value":1}\n'));
     expect(await again).toBe('{"id":2,"value":1}');
     expect(line.hasAnswered).toBe(true);
+  });
+
+  test('on which several were not heard, who all left before, is not used again either', async () => {
+    const { line, theirs } = newLine({ silentMs: 50 });
+    const leaving = new AbortController();
+    const asked = line.ask(READ, leaving.signal);
+    leaving.abort(new Error('left'));
+    await expect(asked).rejects.toThrow('left');
+    await until(() => Promise.resolve(!line.isOpen));
+    // It was slow, and is there.
+    theirs.write(framed('{"id":1,"value":1}\n'));
+    await until(() => Promise.resolve(line.isOpen));
   });
 });

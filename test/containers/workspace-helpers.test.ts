@@ -14,6 +14,7 @@ import {
 import { DockerClient } from '../../src/containers/docker-client.js';
 import { WorkspaceHelpers, type WorkspaceSpec } from '../../src/containers/workspace-helpers.js';
 import { ConflictError } from '../../src/errors.js';
+import { inTurn } from '../../src/workspace/in-turn.js';
 import type { WorkspaceCall } from '../../src/workspace/workspace-call.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { testDocker } from '../support/docker.js';
@@ -207,6 +208,16 @@ test('there are so many and no more, of one owner a quarter of them', async () =
   const left = await Promise.all(agents.map(helpersOf));
   // The one that was not used for longest has gone.
   expect(left.map(({ length }) => length)).toEqual([0, 1, 1]);
+});
+
+test('who asks for more at a time than they may have is answered, one after the other', async () => {
+  const userId = randomUUID();
+  const few = newHelpers({ most: 8 });
+  const agents = await Promise.all(Array.from({ length: 5 }, () => newAgent(userId)));
+  const answers = agents.map((spec) =>
+    inTurn(few.turns, { owner: userId, signal: undefined }, () => ask(spec, write('one'), few)),
+  );
+  for (const answer of answers) expect(await answer).toMatchObject({ value: { size: 3 } });
 });
 
 describe('what is removed or copied', () => {
