@@ -188,7 +188,7 @@ export class Watchdog {
     this.#failedChecks = 0;
     const version = this.#memory.version + 1;
     const memory = { ...this.#memory, ...cleared, version, state, since: Date.now() };
-    return { id: uuid4(), from: this.#memory.state, cause, reason, memory };
+    return { id: changeId(version), from: this.#memory.state, cause, reason, memory };
   }
 
   /** Waits as long as the agent should not run. When somebody has looked at it, it is stopped. */
@@ -448,6 +448,15 @@ export class Watchdog {
     await this.#record.recordTransition(this.#agent, made);
     return made;
   }
+}
+
+/**
+ * A run's random numbers are the same when a workflow task is lost with what it has written down, such as
+ * when its worker dies; the next one knows that, and what it goes on to write has a higher version.
+ */
+function changeId(version: number): string {
+  const id = uuid4();
+  return id.slice(0, -12) + version.toString(16).padStart(12, '0');
 }
 
 /** What is remembered of an agent with which nothing has happened yet. */

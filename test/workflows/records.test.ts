@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, type Payload, type PayloadCodec } from '@temporalio/common';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { hang, refuse } from './support/misbehaviours.js';
 import { WorkflowLab } from './support/workflow-lab.js';
@@ -25,6 +25,41 @@ test.each([
   const supervisor = await lab.supervise(agent, { desired: 'stopped' });
   await supervisor.request('stop', 'stop');
   expect(await agent.end('stop')).toBe('succeeded');
+});
+
+/** What `beginOperation` says first is not understood: its workflow task fails, and is given out again. */
+class LosesFirstBegun implements PayloadCodec {
+  lost = false;
+
+  encode(payloads: Payload[]): Promise<Payload[]> {
+    return Promise.resolve(payloads.map((payload) => this.#encoded(payload)));
+  }
+
+  decode(payloads: Payload[]): Promise<Payload[]> {
+    return Promise.resolve(payloads);
+  }
+
+  #encoded(payload: Payload): Payload {
+    if (this.lost || !payload.data || Buffer.from(payload.data).toString() !== '"begun"') {
+      return payload;
+    }
+    this.lost = true;
+    return { ...payload, data: Buffer.from('{') };
+  }
+}
+
+test('what a workflow task has written down that was lost does not keep the next one from it', async () => {
+  const codec = new LosesFirstBegun();
+  await using site = await WorkflowLab.open({ codec });
+  const agent = site.agent();
+  await site.provisionAgain(agent, 'provision');
+  expect(await agent.end('provision')).toBe('succeeded');
+  expect(codec.lost).toBe(true);
+  expect(agent.states).toEqual([
+    'starting (operation)',
+    'starting (operation)',
+    'running (healthy)',
+  ]);
 });
 
 test('what cannot be written down by anybody is not tried elsewhere', async () => {

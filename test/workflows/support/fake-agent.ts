@@ -206,7 +206,12 @@ export class FakeAgent {
   }
 
   changed(transition: WatchdogTransition | undefined): void {
-    if (!transition || this.transitions.some(({ id }) => id === transition.id)) return;
+    if (!transition) return;
+    const known = this.transitions.find(({ id }) => id === transition.id);
+    if (known && known.memory.version < transition.memory.version) {
+      throw new Error('the id of a change is that of an older one'); // as the database does
+    }
+    if (known) return;
     this.transitions.push(transition);
     this.memory = transition.memory;
   }

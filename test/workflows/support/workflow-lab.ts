@@ -5,6 +5,7 @@ import {
   type WorkflowHandleWithFirstExecutionRunId,
   type WorkflowStartOptions,
 } from '@temporalio/client';
+import type { PayloadCodec } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import {
@@ -61,6 +62,8 @@ interface LabOptions {
    * leaves what the ended one has kept to it.
    */
   readonly resumable?: boolean;
+  /** On the way of what workflows and activities say to each other. */
+  readonly codec?: PayloadCodec;
   /** The server; one that skips time when there is none. */
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
@@ -96,7 +99,7 @@ export class WorkflowLab {
   private constructor(
     readonly environment: TestWorkflowEnvironment,
     private readonly bundle: WorkflowBundleWithSourceMap,
-    private readonly resumable: boolean,
+    private readonly options: LabOptions,
   ) {}
 
   static async open(options: LabOptions = {}): Promise<WorkflowLab> {
@@ -106,7 +109,7 @@ export class WorkflowLab {
     });
     const bundle = await bundleWorkflows(options);
     const environment = await (options.environment ?? timeSkipping)();
-    const lab = new WorkflowLab(environment, bundle, options.resumable ?? false);
+    const lab = new WorkflowLab(environment, bundle, options);
     await lab.startWorkers();
     return lab;
   }
@@ -216,14 +219,20 @@ export class WorkflowLab {
     );
     const connection = this.environment.nativeConnection;
     const { namespace = 'default' } = this.environment;
-    const common = { connection, namespace, shutdownGraceTime: '1 second' } as const;
+    const { codec, resumable } = this.options;
+    const common = {
+      connection,
+      namespace,
+      shutdownGraceTime: '1 second',
+      ...(codec && { dataConverter: { payloadCodecs: [codec] } }),
+    } as const;
     this.#workers = await Promise.all([
       Worker.create({
         ...common,
         taskQueue: PLATFORM_TASK_QUEUE,
         workflowBundle: this.bundle,
         activities: records,
-        ...(this.resumable && { maxCachedWorkflows: 0 }),
+        ...(resumable && { maxCachedWorkflows: 0 }),
       }),
       ...[containersTaskQueue(HOST), startsTaskQueue(HOST)].map((taskQueue) =>
         Worker.create({
