@@ -40,6 +40,7 @@ const DEV = [
   'test/agent-image',
   'test/chaos',
   'test/support/chain/rpc-proxy.ts',
+  'test/support/agent-places.ts',
   'test/support/docker-remains.ts',
   'test/support/random.ts',
   'test/support/run-in-container.ts',
