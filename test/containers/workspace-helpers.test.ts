@@ -28,10 +28,12 @@ const all: WorkspaceHelpers[] = [];
 let image: string;
 let program: string;
 
+type Parameters = ConstructorParameters<typeof WorkspaceHelpers>;
+
 /** As a process of its own has them. */
-function newHelpers(options: ConstructorParameters<typeof WorkspaceHelpers>[2] = {}) {
+function newHelpers(options: Parameters[2] = {}, volumes: Parameters[1] = host.volumes) {
   const client = new DockerClient({ dockerHost: process.env.DOCKER_HOST, installation, labels });
-  const made = new WorkspaceHelpers(client, host.volumes, options);
+  const made = new WorkspaceHelpers(client, volumes, options);
   all.push(made);
   return made;
 }
@@ -88,7 +90,7 @@ test('a helper has the volume and nothing else, and no way out', { tags: 'attack
     ...{ SecurityOpt: ['no-new-privileges'], PidsLimit: 64, AutoRemove: true },
     ...{ Memory: 256 * 1024 * 1024, MemorySwap: 256 * 1024 * 1024 },
   });
-  expect(Config.User).toBe('1000:1000');
+  expect([Config.User, Config.Healthcheck]).toEqual(['1000:1000', { Test: ['NONE'] }]);
   // It is no container of the agent's, to whoever looks for those.
   expect(Config.Labels[LABEL.agent]).toBeUndefined();
   expect((await host.containers.list()).map(({ agentId }) => agentId)).not.toContain(spec.agentId);
@@ -164,8 +166,19 @@ describe('what helpers are asked, as one notes it that is killed by each sync', 
 
   test('the next one takes away at once what a sync that was killed has left', async () => {
     const spec = await newAgent();
+    await asked(spec, read);
+    // It may have made the commit: it is not asked again.
     await expect(asked(spec, { what: 'sync' })).rejects.toThrow('ended before it answered');
-    expect(await asked(spec, read)).toMatchObject({ value: 'sync tree read ' });
+    expect(await asked(spec, read)).toMatchObject({ value: 'read sync tree read ' });
+  });
+
+  test('one that was made for something else is replaced, by whomever it was made', async () => {
+    const spec = await newAgent();
+    await ask(spec, write('one'));
+    expect(await asked(spec, read, newHelpers())).toMatchObject({ value: 'read ' });
+    expect(await ask(spec, read)).toMatchObject({ value: { content: 'one' } });
+    expect(await asked(spec, read)).toMatchObject({ value: 'read end read ' });
+    expect(await helpersOf(spec)).toHaveLength(1);
   });
 
   test('one that has to go is asked to end first', async () => {
@@ -198,16 +211,19 @@ test('there are so many and no more, of one owner a quarter of them', async () =
   await Promise.all(all.map((each) => each.close()));
   const filters = { label: [`${LABEL.installation}=${installation}`, LABEL.files] };
   await until(async () => (await docker.listContainers({ all: true, filters })).length === 0);
-  const few = newHelpers({ most: 8 });
-  const agents: WorkspaceSpec[] = [];
-  for (let made = 0; made < 3; made += 1) {
-    const spec = await newAgent(userId);
-    agents.push(spec);
-    await ask(spec, write('one'), few);
-  }
+  const few = newHelpers({ most: 8, idleMs: 600_000 });
+  // Somebody else's, which is used least.
+  const agents = [await newAgent()];
+  for (let made = 0; made < 3; made += 1) agents.push(await newAgent(userId));
+  for (const spec of agents) await ask(spec, write('one'), few);
   const left = await Promise.all(agents.map(helpersOf));
-  // The one that was not used for longest has gone.
-  expect(left.map(({ length }) => length)).toEqual([0, 1, 1]);
+  // The owner's that was not used for longest has gone.
+  expect(left.map(({ length }) => length)).toEqual([1, 0, 1, 1]);
+
+  // Nobody ends those of another process, who may be at work there.
+  const more = [await newAgent(userId), await newAgent()];
+  const asked = more.map((spec, at) => ask(spec, read, newHelpers({ most: at === 0 ? 8 : 3 })));
+  for (const each of asked) await expect(each).rejects.toMatchObject({ status: 503 });
 });
 
 test('who asks for more at a time than they may have is answered, one after the other', async () => {
@@ -249,6 +265,21 @@ describe('what is removed or copied', () => {
   });
 });
 
+test('a memory that goes while its helper is made is not made anew', async () => {
+  const spec = await newAgent();
+  const found = await host.volumes.find(spec);
+  await host.volumes.remove(spec.agentId, [{ name: spec.volume, madeBy: 'test' }]);
+  let looked = 0;
+  const late = newHelpers(undefined, {
+    find: (each) => ((looked += 1) === 1 ? Promise.resolve(found) : host.volumes.find(each)),
+    removeMadeIn: (...of) => host.volumes.removeMadeIn(...of),
+  });
+  await expect(ask(spec, read, late)).rejects.toThrow(MemoryMissingError);
+  expect(await helpersOf(spec)).toEqual([]);
+  const { Volumes: volumes } = await docker.listVolumes();
+  expect(volumes.filter(({ Name }) => Name === spec.volume)).toEqual([]);
+});
+
 test('an image that is not there makes nothing', async () => {
   const spec = { ...(await newAgent()), image: 'agent-platform.invalid/none:1' };
   await expect(ask(spec, read)).rejects.toThrow(ImageUnavailableError);
@@ -256,12 +287,16 @@ test('an image that is not there makes nothing', async () => {
 });
 
 test('what has the name and is not ours is not touched', { tags: 'attack' }, async () => {
-  const spec = await newAgent();
-  const { id } = await docker.createContainer({
-    ...{ name: spareNames(spec.agentId).files, Image: image, Labels: { ...labels } },
-  });
-  await expect(ask(spec, read)).rejects.toThrow(ForeignContainerError);
-  expect(await idOf(spec)).toBe(id);
+  for (const ofAnother of [false, true]) {
+    const spec = await newAgent();
+    const named = { [LABEL.files]: spec.agentId, [LABEL.installation]: 'another' };
+    const { id } = await docker.createContainer({
+      ...{ name: spareNames(spec.agentId).files, Image: image },
+      Labels: { ...labels, ...(ofAnother && named) },
+    });
+    await expect(ask(spec, read)).rejects.toThrow(ForeignContainerError);
+    expect(await idOf(spec)).toBe(id);
+  }
 });
 
 test('one that was made and never started goes once it is old enough', async () => {
