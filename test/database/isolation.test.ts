@@ -260,7 +260,10 @@ describe('the serving role', () => {
          FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef ORDER BY proname`,
     );
     const path = 'search_path=pg_catalog, pg_temp';
-    const byIndex = ['enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'];
+    const ofPlans = [
+      ...['enable_seqscan=off', 'enable_hashjoin=off', 'enable_mergejoin=off'],
+      'plan_cache_mode=force_generic_plan',
+    ];
     expect(functions).toEqual(
       [
         'carry_credit_entry',
@@ -302,7 +305,7 @@ describe('the serving role', () => {
         'use_admin_link',
       ].map((proname) => ({
         proname,
-        proconfig: [path, ...(proname === 'run_debits' ? byIndex : [])],
+        proconfig: [path, ...(proname === 'run_debits' ? ofPlans : [])],
         ...{ serving: true, everybody: false },
       })),
     );
