@@ -1,4 +1,4 @@
-import { Op } from 'sequelize';
+import { literal, Op } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { UnavailableError } from '../errors.js';
@@ -6,6 +6,9 @@ import { supervisedOf, type Supervised } from './supervisors.js';
 
 /** Rows of one look, whose supervisors are asked after at the same time as far as Temporal is let. */
 const PAGE = 200;
+
+/** Agents with an operation that has not ended. */
+const UNDER_WAY = '(SELECT agent_id FROM operations WHERE finished_at IS NULL)';
 
 /** Check intervals after which an agent has not been seen for too long. */
 const UNSEEN_INTERVALS = 3;
@@ -34,8 +37,8 @@ export interface Supervision {
 }
 
 /**
- * Makes sure that every agent of the host that has ever run has a supervisor that moves, and finds
- * those that are not seen all the same. Each by itself: what is wrong with one keeps no other waiting.
+ * Makes sure that every agent of the host that has ever run, or has an operation under way, has a
+ * supervisor that moves, and finds those that are not seen all the same. Each by itself: what is wrong with one keeps no other waiting.
  *
  * @throws UnavailableError when Temporal cannot be reached.
  */
@@ -74,17 +77,22 @@ function isUnseen({ desired, observedAt, watchdog }: AgentRow, since: number): b
   return observedAt === null || observedAt.getTime() < since;
 }
 
-/** One that has never run has no supervisor but for its operations, which start it. */
+/**
+ * One that has never run, or is to be removed, has a supervisor for its operations alone, which start it;
+ * one that is stuck keeps them from their end.
+ */
 async function* supervisedAgents(database: Database, host: string): AsyncGenerator<AgentRow[]> {
   for (let after = ''; ;) {
     const agents = await database.asPlatform().transaction((db) =>
       db.Agent.findAll({
         where: {
           host,
-          desired: ['running', 'stopped'],
           deletedAt: null,
-          startedAt: { [Op.ne]: null },
           id: { [Op.gt]: after },
+          [Op.or]: [
+            { desired: ['running', 'stopped'], startedAt: { [Op.ne]: null } },
+            { id: { [Op.in]: literal(UNDER_WAY) } },
+          ],
         },
         order: [['id', 'ASC']],
         limit: PAGE,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ensureSupervisors, type SupervisorFound } from '../../src/agents/supervision.js';
+import type { OperationKind } from '../../src/agents/operation-kinds.js';
 import type { AgentRow } from '../../src/database/models.js';
 import { UnavailableError } from '../../src/errors.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -27,6 +28,13 @@ async function agentOf(values: Partial<AgentRow> = {}): Promise<string> {
   return id;
 }
 
+/** @returns whose operation it is. */
+async function openOperation(agentId: string, kind: OperationKind): Promise<string> {
+  const operation = { id: randomUUID(), agentId, userId: USER, kind, requestedAt: ago(10) };
+  await database.db.asUser(USER).transaction((db) => db.Operation.create(operation));
+  return agentId;
+}
+
 /** One pass, in which supervisors are found like this. */
 async function pass(found: Readonly<Record<string, SupervisorFound | Error>> = {}) {
   const asked: string[] = [];
@@ -46,6 +54,19 @@ test('every agent of the host that has run and is not to be removed has its supe
   await agentOf({ host: 'elsewhere' });
   const { asked } = await pass();
   expect(asked.toSorted()).toEqual(expected.toSorted());
+});
+
+test('what is under way with an agent has a supervisor, also of one that has never run or is to be removed', async () => {
+  const never = await agentOf({ startedAt: null, desired: 'running' });
+  const removed = await agentOf({ desired: 'deleted' });
+  const expected = [
+    await openOperation(never, 'provision'),
+    await openOperation(removed, 'delete'),
+  ];
+  await openOperation(await agentOf({ deletedAt: ago(10), desired: 'deleted' }), 'delete');
+  const { asked, found } = await pass({ [removed]: 'stuck' });
+  expect(asked.toSorted()).toEqual(expected.toSorted());
+  expect(found.stuck).toEqual([removed]);
 });
 
 test('what is wrong with one supervisor is told, and keeps no other waiting', async () => {
@@ -71,11 +92,6 @@ test('who should run and was not seen for three check intervals is named', async
   await agentOf({ ...long, desired: 'stopped' });
   const memory = { version: 1, since: 0, crashes: [], repairAttempts: 0, lastRepair: null };
   await agentOf({ ...long, watchdog: { ...memory, state: 'crash_loop' } });
-  const busy = await agentOf(long);
-  await database.db.asUser(USER).transaction((db) =>
-    db.Operation.create({
-      ...{ id: randomUUID(), agentId: busy, userId: USER, kind: 'update', requestedAt: ago(10) },
-    }),
-  );
+  await openOperation(await agentOf(long), 'update');
   expect((await pass()).found.unseen.toSorted()).toEqual(unseen.toSorted());
 });
