@@ -15,10 +15,13 @@ const MAKE_ANEW = [ContainerMissingError, DockerRefusedError, PortTakenError];
 
 /**
  * A Docker daemon that was killed while it started a container may never start that one again,
- * because its runtime still has the first start; a new container in its place does start.
+ * because its runtime still has the first start; a new container in its place does start. So it does
+ * where the container or its network was taken away, by hand or by a worker that died before it had made
+ * another.
  */
-const isStuck = (error: unknown): boolean =>
-  error instanceof DockerRefusedError && error.statusCode >= 500;
+const isToBeReplaced = (error: unknown): boolean =>
+  error instanceof ContainerMissingError ||
+  (error instanceof DockerRefusedError && (error.statusCode >= 500 || error.statusCode === 404));
 
 /**
  * What starts an agent, each in its turn, so that no more agents are starting at a time than their
@@ -32,11 +35,14 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
     /** @returns for how many milliseconds the container runs by now; 0 when it does not. */
     async startContainer(agent: AgentRef): Promise<number> {
       await memorySizes.requireRoom(agent);
+      // One that an attempt before this had begun to make may lack its files.
+      if (Context.current().info.attempt > 1) await finishMaking(agent);
       try {
         await docker.containers.start(agent.agentId);
       } catch (error) {
-        if (!isStuck(error)) throw error;
+        if (!isToBeReplaced(error)) throw error;
         await docker.containers.remove(agent.agentId);
+        await docker.networks.ensure(await specs.specOf(agent));
         await createContainer(dependencies, agent);
         await docker.containers.start(agent.agentId);
       }
@@ -61,6 +67,11 @@ export function createStartActivities(dependencies: ContainerActivityDependencie
       return true;
     },
   });
+
+  async function finishMaking(agent: AgentRef): Promise<void> {
+    const container = await docker.containers.inspect(agent.agentId);
+    if (container?.status === 'created') await createContainer(dependencies, agent);
+  }
 
   async function whileUsingTheHost(agent: AgentRef): Promise<void> {
     const { cancellationSignal: signal } = Context.current();
