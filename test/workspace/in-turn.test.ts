@@ -33,7 +33,7 @@ test(
     // The one who has many at work is in nobody else's way.
     const bobs = inTurn(turns, { ...ADA, owner: 'bob' }, other.begin);
     await settled();
-  expect([other.hasBegun(), turns.state]).toEqual([true, { taken: 2, waiting: 0 }]);
+    expect([other.hasBegun(), turns.state]).toEqual([true, { taken: 2, waiting: 0 }]);
     other.end();
     long.end();
     expect(await Promise.all([first, bobs])).toEqual(['done', 'done']);
