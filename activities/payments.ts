@@ -4,6 +4,7 @@ import type { PaymentWatch, SettledPayment } from '../src/payments/payment-watch
 import type { Signers } from '../src/payments/signers.js';
 import { heartbeating } from './docker-activity.js';
 import { asApplicationFailure } from './failures.js';
+import { unchanged } from './watchdog.js';
 
 /**
  * Between two looks at what is on its way, in milliseconds: from so many after something was heard, each
@@ -15,15 +16,29 @@ const LOOK_MS = 250;
 /** For how long a signer that has nothing to pay is still looked at: what comes then need not wait. */
 const LINGER_MS = 5_000;
 
+/**
+ * For how long one that waits has a slot of the worker, in milliseconds: who pays comes by one as well, however
+ * many wait, and between two times Temporal has them.
+ */
+const WAIT_MS = 60_000;
+const AGAIN_MS = 1_000;
+
 export interface PaymentActivityDependencies {
   readonly signers: Pick<Signers, 'of'>;
   readonly watch: Pick<PaymentWatch, 'settled'>;
   /** Of payments. */
   readonly news: TableNews;
+  /** Milliseconds of one wait; 60,000 unless said. */
+  readonly waitMs?: number;
 }
 
 /** What makes payments. Any of it may be done again, and beside itself. */
-export function createPaymentActivities({ news, signers, watch }: PaymentActivityDependencies) {
+export function createPaymentActivities({
+  news,
+  signers,
+  waitMs = WAIT_MS,
+  watch,
+}: PaymentActivityDependencies) {
   return {
     /** Pays what a signer has to pay, and returns when that is nothing any more. */
     payAll: (signerId: string): Promise<void> =>
@@ -48,7 +63,16 @@ export function createPaymentActivities({ news, signers, watch }: PaymentActivit
     /** Waits until a payment is final, however long that takes. */
     awaitPayment: (cause: string): Promise<SettledPayment> =>
       asApplicationFailure(() =>
-        heartbeating(() => watch.settled(cause, Context.current().cancellationSignal)),
+        heartbeating(async () => {
+          const { cancellationSignal } = Context.current();
+          const over = AbortSignal.timeout(waitMs);
+          try {
+            return await watch.settled(cause, AbortSignal.any([cancellationSignal, over]));
+          } catch (error) {
+            if (error === over.reason) throw unchanged(AGAIN_MS);
+            throw error;
+          }
+        }),
       ),
   };
 }
