@@ -169,11 +169,6 @@ export class Watchdog {
     this.#isPaused = false;
     this.#observed = observed;
     if (transition) this.#memory = transition.memory;
-    // What Docker's return would bring up is up: a look tells when it is not.
-    if (observed === 'healthy' && this.#return) {
-      this.#return = undefined;
-      this.#looksNow = true;
-    }
   }
 
   /** What was heard until now does not count any more. */

@@ -79,21 +79,6 @@ describe('the watchdog', () => {
     await agent.went('degraded (kill)', 'repairing (kill)');
   });
 
-  test('does not bring up once more what an operation has brought up when Docker was back', async () => {
-    const gate = new Gate();
-    const agent = lab.agent().on('startContainer', gate.pass);
-    const supervisor = await watched(agent);
-    await supervisor.request('restart', 'op');
-    await agent.reached('startContainer');
-    await supervisor.dockerReturned();
-    gate.open();
-    expect(await agent.end('op')).toBe('succeeded');
-    // It has been looked at, and is watched again.
-    await agent.reached('watchHealth', 2);
-    expect(agent.states.filter((state) => state.includes('host_returned'))).toEqual([]);
-    expect(agent.containerSteps.filter((step) => step.startsWith('start'))).toHaveLength(1);
-  });
-
   test('lets another operation in once one was taken back during a repair', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('killGateway', gate.pass);
