@@ -222,6 +222,22 @@ describe('a body', () => {
     expect((await listener.call('/mine', big)).status).toBe(200);
   });
 
+  test('whose answer waits behind another one gives its memory back when the client goes', async () => {
+    const listener = await start({ bounds: { bodiesBytesOfClient: 1.5 * MB } });
+    const text = JSON.stringify({ text: 'x'.repeat(MB - 100) });
+    const { cookie } = signedIn;
+    const client = await dial(listener);
+    client.socket.write(
+      `GET /waiting?stream=1 HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: ${cookie}\r\n\r\n`,
+    );
+    client.socket.write(head('/mine', { 'Content-Length': text.length, Cookie: cookie }) + text);
+    await until(() => handled === 1);
+    const big = postJson({ text: 'x'.repeat(MB - 100) }, signedIn);
+    expect((await listener.call('/mine', big)).status).toBe(429);
+    client.socket.destroy();
+    await until(async () => (await listener.call('/mine', big)).status === 200);
+  });
+
   test('that takes too long in all is not waited for', async () => {
     const listener = await start({ bounds: { headersMs: 200, requestMs: 500 } });
     const client = await dial(listener);
