@@ -116,9 +116,10 @@ export function demoEndpoints({ ai }: WebDependencies) {
             done: true,
           });
         } catch (error) {
+          // Who leaves before the answer is there may have had it made; nobody else has used anything.
+          if (!signal.aborted) settle(0);
           if (error instanceof TooManyRequestsError) throw tooMany();
           if (!(error instanceof NoAnswerError)) throw error;
-          settle(0);
           if (error.refusal instanceof TooManyRequestsError) throw tooMany();
           throw new ServiceError(500, 'Failed to get response', undefined, {}, { cause: error });
         }

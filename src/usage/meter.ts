@@ -103,22 +103,18 @@ export class Meter {
     );
     try {
       this.#journal.append(record);
-      this.#journal.open.end(used.callId);
     } catch (error) {
       // It is still written from memory, if this process lives.
       this.#logFailure(error);
     }
+    this.#endOpen(used.callId);
     this.#write();
   }
 
   /** The call came to nothing: what was held for it is free. */
   release(callId: string): void {
     this.#quota.release(callId);
-    try {
-      this.#journal.open.end(callId);
-    } catch (error) {
-      this.#logFailure(error);
-    }
+    this.#endOpen(callId);
     this.#write();
   }
 
@@ -237,6 +233,14 @@ export class Meter {
         this.#options.log.warn({ reason: messageOf(error) }, 'usage is not kept up');
       }
       await delay(everyMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  #endOpen(callId: string): void {
+    try {
+      this.#journal.open.end(callId);
+    } catch (error) {
+      this.#logFailure(error);
     }
   }
 

@@ -11,6 +11,7 @@ import type { UsageRecord } from '../../src/usage/usage-record.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { until } from '../support/until.js';
 import { asOwner, balanceOf, rowsOf, unbalanced, usageOf } from './ledger.js';
 
 /** For the writer's next attempt, on a busy machine. */
@@ -426,6 +427,28 @@ describe('a journal that cannot be written', () => {
     expect(await rows()).toEqual(ids([first, ...later]));
     expect(segments()).toEqual([]);
   });
+
+  test.skipIf(process.platform !== 'linux')(
+    'keeps no call that is over while it is full',
+    async () => {
+      const { meter } = meterOf();
+      const [first, over, other] = [usageOf(), usageOf(), usageOf()];
+      meter.record(first);
+      const [name = ''] = segments();
+      await meter.flushed();
+      symlinkSync('/dev/full', path.join(folder, name.replace('0.jsonl', '1.jsonl')));
+      const asked = { over: 0, other: 0 };
+      meter.begin(over.callId, () => (asked.over++, over));
+      meter.begin(other.callId, () => (asked.other++, other));
+      meter.record(over);
+      const before = { ...asked };
+      await until(() => asked.other >= before.other + 2);
+      expect(asked.over).toBe(before.over);
+      meter.record(other);
+      await meter.flushed();
+      expect(await rows()).toEqual(ids([first, over, other]));
+    },
+  );
 
   test('is there again when somebody has taken its folder away', async () => {
     const { meter } = meterOf();

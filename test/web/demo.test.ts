@@ -65,6 +65,19 @@ describe('the demo chat', () => {
     ]);
   });
 
+  test("takes nothing of a visitor's day for what the platform could not do", async () => {
+    const entry = { role: 'user', content: 'x'.repeat(4000) };
+    const long = { message: 'hello', conversation: Array.from({ length: 60 }, () => entry) };
+    const address = `198.51.100.${++clients}`;
+    await platform.asOwner('ALTER FUNCTION hold_tokens RENAME TO hold_tokens_away');
+    try {
+      expect((await ask(long, address)).status).toBe(500);
+    } finally {
+      await platform.asOwner('ALTER FUNCTION hold_tokens_away RENAME TO hold_tokens');
+    }
+    expect((await ask(long, address)).status).toBe(200);
+  });
+
   test('takes a message that is longer than an entry of a conversation', async () => {
     expect((await ask({ message: 'x'.repeat(4001) })).status).toBe(200);
     const { messages } = platform.provider.requests.at(-1)?.body ?? {};
