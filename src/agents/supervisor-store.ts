@@ -1,4 +1,4 @@
-import { Op } from 'sequelize';
+import { Op, type WhereOptions } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { AgentRow, AgentStatus } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
@@ -198,7 +198,10 @@ export class SupervisorStore {
           ...configurationIn(openInput(this.#secrets, row), found.config),
           previousRelease: releaseOf(found, operation.id),
         };
-        await updateAgent(db, found.id, { ...(desired && { desired }), ...configured });
+        // Its removal may be asked for right now, as it may have been before.
+        const only: WhereOptions<AgentRow> =
+          desired === 'deleted' ? {} : { desired: { [Op.ne]: 'deleted' } };
+        await updateAgent(db, found.id, { ...(desired && { desired }), ...configured }, only);
         if (row.input?.credential) await beginCredential(db, row.id);
         if (operationRules(row.kind).refused === 'withdrawn') await auditOperation(db, row);
       }

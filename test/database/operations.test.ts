@@ -13,6 +13,7 @@ import type { AgentRow, OperationRow } from '../../src/database/models.js';
 import type { TenantDatabase } from '../../src/database/database.js';
 import { ConflictError, UnavailableError } from '../../src/errors.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { until } from '../support/until.js';
 import { testSecrets } from '../support/secrets.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
@@ -59,6 +60,36 @@ async function request(
 
 const begin = (agent: AgentRef, kind: OperationKind, id: string) =>
   store.beginOperation(agent, { id, kind, runId: 'run', transition: crashesForgotten() });
+
+test('a removal that is asked for while another operation begins is not taken back by that', async () => {
+  const agent = await newAgent();
+  const id = await request(agent, 'restart');
+  let removed = () => {};
+  const removal = new Promise<void>((resolve) => (removed = resolve));
+  let asked = () => {};
+  const isAsked = new Promise<void>((resolve) => (asked = resolve));
+  const removing = tenant.transaction(async (db) => {
+    await db.Agent.update({ desired: 'deleted' }, { where: { id: agent.agentId } });
+    asked();
+    await removal;
+  });
+  await isAsked;
+  const beginning = begin(agent, 'restart', id);
+  await until(async () => {
+    const [{ waiting } = { waiting: 0 }] = await queryRows<{ waiting: number }>(
+      database.ownerUrl,
+      `SELECT count(*)::int AS waiting FROM pg_locks WHERE NOT granted`,
+    );
+    return waiting > 0;
+  });
+  removed();
+  await Promise.all([removing, beginning]);
+  const [row] = await queryRows(
+    database.ownerUrl,
+    `SELECT desired FROM agents WHERE id = '${agent.agentId}'`,
+  );
+  expect(row).toEqual({ desired: 'deleted' });
+});
 
 /** Of the watchdog's memory: later than what was written before. */
 let version = 0;
