@@ -9,7 +9,11 @@ const CONTAINERS = [
   ...['containers', 'egress', 'agent-image'],
   ...['agents', 'ai', 'backend', 'chat', 'fuzz', 'logs', 'metrics', 'web'],
 ];
-const CONTAINERS_TOO = ['test/local-repair/without-control-plane.test.ts'];
+const CONTAINERS_TOO = [
+  'test/hosts/{far-host,host-operations}.test.ts',
+  'test/local-repair/{taken-in,without-control-plane}.test.ts',
+  'test/workspace/agent-workspace.test.ts',
+];
 /** What needs no containers, and stands beside what does. */
 const BESIDE = [
   // Chromium gives up its connections whenever an address of the host comes or goes.
