@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { jittered } from '../jitter.js';
 import { pause } from '../pause.js';
@@ -116,11 +117,8 @@ export class RowNews {
       }
     } finally {
       signal.removeEventListener('abort', end);
-      // Where nothing answers any more, nobody waits for it.
-      await Promise.race([
-        client.end(),
-        pause(ANSWER_TIMEOUT_MS, AbortSignal.timeout(ANSWER_TIMEOUT_MS)),
-      ]);
+      // Where nothing answers any more, nobody waits for it; and it holds open no process that is to end.
+      await Promise.race([client.end(), delay(ANSWER_TIMEOUT_MS, undefined, { ref: false })]);
     }
   }
 }

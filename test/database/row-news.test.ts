@@ -1,8 +1,11 @@
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { builtProgram } from '../../dev/root.js';
 import { Database } from '../../src/database/database.js';
 import type { TableNews, ToldTable } from '../../src/database/row-news.js';
 import { RowWatch } from '../../src/database/row-watch.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { runProgram } from '../support/run-program.js';
 import { queryRows } from './catalog.js';
 import { insertSql, ROWS } from './rows.js';
 
@@ -58,6 +61,18 @@ test('a row that somebody waits for is told of in every table that has such rows
   const counts = new Map(TOLD.map((table) => [table, listening.newsOf(table).count]));
   for (const [table, row] of rows) await owner(insertSql(table, row('ada', 1)));
   for (const [table, count] of counts) await listening.newsOf(table).after(count, HOUR_MS, never);
+});
+
+test('a process that hears nothing any more is held open by nothing', async () => {
+  const program = `
+    import { Database } from ${JSON.stringify(pathToFileURL(builtProgram('src', 'database', 'database.js')))};
+    const database = new Database(process.argv[1], { maxConnections: 1 });
+    await database.newsOf('mails').after(0, ${HOUR_MS}, new AbortController().signal);
+    await database.close();
+    console.log(process.getActiveResourcesInfo().filter((name) => name === 'Timeout'));
+  `;
+  const output = await runProgram(['--input-type=module', '--eval', program, database.url]);
+  expect(output).toBe('[]\n');
 });
 
 describe('of a payment session', () => {
