@@ -158,10 +158,16 @@ export class ChaosChain {
     await copyFile(this.#keptFile, this.#olderFile);
   }
 
-  /** Ends the node, which comes back as it was when that was kept. */
+  /**
+   * Ends the node, which comes back as it was when that was kept. What others had paid since is there before
+   * anything of the platform's is: without it, what was final would be reverted.
+   */
   async goBack(): Promise<void> {
+    this.proxy.fate = (method) => (method === 'eth_sendRawTransaction' ? 'lost' : undefined);
     this.#older = this.#olderFile;
     await killProcess('chain', this.livingPid);
+    for (const { hash } of this.#own) await this.#mined(hash);
+    this.mend();
   }
 
   /** The file that the node is to begin with, once. */
@@ -235,15 +241,20 @@ export class ChaosChain {
     if (!signed) throw new Error('the chain is away for too long');
     this.#own = [...this.#own, signed].slice(-KEPT);
     this.#nonce += 1n;
+    await this.#mined(signed.hash);
+    return signed.hash;
+  }
+
+  /** Waits for it, while it is sent again and again. */
+  async #mined(hash: Hex): Promise<void> {
     const isMined = await poll(
       async () => {
         await this.sendAgain().catch(() => undefined);
-        return (await this.hasPaid(signed.hash).catch(() => false)) || undefined;
+        return (await this.hasPaid(hash).catch(() => false)) || undefined;
       },
       { timeoutMs: MINED_TIMEOUT_MS, everyMs: 100 },
     );
-    if (!isMined) throw new Error(`${signed.hash} is never mined`);
-    return signed.hash;
+    if (!isMined) throw new Error(`${hash} is never mined`);
   }
 
   async #mineIfAwaited(): Promise<void> {
