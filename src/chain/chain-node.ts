@@ -66,6 +66,8 @@ export interface ChainCall {
   /** Who asks, where that matters. */
   readonly from?: Hex;
   readonly data: Hex;
+  /** Most that it may take; as much as the node lets calls have unless said. */
+  readonly gas?: bigint;
   /** The number of the block; the latest unless said. */
   readonly block?: number | undefined;
 }
@@ -92,12 +94,20 @@ export class ChainNode {
   }
 
   /** @throws CallRevertedError, ChainAwayError */
-  async call({ block, data, from, to }: ChainCall): Promise<Hex> {
+  async call({ block, data, from, gas, to }: ChainCall): Promise<Hex> {
     try {
       const at = block === undefined ? 'latest' : `0x${block.toString(16)}`;
       return await this.ask(
         'eth_call',
-        [{ ...(from && { from }), ...(to && { to }), data }, at],
+        [
+          {
+            ...(from && { from }),
+            ...(to && { to }),
+            ...(gas && { gas: `0x${gas.toString(16)}` }),
+            data,
+          },
+          at,
+        ],
         hexData,
       );
     } catch (error) {
@@ -150,6 +160,12 @@ export class ChainNode {
       throw new ChainAwayError({ cause: new Error('The node sent another receipt') });
     }
     return receipt ?? undefined;
+  }
+
+  /** Whether an address has code: a contract, or what the owner of a key has put there (EIP-7702). @throws ChainAwayError */
+  async hasCode(address: Hex): Promise<boolean> {
+    await this.#checkChain();
+    return (await this.#read('eth_getCode', [address, 'latest'], hexData)) !== '0x';
   }
 
   /** The block of a number; undefined while there is none. @throws ChainAwayError */

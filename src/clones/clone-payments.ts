@@ -14,8 +14,8 @@ const MISSED_BLOCKS = 10;
 export type PaymentState = 'waiting' | 'paid' | 'over';
 
 interface ClonePaymentParts {
-  readonly store: CloneStore;
-  readonly node: ChainNode;
+  readonly store: Pick<CloneStore, 'waiting' | 'fail' | 'recordPaid'>;
+  readonly node: Pick<ChainNode, 'blockNumber' | 'receipt'>;
   readonly chain: Pick<ChainSettings, 'treasury' | 'confirmations'>;
 }
 

@@ -8,7 +8,7 @@ import {
   release,
   spentOf,
 } from '../ledger/ledger.js';
-import { holdEnd, type Purse } from './debits.js';
+import { HOLD_MS, type Purse } from './debits.js';
 
 const CURRENCY = 'usd';
 
@@ -32,7 +32,7 @@ export function creditsPurse(database: Database, userId: string): Purse {
           amount: debit.amount,
           currency: CURRENCY,
           cause: causeOf(debit),
-          expiresAt: holdEnd(),
+          forMs: HOLD_MS,
         });
         return undefined;
       } catch (error) {

@@ -57,8 +57,6 @@ export const RUN_MS = 60_000;
 
 /**
  * For how long an amount is held: a run, and what it takes to post it. A hold of who died is released by
- * a pass every half minute, so within two minutes.
+ * a pass every half minute, so within two minutes: all by the database's clock, whatever this process has.
  */
 export const HOLD_MS = RUN_MS + 20_000;
-
-export const holdEnd = (): Date => new Date(Date.now() + HOLD_MS);

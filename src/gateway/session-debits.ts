@@ -2,7 +2,7 @@ import { DatabaseError } from 'sequelize';
 import { Batcher } from '../batcher.js';
 import type { Database, FunctionCall } from '../database/database.js';
 import type { PaymentSessionSettings } from '../payment-sessions/settings.js';
-import { holdEnd, type Debit } from './debits.js';
+import { HOLD_MS, type Debit } from './debits.js';
 
 /** Debits of one statement: each waits for all of it. */
 const MAX_TOGETHER = 50;
@@ -26,7 +26,10 @@ interface Step {
 
 const RUN: FunctionCall = {
   name: 'run_debits',
-  text: `SELECT * FROM run_debits($1, $2, $3, $4, $5, $6, $7, $8, make_interval(secs => $9))`,
+  text: `SELECT * FROM run_debits(
+           $1, $2, $3, $4,
+           array_fill(now() + make_interval(secs => $5), ARRAY[cardinality($1::text[])]),
+           $6, $7, $8, make_interval(secs => $9))`,
 };
 
 /**
@@ -43,14 +46,13 @@ export class SessionDebits {
     const settlement = [String(settleThreshold), settleIntervalMs / 1_000];
     this.#batcher = new Batcher(async (steps) => {
       const of = (value: (step: Step) => unknown) => steps.map(value);
-      const until = holdEnd();
       try {
         const done = await database.call<DoneDebit | { readonly outcome: 'alone' }>(RUN, [
           of(({ kind }) => kind),
           of(({ sessionId }) => sessionId),
           of(({ debit }) => debit.id),
           of(({ debit }) => String(debit.amount)),
-          of(() => until),
+          HOLD_MS / 1_000,
           of(({ debit }) => debit.plugin),
           of(({ debit }) => debit.action),
           ...settlement,

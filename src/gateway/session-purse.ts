@@ -3,7 +3,7 @@ import { CauseUsedError, HoldOverError, release, type HoldState } from '../ledge
 import { voucherCause } from '../payment-sessions/causes.js';
 import type { PaymentSessionSettings } from '../payment-sessions/settings.js';
 import type { SessionDebits } from './session-debits.js';
-import { holdEnd, type Debit, type DebitRefusal, type Paid, type Purse } from './debits.js';
+import { HOLD_MS, type Debit, type DebitRefusal, type Paid, type Purse } from './debits.js';
 
 interface Held {
   readonly outcome: HoldState | 'insufficient' | 'other' | 'closed' | 'unknown';
@@ -22,7 +22,8 @@ interface Posted {
 
 const HOLD: FunctionCall = {
   name: 'hold_debit',
-  text: 'SELECT outcome, remaining FROM hold_debit($1, $2, $3, $4)',
+  text: `SELECT outcome, remaining
+           FROM hold_debit($1, $2, $3, now() + make_interval(secs => $4))`,
 };
 
 const POST: FunctionCall = {
@@ -55,7 +56,7 @@ export function sessionPurse(
 
     async hold(debit) {
       if (await debits.run({ kind: 'hold', sessionId, debit })) return undefined;
-      const values = [sessionId, debit.id, String(debit.amount), holdEnd()];
+      const values = [sessionId, debit.id, String(debit.amount), HOLD_MS / 1_000];
       const [held] = await database.call<Held>(HOLD, values);
       if (!held) throw oneRow();
       return refusalOf(debit, held);

@@ -47,8 +47,8 @@ export interface Movement {
 
 /** Something that is to be held, until it is posted or released. */
 export interface Hold extends Movement {
-  /** When it is released by itself. */
-  readonly expiresAt: Date;
+  /** Milliseconds after which it is released by itself, by the clock of the database. */
+  readonly forMs: number;
 }
 
 /** What has become of a hold. */
@@ -110,11 +110,12 @@ export async function transfer(db: Statements, movement: Movement): Promise<void
  * @returns `open` while it is held; what was posted or released before is not held again.
  * @throws InsufficientFundsError, CauseUsedError.
  */
-export async function hold(db: Statements, { expiresAt, ...movement }: Hold): Promise<HoldState> {
+export async function hold(db: Statements, { forMs, ...movement }: Hold): Promise<HoldState> {
   const outcome = await ask<HoldState | Refusal>(
     db,
-    'ledger_hold($cause, $debit, $credit, $currency, $amount::numeric, $expiresAt::timestamptz)',
-    { ...valuesOf(movement), expiresAt },
+    `ledger_hold($cause, $debit, $credit, $currency, $amount::numeric,
+       now() + make_interval(secs => $seconds::double precision))`,
+    { ...valuesOf(movement), seconds: forMs / 1_000 },
   );
   return throwRefused(outcome, movement.cause);
 }

@@ -11,6 +11,7 @@ import {
   type Hex,
 } from 'viem';
 import { CallRevertedError, type ChainNode } from '../chain/chain-node.js';
+import { ESCROW_GAS } from './escrow.js';
 
 /** How far ahead an authorization's deadline may be, in seconds. */
 export const MOST_AHEAD_S = 60 * 60;
@@ -76,8 +77,8 @@ export function isInTime(deadline: bigint, now: number = Date.now()): boolean {
 }
 
 /**
- * Whether the wallet has signed the hold, as the contract will see it: by its key, which needs no chain,
- * or as a contract there (ERC-1271).
+ * Whether the wallet has signed the hold: by its key, which needs no chain, or as a contract there (ERC-1271).
+ * The escrow takes the word of a key where there is no code.
  *
  * @throws ChainAwayError when a contract would have to be asked.
  */
@@ -85,14 +86,25 @@ export async function isHoldSigned(
   domain: HoldDomain,
   hold: Hold,
   signature: Hex,
-  node: ChainNode,
+  node: Pick<ChainNode, 'call'>,
 ): Promise<boolean> {
   const hash = hashTypedData(holdTypedData(domain, hold));
   if (await isOfItsKey(hash, signature, hold.payer)) return true;
+  return isSignedByCode(domain, hold, signature, node);
+}
+
+/** Whether the code of the wallet takes the signature, within the gas of an opening. @throws ChainAwayError */
+export async function isSignedByCode(
+  domain: HoldDomain,
+  hold: Hold,
+  signature: Hex,
+  node: Pick<ChainNode, 'call'>,
+): Promise<boolean> {
+  const hash = hashTypedData(holdTypedData(domain, hold));
   const call = { abi: erc1271, functionName: 'isValidSignature' } as const;
   const data = encodeFunctionData({ ...call, args: [hash, signature] });
   try {
-    const answer = await node.call({ from: domain.escrow, to: hold.payer, data });
+    const answer = await node.call({ from: domain.escrow, to: hold.payer, data, gas: ESCROW_GAS });
     // Where no contract is, nothing answers.
     return answer.length === 66 && decodeFunctionResult({ ...call, data: answer }) === IS_VALID;
   } catch (error) {

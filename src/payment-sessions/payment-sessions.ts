@@ -9,7 +9,13 @@ import type { Database, Statements } from '../database/database.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { PaymentSession } from '../database/tables/payment-sessions.js';
-import { NotFoundError, PaymentRequiredError, ServiceError, UnavailableError } from '../errors.js';
+import {
+  NotFoundError,
+  PaymentRequiredError,
+  ServiceError,
+  TooManyRequestsError,
+  UnavailableError,
+} from '../errors.js';
 import { formatAmount } from '../money/money.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -21,6 +27,7 @@ import {
   holdTypedData,
   isHoldSigned,
   isInTime,
+  isSignedByCode,
   latestDeadline,
   newNonce,
   type Hold,
@@ -41,6 +48,14 @@ const CLOSING_MS = 30_000;
 
 /** Seconds after which to ask again for one that is not. */
 const RETRY_AFTER_S = 5;
+
+/**
+ * Openings of wallets that have code which were reverted on chain, in an hour, after which none of such wallets is
+ * asked for: each has cost a fee. Of one wallet it is one.
+ */
+const MAX_REVERTED = 20;
+
+const AN_HOUR_S = 3_600;
 
 /** Sessions of a page. */
 const PAGE = 50;
@@ -85,8 +100,8 @@ export interface ClosedSession {
 
 /** Not before the wallet has signed. */
 export class AuthorizationRequiredError extends ServiceError {
-  constructor(typedData: object) {
-    super(401, 'Wallet authorization required', 'AUTHORIZATION_REQUIRED', { typedData });
+  constructor(typedData: object, message = 'Wallet authorization required') {
+    super(401, message, 'AUTHORIZATION_REQUIRED', { typedData });
   }
 }
 
@@ -128,7 +143,7 @@ export class PaymentSessions {
    * Opens a session, or finds the one that the wallet has.
    *
    * @throws AuthorizationRequiredError; PaymentRequiredError `ESCROW_INSUFFICIENT`; StillOpeningError;
-   *   UnavailableError where none can be opened; ChainAwayError.
+   *   UnavailableError where none can be opened; TooManyRequestsError; ChainAwayError.
    */
   async open(
     by: Opener,
@@ -155,6 +170,7 @@ export class PaymentSessions {
         return { session, token: shows ? this.tokenOf(session) : undefined, isNew: false };
       }
       if (!isKept && !signed) throw this.#unauthorized(escrow, wanted);
+      await this.#requireAccepted(escrow, wanted, signed);
       await this.#requireCover(escrow, wanted);
       const made = await this.#insert(by, escrow, wanted, signed);
       if (made === 'another') continue;
@@ -287,6 +303,41 @@ export class PaymentSessions {
     return state === 'failed' ? undefined : findById(this.#parts.database, id);
   }
 
+  /**
+   * The escrow asks a wallet that has code what it thinks of a signature, also where its key has signed
+   * (EIP-7702). What that code does there in the end, and what of our fee it uses up, shows there alone.
+   *
+   * @throws AuthorizationRequiredError, TooManyRequestsError, ChainAwayError
+   */
+  async #requireAccepted(
+    escrow: Escrow,
+    wanted: WantedSession,
+    signed: Authorization | undefined,
+  ): Promise<void> {
+    const { node } = this.#parts;
+    if (!(await node.hasCode(wanted.address))) return;
+    const isAccepted =
+      signed &&
+      (await isSignedByCode(domainOf(escrow), holdOf(wanted, signed), signed.signature, node));
+    if (!isAccepted) {
+      const message =
+        'The wallet has code: the escrow asks that, not its key, for its word (ERC-1271)';
+      throw this.#unauthorized(escrow, wanted, message);
+    }
+    const [reverted] = await this.#platform.query<{ own: number; all: number }>(
+      `SELECT count(*) FILTER (WHERE address = $address)::integer AS own, count(*)::integer AS all
+         FROM payment_sessions
+        WHERE failure = 'reverted' AND created_at > now() - make_interval(secs => ${AN_HOUR_S})`,
+      { address: wanted.address },
+    );
+    if (!reverted || (reverted.own === 0 && reverted.all < MAX_REVERTED)) return;
+    throw new TooManyRequestsError(
+      'Openings of wallets that have code were reverted on chain: ask again later',
+      undefined,
+      { retryAfter: AN_HOUR_S },
+    );
+  }
+
   /** @throws PaymentRequiredError, UnavailableError, ChainAwayError */
   async #requireCover(escrow: Escrow, { address, deposit }: WantedSession): Promise<void> {
     const available = await this.#availableOf(escrow, address);
@@ -361,10 +412,10 @@ export class PaymentSessions {
   }
 
   /** With what the wallet is to sign. */
-  #unauthorized(escrow: Escrow, wanted: WantedSession): AuthorizationRequiredError {
+  #unauthorized(escrow: Escrow, wanted: WantedSession, error?: string): AuthorizationRequiredError {
     const fresh = { nonce: newNonce(), deadline: latestDeadline() };
     const { message, ...typedData } = holdTypedData(domainOf(escrow), holdOf(wanted, fresh));
-    return new AuthorizationRequiredError({
+    const asJson = {
       ...typedData,
       // JSON has no numbers of this size.
       message: {
@@ -372,7 +423,8 @@ export class PaymentSessions {
         amount: String(message.amount),
         deadline: String(message.deadline),
       },
-    });
+    };
+    return new AuthorizationRequiredError(asJson, error);
   }
 }
 

@@ -206,16 +206,17 @@ export class SessionSettlements {
     { cumulative, kind }: Settlement,
     requestedAt: Date,
   ): Promise<void> {
-    const settled = await book(db, session, BigInt(cumulative));
+    const settled = settledOf(session, BigInt(cumulative));
     if (kind === 'close') {
       await close(db, session, settled);
       return;
     }
+    await book(db, session, settled);
     const { settleIntervalMs, settleThreshold } = this.#parts.settings;
     // What was delivered meanwhile is due as if it had been delivered when this was asked for.
     const unsettled = BigInt(session.delivered) - settled;
     const after = new Date(requestedAt.getTime() + settleIntervalMs);
-    const due = unsettled >= settleThreshold ? new Date() : after;
+    const due = unsettled >= settleThreshold ? requestedAt : after;
     await setDue(db, session.id, unsettled > 0n ? due : null);
   }
 
@@ -294,38 +295,45 @@ async function takeOver(
     { id },
   );
   if (underWay) return; // it says by itself how it ends
-  const settled = await book(db, session, hold.settled);
-  if (!hold.closed) return;
-  if (state === 'active') await beginClosing(db, id);
-  if (await hasOpenHolds(db, id)) return;
-  await close(db, session, settled);
+  const settled = settledOf(session, hold.settled);
+  if (hold.closed && state === 'active') await beginClosing(db, id);
+  if (hold.closed && !(await hasOpenHolds(db, id))) await close(db, session, settled);
+  else await book(db, session, settled);
 }
 
-/** What the treasury has is the treasury's, once. @returns what it has now, all in all. */
-async function book(
-  db: TenantTransaction,
-  { delivered, id, settled }: PaymentSessionRow,
-  onChain: bigint,
-): Promise<bigint> {
+/** What the treasury has of a session, all in all, where the chain says that it has had so much. */
+function settledOf({ delivered, settled }: PaymentSessionRow, onChain: bigint): bigint {
   // More than was delivered is not ours to explain: the check of the ledger tells it.
   const cumulative = onChain < BigInt(delivered) ? onChain : BigInt(delivered);
-  const amount = cumulative - BigInt(settled);
-  if (amount <= 0n) return BigInt(settled);
-  const cause = settlementCause(id, String(cumulative));
-  await move(db, { debit: spentAccount(id), credit: 'treasury', amount, cause });
-  await db.query('UPDATE payment_sessions SET settled = $cumulative WHERE id = $id', {
-    id,
-    cumulative: String(cumulative),
-  });
-  return cumulative;
+  return cumulative > BigInt(settled) ? cumulative : BigInt(settled);
 }
 
-/** Nothing of the deposit is held any more: what the treasury has not had of it is its wallet's. */
-async function close(
+/** What the treasury has is the treasury's, once. */
+async function book(
   db: TenantTransaction,
-  { delivered, deposit, id }: PaymentSessionRow,
+  { id, settled: before }: PaymentSessionRow,
   settled: bigint,
 ): Promise<void> {
+  const amount = settled - BigInt(before);
+  if (amount === 0n) return;
+  const cause = settlementCause(id, String(settled));
+  await move(db, { debit: spentAccount(id), credit: 'treasury', amount, cause });
+  await db.query('UPDATE payment_sessions SET settled = $settled WHERE id = $id', {
+    id,
+    settled: String(settled),
+  });
+}
+
+/**
+ * Nothing of the deposit is held any more: what the treasury has not had of it is its wallet's. What it has had
+ * comes last: so all accounts are locked in the order of their names.
+ */
+async function close(
+  db: TenantTransaction,
+  session: PaymentSessionRow,
+  settled: bigint,
+): Promise<void> {
+  const { delivered, deposit, id } = session;
   const unpaid = BigInt(delivered) - settled;
   await move(db, {
     ...{ debit: sessionAccount(id), credit: 'external' },
@@ -335,6 +343,7 @@ async function close(
     ...{ debit: spentAccount(id), credit: 'external' },
     ...{ amount: unpaid, cause: unpaidCause(id) },
   });
+  await book(db, session, settled);
   await db.query(
     `UPDATE payment_sessions SET state = 'closed', closed_at = now(), settlement_due_at = NULL
       WHERE id = $id`,

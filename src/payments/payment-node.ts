@@ -98,15 +98,23 @@ export class PaymentNode {
   /**
    * A limit of gas that is enough for calls one after the other, as of the newest block.
    *
+   * @param most that they may take, to which one that is alone is held; as much as a block has when left out.
    * @returns undefined when one of them would be reverted.
    * @throws NodeRefusalError
    */
-  async gasOf(from: Hex, calls: readonly PaymentCall[]): Promise<bigint | undefined> {
+  async gasOf(
+    from: Hex,
+    calls: readonly PaymentCall[],
+    most?: bigint,
+  ): Promise<bigint | undefined> {
+    // Simulated, each of several takes what a transaction of its own does: more than they do together.
+    const isOne = calls.length === 1;
     const asked = calls.map(({ to, data, value }) => ({
       from,
       to,
       input: data,
       value: inHex(value),
+      ...(isOne && most !== undefined && { gas: inHex(most) }),
     }));
     const simulated = [{ blockStateCalls: [{ calls: asked }] }, 'latest'];
     const [block] = await this.#node.ask('eth_simulateV1', simulated, simulation);

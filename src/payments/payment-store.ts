@@ -48,7 +48,6 @@ export interface StoredTransaction {
   readonly gas: bigint;
   readonly active: boolean;
   readonly refused: boolean;
-  readonly block: number | undefined;
   /** Milliseconds since a node last took it up, or else since it was signed. */
   readonly waitingMs: number;
 }
@@ -65,19 +64,18 @@ export interface MinedForGood {
 
 interface TransactionRow extends Omit<
   StoredTransaction,
-  'nonce' | 'maxFee' | 'priorityFee' | 'gas' | 'block' | 'waitingMs'
+  'nonce' | 'maxFee' | 'priorityFee' | 'gas' | 'waitingMs'
 > {
   readonly nonce: string;
   readonly maxFee: string;
   readonly priorityFee: string;
   readonly gas: string;
-  readonly block: string | null;
   readonly waitingMs: string;
 }
 
 const TRANSACTION = `
   SELECT hash, payment_id AS "paymentId", nonce, purpose, raw, max_fee AS "maxFee",
-         priority_fee AS "priorityFee", gas, active, refused, block_number AS block,
+         priority_fee AS "priorityFee", gas, active, refused,
          extract(epoch FROM now() - coalesce(broadcast_at, signed_at)) * 1000 AS "waitingMs"
     FROM transactions`;
 
@@ -109,12 +107,13 @@ export class PaymentStore {
     return Number(row?.open);
   }
 
-  /** Those that nothing is signed for, in the order in which they were asked for. */
-  queued(most: number): Promise<QueuedPayment[]> {
+  /** Those that nothing is signed for, in the order in which they were asked for, without some. */
+  queued(most: number, except: readonly string[]): Promise<QueuedPayment[]> {
     return this.#query(
       `SELECT id, calls, gas FROM payments
-        WHERE ${OF_SIGNER} AND state = 'queued' ORDER BY requested_at, id LIMIT $most`,
-      { most },
+        WHERE ${OF_SIGNER} AND state = 'queued' AND id <> ALL ($except)
+        ORDER BY requested_at, id LIMIT $most`,
+      { most, except },
     );
   }
 
@@ -229,14 +228,6 @@ export class PaymentStore {
     );
   }
 
-  /** Where a transaction is mined now; undefined: not any more. */
-  async seenIn({ hash }: StoredTransaction, block: number | undefined): Promise<void> {
-    await this.#query('UPDATE transactions SET block_number = $block WHERE hash = $hash', {
-      hash,
-      block: block === undefined ? null : String(block),
-    });
-  }
-
   /** A transaction has its confirmations: its nonce is gone, its payment settled, and its fee booked. */
   async settle(mined: StoredTransaction, { block, failure, fee }: MinedForGood): Promise<void> {
     const { hash, nonce, paymentId } = mined;
@@ -244,7 +235,7 @@ export class PaymentStore {
       const values = this.#values({ nonce: String(nonce), hash, block: String(block) });
       // First of all: two of them are never active.
       await db.query(
-        `UPDATE transactions SET active = false, block_number = NULL
+        `UPDATE transactions SET active = false
           WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND hash <> $hash`,
         values,
       );
@@ -393,6 +384,5 @@ const transactionOf = (row: TransactionRow): StoredTransaction => ({
   maxFee: BigInt(row.maxFee),
   priorityFee: BigInt(row.priorityFee),
   gas: BigInt(row.gas),
-  block: row.block === null ? undefined : Number(row.block),
   waitingMs: Number(row.waitingMs),
 });

@@ -24,6 +24,9 @@ export const MAX_ON_THE_WAY = 16;
 /** Queued ones that are looked at for them: some cannot be signed now. */
 const MAX_LOOKED_AT = 64;
 
+/** Those that would be reverted now, and wait for what is on its way: beyond them all others wait, too. */
+const MAX_DOUBTFUL = 1_000;
+
 /** Nonces of a gap that are closed at a time. */
 const MAX_CLOSED = 50;
 
@@ -62,6 +65,8 @@ export class Signer {
   readonly #node: PaymentNode;
   /** When nothing could be signed for payments that are still queued. */
   readonly #tried = new Map<string, number>();
+  /** Payments that would be reverted, with the last nonce of what they may build on. */
+  readonly #doubtful = new Map<string, bigint>();
   /** The nonce that operators were told of to wait for somebody who can pay its fee. */
   #toldUnpayable: bigint | undefined;
 
@@ -87,7 +92,7 @@ export class Signer {
     }
     await this.#closeGap(lowest, true);
     const free = MAX_ON_THE_WAY - onTheWay.size;
-    if (free > 0) await this.#sendWaiting(free, onTheWay.size);
+    if (free > 0) await this.#sendWaiting(free, { onTheWay: onTheWay.size, lowest });
     return true;
   }
 
@@ -156,13 +161,7 @@ export class Signer {
     const { confirmations } = this.#parts.chain;
     for (const transaction of transactions) {
       const receipt = await this.#node.receiptOf(transaction.hash);
-      if (!receipt) {
-        if (transaction.block !== undefined) await this.#store.seenIn(transaction, undefined);
-        continue;
-      }
-      if (transaction.block !== receipt.blockNumber) {
-        await this.#store.seenIn(transaction, receipt.blockNumber);
-      }
+      if (!receipt) continue;
       if (head - receipt.blockNumber + 1 >= confirmations) {
         await this.#store.settle(transaction, {
           block: receipt.blockNumber,
@@ -266,13 +265,14 @@ export class Signer {
     await this.#store.replace(transaction, purpose, priced, signed);
   }
 
-  async #sendWaiting(most: number, onTheWay: number): Promise<void> {
-    const { retryMs = RETRY_MS } = this.#parts;
+  /** @param before.lowest the lowest nonce that something is on its way with. */
+  async #sendWaiting(
+    most: number,
+    { lowest, onTheWay }: { readonly onTheWay: number; readonly lowest: bigint | undefined },
+  ): Promise<void> {
     let sent = 0;
-    for (const payment of await this.#store.queued(MAX_LOOKED_AT)) {
+    for (const payment of await this.#store.queued(MAX_LOOKED_AT, this.#notYet(lowest))) {
       if (sent === most) return;
-      const tried = this.#tried.get(payment.id);
-      if (tried !== undefined && performance.now() - tried < retryMs) continue;
       this.#tried.delete(payment.id);
       try {
         const outcome = await this.#sign(payment, onTheWay + sent);
@@ -286,6 +286,16 @@ export class Signer {
     }
   }
 
+  /** Those that are not to be looked at now, so that others are. */
+  #notYet(lowest: bigint | undefined): string[] {
+    const { retryMs = RETRY_MS } = this.#parts;
+    const waiting = [...this.#doubtful].filter(
+      ([, last]) => lowest !== undefined && lowest <= last,
+    );
+    const tried = [...this.#tried].filter(([, at]) => performance.now() - at < retryMs);
+    return [...waiting, ...tried].map(([id]) => id);
+  }
+
   /** Those behind it do not wait for a payment that nothing can be signed for. */
   async #setAside({ id }: QueuedPayment, error: unknown): Promise<void> {
     const attempts = await this.#store.attempted(id);
@@ -294,22 +304,29 @@ export class Signer {
     else await this.#store.giveUp(id, 'unsignable');
   }
 
-  /** @returns `waits` when those behind it have to wait, too. */
-  async #sign(payment: QueuedPayment, onTheWay: number): Promise<'sent' | 'ended' | 'waits'> {
+  /** @returns `aside` when nothing is on the way for it, `waits` when those behind it have to wait, too. */
+  async #sign(payment: QueuedPayment, onTheWay: number): Promise<'sent' | 'aside' | 'waits'> {
     const { log } = this.#parts;
+    const gas = payment.gas === null ? undefined : BigInt(payment.gas);
     const calls = payment.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
     const [needed, current, next, used] = await Promise.all([
-      this.#node.gasOf(this.#signer.address, calls),
+      this.#node.gasOf(this.#signer.address, calls, gas),
       this.#node.fees(),
       this.#store.nextNonce(),
       this.#node.nonceOf(this.#signer.address),
     ]);
+    const nonce = next !== undefined && next > used ? next : used;
+    const isDoubtful = this.#doubtful.delete(payment.id);
     if (needed === undefined) {
-      // What is before it may be what it builds on.
-      if (onTheWay > 0) return 'waits';
+      // What was on its way before it may be what it builds on: it is looked at once more after that.
+      if (onTheWay > 0 && !isDoubtful) {
+        if (this.#doubtful.size >= MAX_DOUBTFUL) return 'waits';
+        this.#doubtful.set(payment.id, nonce - 1n);
+        return 'aside';
+      }
       log.warn({ payment: payment.id }, 'a payment would be reverted');
       await this.#store.giveUp(payment.id, 'refused');
-      return 'ended';
+      return 'aside';
     }
     let key: OpenedKeys;
     try {
@@ -318,11 +335,10 @@ export class Signer {
       if (!(error instanceof KeyMissingError)) throw error;
       log.error({ err: error, payment: payment.id }, 'a payment cannot be signed');
       await this.#store.giveUp(payment.id, 'unsignable');
-      return 'ended';
+      return 'aside';
     }
     const fees = firstFees(current);
-    const nonce = next !== undefined && next > used ? next : used;
-    const unsigned = { ...this.#unsigned(nonce, calls, BigInt(payment.gas ?? needed)), ...fees };
+    const unsigned = { ...this.#unsigned(nonce, calls, gas ?? needed), ...fees };
     const signed = await signTransaction(key, unsigned);
     if (!(await this.#store.storeFirst(payment.id, unsigned, signed))) return 'waits';
     await this.#store.offered(signed, await this.#node.broadcast(signed.raw));

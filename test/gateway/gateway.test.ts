@@ -6,7 +6,7 @@ import { createApiKey } from '../../src/accounts/api-keys.js';
 import { HOLD_MS, RUN_MS, type Purse } from '../../src/gateway/debits.js';
 import { Gateway } from '../../src/gateway/gateway.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
-import { transfer } from '../../src/ledger/ledger.js';
+import { HoldOverError, transfer } from '../../src/ledger/ledger.js';
 import { releaseEndedHolds } from '../../src/ledger/ended-holds.js';
 import { newSessionToken } from '../../src/payment-sessions/session-token.js';
 import { queryRows } from '../database/catalog.js';
@@ -112,8 +112,8 @@ const remainingOf = ({ headers }: Answer) => headers.get('x-session-remaining');
 const isServed = ({ status }: Answer) => status === 200;
 
 test('what is sold is listed with its price and what it takes, and how to pay', async () => {
-  const { status, body } = await call(real.url, 'GET', PATH);
-  expect(status).toBe(200);
+  const { body, headers, status } = await call(real.url, 'GET', PATH);
+  expect([status, headers.get('ratelimit-limit')]).toEqual([200, '100']);
   const sold = body.plugins.map(({ plugin, action, price, currency, input }: typeof body) => [
     ...[plugin, action, price, currency],
     Object.keys(input.properties),
@@ -657,4 +657,31 @@ test('a hold of which it was not heard whether it was made is given back', async
   const input: unknown = action.input.parse({ text: 'hello' });
   await expect(gateway.serve({ action, input, purse })).rejects.toBe(lost);
   expect(released).toHaveLength(1);
+});
+
+test('a payment of which it was not heard whether it was made is asked for again, and what refuses it is not', async () => {
+  const [action] = testActions(behaviour);
+  if (!action) throw new Error('nothing is sold');
+  const lost = new Error('the connection was lost');
+  const over = new HoldOverError('voucher:1', 'released');
+  const gateway = new Gateway({ actions: [action], log });
+  const input: unknown = action.input.parse({ text: 'hello' });
+  const posted = async (answers: readonly (Error | undefined)[]) => {
+    let asked = 0;
+    const purse: Purse = {
+      method: 'session',
+      hold: () => Promise.resolve(undefined),
+      post() {
+        const answer = answers[asked++];
+        return answer ? Promise.reject(answer) : Promise.resolve({ remaining: 7n });
+      },
+      release: () => Promise.resolve(),
+    };
+    const served = await gateway.serve({ action, input, purse }).catch((error: unknown) => error);
+    return { asked, served };
+  };
+  const paid = { asked: 3, served: { remaining: 7n, result: { text: 'hello' } } };
+  expect(await posted([lost, lost])).toEqual(paid);
+  expect(await posted([lost, lost, lost])).toEqual({ asked: 3, served: lost });
+  expect(await posted([over])).toMatchObject({ asked: 1, served: { status: 502 } });
 });

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import type { Database, FunctionCall } from '../../src/database/database.js';
-import type { Debit } from '../../src/gateway/debits.js';
+import { creditsPurse } from '../../src/gateway/credits-purse.js';
+import { HOLD_MS, type Debit } from '../../src/gateway/debits.js';
 import { SessionDebits } from '../../src/gateway/session-debits.js';
 import { sessionPurse } from '../../src/gateway/session-purse.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
-import { booksOf, openSession, PRICE, setState, type TestSession } from './support.js';
+import { booksOf, giveCredits, openSession, PRICE, setState, type TestSession } from './support.js';
 
 const SETTINGS = {
   ...{ settleThreshold: 100_000_000n, settleIntervalMs: 3_600_000 },
@@ -19,6 +20,7 @@ beforeAll(async () => {
   database = await testDatabase();
 });
 afterAll(() => database?.close());
+afterEach(() => void vi.useRealTimers());
 
 const debit = (amount = PRICE): Debit => ({
   ...{ id: randomUUID(), plugin: 'echo', action: 'say' },
@@ -74,6 +76,24 @@ test('what is asked for meanwhile is done with the next statement, each debit wi
     expect(vouchers.slice(1)).toMatchObject(theirs.map((each) => ({ id: each?.id })));
     expect(books).toMatchObject({ held: 0n, left: 20n * PRICE, spent: 21n * PRICE });
   }
+});
+
+test("what is held ends by the database's clock, whatever this process has", async () => {
+  const [often, first, userId] = [await used(PRICE), await openSession(database.db, PRICE), 'ada'];
+  await giveCredits(database.db, userId, PRICE);
+  const { purseOf, said } = counting();
+  const purses = [purseOf(often), purseOf(first), creditsPurse(database.db, userId)];
+  const held = purses.map((purse) => ({ purse, debit: debit() }));
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
+  for (const { debit, purse } of held) expect(await purse.hold(debit)).toBeUndefined();
+  // Among others, alone, and of credits.
+  expect(said).toEqual([['open'], ['alone']]);
+  const lasting = await database.db.asPlatform().query(
+    `SELECT extract(epoch FROM expires_at - created_at)::float AS seconds FROM ledger_holds
+      WHERE split_part(cause, ':', 2) = ANY ($ids)`,
+    { ids: held.map(({ debit }) => debit.id) },
+  );
+  expect(lasting).toEqual(held.map(() => ({ seconds: HOLD_MS / 1_000 })));
 });
 
 test('rows are found by index, also where nothing is known of the tables yet', async () => {

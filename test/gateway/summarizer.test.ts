@@ -9,7 +9,7 @@ import { createWeb } from '../../api/web/web.js';
 import { withOwnSummarizer } from '../../dev/own-summarizer.js';
 import { summarizerActions } from '../../src/gateway/summarizer.js';
 import { Outbound } from '../../src/outbound/outbound.js';
-import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { allowedPlaces } from '../../src/outbound/allowed-places.js';
 import { Pages } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
 import { databaseAlone } from '../support/dependencies.js';

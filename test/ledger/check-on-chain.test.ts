@@ -30,20 +30,24 @@ const check = (url: string | undefined = lab.chain.rpcUrl) =>
     treasury,
   });
 
-/** Has the operator settle the only session on chain, and no row tell of it. */
-async function settleOnChain(cumulative: bigint): Promise<void> {
+/** Has the operator settle, or close, the only session on chain, and no row tell of it. */
+async function settleOnChain(
+  cumulative: bigint,
+  functionName: 'settle' | 'close' = 'settle',
+): Promise<void> {
   const [session] = await owner('SELECT hold_id FROM payment_sessions');
   const [opening] = await owner('SELECT signer FROM payments');
-  const call = { abi: escrowAbi, functionName: 'settle' } as const;
+  const call = { abi: escrowAbi, functionName } as const;
+  const cause = `test:${functionName}`;
   const data = encodeFunctionData({ ...call, args: [session?.hold_id as Hex, cumulative] });
   await lab.site.database.db.asPlatform().transaction((db) =>
     lab.payments.request(db, {
-      ...{ cause: `test:${cumulative}`, chainId: CHAIN_ID, signer: opening?.signer as Hex },
+      ...{ cause, chainId: CHAIN_ID, signer: opening?.signer as Hex },
       ...{ calls: [{ to: lab.escrow, data, value: 0n }], gas: 1_000_000n },
     }),
   );
   await until(async () => {
-    const payment = await lab.payments.stateOf(`test:${cumulative}`);
+    const payment = await lab.payments.stateOf(cause);
     return payment?.state === 'confirmed' || undefined;
   });
 }
@@ -89,4 +93,7 @@ test('what the ledger tells of is on chain, also before it is told of', async ()
   expect((await check()).differences).toContain(
     `the escrow ${lab.escrow} has 3.000000 pathusd on chain, in the ledger 3.000001`,
   );
+  // Of what is closed there, nothing is to be held.
+  await settleOnChain(2n * ONE, 'close');
+  expect((await check()).differences.join()).not.toContain('the escrow');
 });

@@ -43,7 +43,6 @@ const owner = (sql: string) => queryRows<Record<string, unknown>>(database.owner
 
 const newUserId = () => randomUUID();
 const newSession = (): Account => `session:${randomUUID()}`;
-const inAnHour = () => new Date(Date.now() + HOUR_MS);
 
 const movement = (given: Partial<Movement>): Movement => ({
   debit: 'external',
@@ -59,10 +58,7 @@ async function funded(amount: bigint, account = newSession()): Promise<Account> 
   return account;
 }
 
-const held = (given: Partial<Movement>, expiresAt = inAnHour()) => ({
-  ...movement(given),
-  expiresAt,
-});
+const held = (given: Partial<Movement>) => ({ ...movement(given), forMs: HOUR_MS });
 
 const stateOf = (account: Account, currency: LedgerCurrency = 'pathusd') =>
   balanceOf(platform, account, currency);
@@ -191,7 +187,7 @@ describe('a hold', () => {
     const account = await funded(10n);
     const voucher = held({ debit: account, amount: 4n });
     expect(await hold(platform, voucher)).toBe('open');
-    expect(await hold(platform, { ...voucher, expiresAt: inAnHour() })).toBe('open');
+    expect(await hold(platform, { ...voucher, forMs: 2 * HOUR_MS })).toBe('open');
     expect(await stateOf(account)).toEqual({ balance: 10n, held: 4n });
     await post(platform, voucher.cause);
     await post(platform, voucher.cause);
@@ -325,7 +321,7 @@ describe('an account', () => {
           return transfer(platform, move);
         case 2:
           causes.push(move.cause);
-          await hold(platform, { ...move, expiresAt: inAnHour() });
+          await hold(platform, { ...move, forMs: HOUR_MS });
           return;
         case 3:
           return post(

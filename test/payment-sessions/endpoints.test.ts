@@ -78,15 +78,17 @@ const rowsOf = ({ lower }: Wallet) =>
     { lower },
   );
 
-/** A wallet that is kept here for somebody. */
-async function keptWallet(user: Person, deposited: bigint): Promise<Wallet> {
+/** A wallet that is kept here for somebody, or for an agent of theirs. */
+async function keptWallet(
+  user: Person,
+  deposited: bigint,
+  kind: 'imported' | 'agent' = 'imported',
+): Promise<Wallet> {
   const privateKey = generatePrivateKey();
   const sealed = sealKey(lab.site.dependencies.secrets, user.id, privateKey);
   await lab.site.database.db
     .asUser(user.id)
-    .transaction((db) =>
-      db.Wallet.create({ id: randomUUID(), userId: user.id, kind: 'imported', ...sealed }),
-    );
+    .transaction((db) => db.Wallet.create({ id: randomUUID(), userId: user.id, kind, ...sealed }));
   return lab.wallet(deposited, privateKey);
 }
 
@@ -147,6 +149,8 @@ describe('a payment session', () => {
     const wallet = await keptWallet(ada, 3n * ONE);
     const body = { address: wallet.address, deposit: '3' };
     expect((await post(body)).status).toBe(401);
+    const ofAgent = await keptWallet(ada, 3n * ONE, 'agent');
+    expect((await post({ ...body, address: ofAgent.address }, ada)).status).toBe(401);
     const made = await post(body, ada);
     expect([made.status, made.body.session.id]).toEqual([201, expect.stringMatching(FULL)]);
     expect(await rowsOf(wallet)).toMatchObject([{ state: 'active', userId: ada.id }]);
@@ -262,6 +266,40 @@ describe('a payment session', () => {
     const made = await post({ ...asked, authorization: { nonce, deadline, signature } });
     expect(made.status).toBe(201);
   });
+});
+
+test('a contract that is not what the settings say of it opens nothing', async () => {
+  const wallet = await lab.wallet(ONE);
+  const authorization = await lab.sign(wallet, ONE);
+  const { chain: node, log, secrets, settings } = lab.site.dependencies;
+  const terms = escrowTerms(settings.chain, settings.paymentSessions);
+  if (!terms) throw new Error('the lab has an escrow');
+  const differing = {
+    operator: wallet.lower,
+    treasury: wallet.lower,
+    holdSeconds: terms.holdSeconds + 1n,
+  };
+  const waiting = () => Promise.reject(new Error('nothing is to be waited for'));
+  for (const [name, value] of Object.entries(differing)) {
+    const escrow = new Escrow(node, { ...terms, [name]: value });
+    await expect(escrow.available(wallet.lower)).rejects.toMatchObject({ differing: [name] });
+    const sessions = new PaymentSessions({
+      ...{ database: lab.site.database.db, secrets, node, log, escrow, payments: lab.payments },
+      ...{ openings: { ended: waiting }, closings: { ended: waiting } },
+      haste: { open: waiting, close: waiting },
+    });
+    const wanted = {
+      ...{ address: wallet.lower, deposit: ONE },
+      authorization: { ...authorization, deadline: BigInt(authorization.deadline) },
+    };
+    const opening = sessions.open(
+      { userId: undefined, requestId: 'r' },
+      wanted,
+      new AbortController().signal,
+    );
+    await expect(opening).rejects.toMatchObject({ status: 503 });
+  }
+  expect(await rowsOf(wallet)).toEqual([]);
 });
 
 describe('closing a session', () => {
@@ -449,12 +487,15 @@ describe('whoever has not the wallet', () => {
     run();
     const wallet = await lab.wallet(5n * ONE);
     const { body } = await open(wallet, 2n);
+    // By this one its id was asked for.
+    const shown = await open(wallet, 2n);
+    expect(shown.answer.status).toBe(200);
     await lab.site.database.db.asPlatform().query(
       `UPDATE payment_sessions SET state = 'closed', closing_at = now(), closed_at = now()
         WHERE address = $lower`,
       { lower: wallet.lower },
     );
-    expect((await post(body)).status).toBe(401);
+    for (const good of [body, shown.body]) expect((await post(good)).status).toBe(401);
     await lab.site.database.db.asPlatform().query('DELETE FROM used_nonces');
     expect((await post(body)).status).toBe(401);
     expect(await rowsOf(wallet)).toHaveLength(1);

@@ -111,7 +111,7 @@ export async function settlementLab() {
       const voucher = randomUUID();
       await hold(db.asPlatform(), {
         ...{ debit: sessionAccount(id), credit: spentAccount(id), amount, currency: 'pathusd' },
-        ...{ cause: voucherCause(voucher), expiresAt: new Date(Date.now() + AN_HOUR_MS) },
+        ...{ cause: voucherCause(voucher), forMs: AN_HOUR_MS },
       });
       return voucher;
     },

@@ -1,17 +1,18 @@
 import { encodeFunctionData, type Hex } from 'viem';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { anvilAccount } from '../../dev/chain/accounts.js';
 import { escrowAbi } from '../../src/chain/payment-escrow.js';
 import { PATH_USD } from '../../src/chain/tempo.js';
-import { balanceOf } from '../../src/ledger/ledger.js';
+import { balanceOf, transfer } from '../../src/ledger/ledger.js';
 import { closeAgedSessions } from '../../src/payment-sessions/aged-sessions.js';
 import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
 import {
   beginClosing,
+  settledBy,
   TOLD_AT_ATTEMPTS,
   SessionSettlements,
 } from '../../src/payment-sessions/session-settlements.js';
-import { SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
+import { SessionOpenings, SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
 import { escrowCall, HOLD_SECONDS } from '../contracts/escrow-chain.js';
 import { until } from '../support/until.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
@@ -23,6 +24,10 @@ beforeAll(async () => {
   lab = await settlementLab();
 });
 afterAll(() => lab?.close());
+afterEach(() => void vi.useRealTimers());
+
+const rpc = (method: string, ...params: unknown[]) =>
+  lab.escrow.client.request({ method, params } as never);
 
 const inLedger = async (account: Parameters<typeof balanceOf>[1]) =>
   (await balanceOf(lab.db.asPlatform(), account, 'pathusd')).balance;
@@ -113,10 +118,43 @@ test('what is delivered while a sum is on its way is due as if it had been deliv
   const next = await lab.settlements.request(id);
   if (next.next !== 'payment') throw new Error('nothing was asked for');
   await lab.deliver(id, 10n * ONE);
+  await lab.paid(next.cause);
+  // Whatever clock who writes it down has.
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + DAY_MS });
+  await lab.settlements.settle(id, next.cause);
+  vi.useRealTimers();
   expect(await lab.run(id)).toBe('active');
   expect(await lab.session(id)).toMatchObject({ settled: '23000000' });
   await beginClosing(lab.db.asPlatform(), id);
   expect(await lab.run(id)).toBe('closed');
+});
+
+test('closing a session and who moves something between the same accounts never wait for each other', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 2n * ONE);
+  await beginClosing(lab.db.asPlatform(), id);
+  const step = await lab.settlements.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.paid(step.cause);
+  const isWaiting = async () => {
+    const waiting = await lab.owner(
+      `SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE NOT granted AND datname = current_database()`,
+    );
+    return waiting.length > 0 || undefined;
+  };
+  const paid = { debit: 'external', amount: 1n, currency: 'pathusd' } as const;
+  const outcomeOf = (work: Promise<void>) => work.then(() => 'done', String);
+  const closing: Promise<string>[] = [];
+  const moving = lab.db.asPlatform().transaction(async (db) => {
+    await transfer(db, { ...paid, credit: 'fees', cause: `test-first:${id}` });
+    closing.push(outcomeOf(lab.settlements.settle(id, step.cause)));
+    await until(isWaiting);
+    await transfer(db, { ...paid, credit: 'treasury', cause: `test-second:${id}` });
+  });
+  expect(await outcomeOf(moving)).toBe('done');
+  expect(await Promise.all(closing)).toEqual(['done']);
+  expect(await lab.session(id)).toMatchObject({ state: 'closed', settled: '2000000' });
 });
 
 test('a settlement that fails is tried again as another payment, in the end each hour, and told', async () => {
@@ -153,6 +191,111 @@ test('a settlement that fails is tried again as another payment, in the end each
   expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
 });
 
+test('what is being closed is closed by its payment, not by what the chain says before that is final', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  const first = await lab.settlements.request(id);
+  if (first.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.owner(
+    `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
+      WHERE cause = '${first.cause}' AND state = 'queued'`,
+  );
+  await lab.settlements.settle(id, first.cause);
+  // From here on each look asks the chain.
+  await beginClosing(lab.db.asPlatform(), id);
+  const second = await lab.settlements.request(id);
+  if (second.next !== 'payment') throw new Error('nothing was asked for');
+  const { hash } = await lab.paid(second.cause);
+  expect(await lab.holdOf(id)).toMatchObject({ closed: true });
+  expect(await lab.settlements.request(id)).toEqual(second);
+  expect(await lab.session(id)).toMatchObject({ state: 'settling', settled: '0' });
+  expect(await lab.run(id)).toBe('closed');
+  expect(await settledBy(lab.db.asPlatform(), id)).toEqual([hash]);
+});
+
+test('a session whose hold is closed on chain ends when its last debit has, with what that was', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  const served = await lab.hold(id, 2n * ONE);
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
+  expect(await lab.run(id)).toBe('waits for debits');
+  expect(await lab.session(id)).toMatchObject({ state: 'settling', settled: '1000000' });
+  await lab.post(id, served, 2n * ONE);
+  expect(await lab.run(id)).toBe('closed');
+  const ended = { delivered: '3000000', settled: '1000000' };
+  expect(await lab.session(id)).toMatchObject(ended);
+  expect(await lab.toldOf(id)).toContainEqual({
+    ...{ event: 'session_unpaid', sessionId: id, amount: '2000000' },
+  });
+});
+
+test('what somebody else has done on chain counts once it has its confirmations', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.deliver(id, 1n * ONE);
+  const settlements = new SessionSettlements({ ...lab.parts, confirmations: 3 });
+  const first = await settlements.request(id);
+  if (first.next !== 'payment') throw new Error('nothing was asked for');
+  const { holdId } = await lab.session(id);
+  const escrow = lab.escrow.at(lab.escrow.address);
+  await escrow.send(lab.operator, escrowCall('close', holdId, 1n * ONE));
+  await lab.paid(first.cause);
+  await settlements.settle(id, first.cause);
+  await lab.retryNow(id);
+  const second = await settlements.request(id);
+  expect(second).toEqual({ next: 'payment', cause: `${first.cause}:2` });
+  expect(await lab.session(id)).toMatchObject({ state: 'active', settled: '0' });
+  for (let n = 1; n < 3; n++) await rpc('anvil_mine', '0x1');
+  await lab.paid(`${first.cause}:2`);
+  await settlements.settle(id, `${first.cause}:2`);
+  expect(await settlements.request(id)).toEqual({ next: 'nothing', state: 'closed' });
+  expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
+});
+
+test('the chain is asked where a settlement has failed that none has made good, and no other chain ever', async () => {
+  const id = await lab.open(5n * ONE);
+  const nobody = () => Promise.reject(new Error('it is not to be asked'));
+  const unasked = (chainId: number) => ({
+    ...lab.parts,
+    node: { chainId, view: nobody, blockNumber: nobody },
+  });
+  const here = new SessionSettlements(unasked(lab.node.chainId));
+  const elsewhere = new SessionSettlements(unasked(1));
+  await lab.deliver(id, 1n * ONE);
+  const step = await here.request(id);
+  if (step.next !== 'payment') throw new Error('nothing was asked for');
+  await lab.owner(
+    `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
+      WHERE cause = '${step.cause}' AND state = 'queued'`,
+  );
+  await here.settle(id, step.cause);
+  await expect(here.request(id)).rejects.toThrow('it is not to be asked');
+  expect(await elsewhere.request(id)).toEqual({ next: 'nothing', state: 'active' });
+  await lab.retryNow(id);
+  await lab.deliver(id, 1n * ONE);
+  expect(await lab.run(id)).toBe('active');
+  expect(await lab.session(id)).toMatchObject({ settled: '2000000' });
+  expect(await here.request(id)).toEqual({ next: 'nothing', state: 'active' });
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
+test('a session of another chain than the one that is configured waits to be opened', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.owner(
+    `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
+      WHERE id = '${id}'`,
+  );
+  const node = { chainId: 1, view: lab.node.view.bind(lab.node) };
+  const elsewhere = new SessionOpenings({ ...lab.parts, node });
+  await expect(elsewhere.finish(id)).rejects.toThrow(SessionWaitsError);
+  expect(await lab.session(id)).toMatchObject({ state: 'opening' });
+  expect(await new SessionOpenings(lab.parts).finish(id)).toBe(true);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
 test('of what an operator has taken by hand no more is booked than was delivered', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
@@ -186,9 +329,6 @@ test('a session is settled by the contract that holds its deposit, also when new
     { amount: 3n * ONE, settled: ONE, closed: true },
   ]);
 });
-
-const rpc = (method: string, ...params: unknown[]) =>
-  lab.escrow.client.request({ method, params } as never);
 
 test('a settlement that three blocks of a reorganisation take away is booked when it is there again, once', async () => {
   const id = await lab.open(5n * ONE, anvilAccount(9));

@@ -1,4 +1,4 @@
-import type { Hex } from 'viem';
+import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
@@ -6,9 +6,9 @@ import { Signer } from '../../src/payments/signer.js';
 import { Signers } from '../../src/payments/signers.js';
 import { signTransaction } from '../../src/payments/sign.js';
 import { SigningKeys } from '../../src/payments/signing-keys.js';
-import { CHAIN_ID } from '../support/chain/chain.js';
+import { CHAIN_ID, PATH_USD } from '../support/chain/chain.js';
 import { rpcProxy, type RpcProxy } from '../support/chain/rpc-proxy.js';
-import { ONE, paymentLab, transfer, type Payer, type PaymentLab } from './support.js';
+import { newAddress, ONE, paymentLab, transfer, type Payer, type PaymentLab } from './support.js';
 
 let lab: PaymentLab;
 let proxy: RpcProxy;
@@ -31,6 +31,18 @@ const stateOf = (cause: string) => lab.payments.stateOf(cause);
 const isKnown = async (hash: Hex | undefined) =>
   (await lab.rpc('eth_getTransactionByHash', hash)) !== null;
 
+const ofToken = (data: Hex) => ({ to: PATH_USD, data, value: 0n });
+
+/** Lets somebody take so many base units. */
+const approve = (spender: Hex, amount: bigint) =>
+  ofToken(encodeFunctionData({ abi: erc20Abi, functionName: 'approve', args: [spender, amount] }));
+
+/** Takes them, by who may. */
+const take = (from: Hex, to: Hex, amount: bigint) =>
+  ofToken(
+    encodeFunctionData({ abi: erc20Abi, functionName: 'transferFrom', args: [from, to, amount] }),
+  );
+
 /** What was signed for a payment, oldest first. */
 const signedFor = (cause: string) =>
   lab.database.db.asPlatform().query<{ hash: Hex; raw: Hex; nonce: string; purpose: string }>(
@@ -52,7 +64,8 @@ async function paysOnce(
   await payAll(payer);
   for (const { cause, to } of asked) {
     expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
-    expect(await lab.balanceOf(to)).toBe(ONE);
+    // What was final, and is sent again, is mined a moment later.
+    await expect.poll(() => lab.balanceOf(to)).toBe(ONE);
   }
 }
 
@@ -264,8 +277,20 @@ test('a nonce whose receipt the node does not show yet is no reason for another 
 });
 
 test('what is reverted on chain has failed, and is not tried again', async () => {
-  const payer = await lab.payer();
-  const { cause, to } = await payer.ask({ gas: 300_000n });
+  const [payer, drainer] = [await lab.payer(), lab.chain.account(2)];
+  await payer.ask({ calls: [approve(drainer.address, 100n * ONE)] });
+  await payAll(payer);
+  await hold();
+  const { cause, to } = await payer.ask();
+  await payer.signer.step();
+  const [signed] = await signedFor(cause);
+  await lab.rpc('anvil_dropTransaction', signed?.hash);
+  await lab.rpc('evm_setAutomine', true);
+  // Before it is mined, what it was to send is gone: there is enough for its fee.
+  const rest = (await lab.balanceOf(payer.address)) - ONE / 2n;
+  const gone = take(payer.address, drainer.address, rest);
+  await lab.chain.send(drainer, [gone]);
+  const before = await lab.balanceOf(payer.address);
   await payAll(payer);
   expect(await stateOf(cause)).toMatchObject({ state: 'failed', failure: 'reverted' });
   await payAll(payer);
@@ -274,9 +299,19 @@ test('what is reverted on chain has failed, and is not tried again', async () =>
   // It has cost what all others cost.
   const [{ hash = '' } = {}] = await signedFor(cause);
   const booked = await lab.feeOf(hash);
-  expect(booked).toBe(100n * ONE - (await lab.balanceOf(payer.address)));
+  expect(booked).toBe(before - (await lab.balanceOf(payer.address)));
   const failed = { event: 'payment_failed', failure: 'reverted', paymentId: expect.any(String) };
   expect(await lab.toldOf(cause)).toEqual([{ ...failed, cause }]);
+});
+
+test('what would take more gas than it may is refused, and costs nothing', async () => {
+  const payer = await lab.payer();
+  // Enough to begin it.
+  const { cause, to } = await payer.ask({ gas: 300_000n });
+  await payAll(payer);
+  expect(await stateOf(cause)).toMatchObject({ failure: 'refused', hash: undefined });
+  expect(await lab.balanceOf(to)).toBe(0n);
+  expect(await lab.balanceOf(payer.address)).toBe(100n * ONE);
 });
 
 test('what no node will have gives its nonce up, and holds up no other', async () => {
@@ -292,6 +327,46 @@ test('what no node will have gives its nonce up, and holds up no other', async (
   expect(await stateOf(bad.cause)).toMatchObject({ state: 'failed', failure: 'cancelled' });
   expect(await lab.balanceOf(bad.to)).toBe(0n);
   await paysOnce(payer, [good]);
+});
+
+test('what would be reverted holds up nobody, and has failed when what was on its way before it is final', async () => {
+  const payer = await lab.payer();
+  await hold();
+  const before = await payer.ask();
+  await payer.signer.step();
+  const bad = await payer.ask({ calls: [transfer(before.to, 1_000n * ONE)] });
+  const behind = await payer.ask();
+  for (let n = 0; n < 2; n++) await payer.signer.step();
+  expect(await stateOf(bad.cause)).toMatchObject({ state: 'queued' });
+  expect(await stateOf(behind.cause)).toMatchObject({ state: 'broadcast' });
+  await mine();
+  // There is always something on its way.
+  const asked = [before, behind];
+  for (let n = 0; n < 2; n++) {
+    asked.push(await payer.ask());
+    await payer.signer.step();
+  }
+  expect(await stateOf(bad.cause)).toMatchObject({ state: 'failed', failure: 'refused' });
+  const failed = { event: 'payment_failed', failure: 'refused', paymentId: expect.any(String) };
+  expect(await lab.toldOf(bad.cause)).toEqual([{ ...failed, cause: bad.cause }]);
+  expect(await stateOf(asked[2]?.cause ?? '')).toMatchObject({ state: 'broadcast' });
+  await lab.rpc('evm_setAutomine', true);
+  await mine();
+  await paysOnce(payer, asked);
+});
+
+test('what builds on what is on its way is made after it', async () => {
+  const payer = await lab.payer();
+  await hold();
+  const to = newAddress();
+  await payer.ask({ calls: [approve(payer.address, ONE)] });
+  await payer.signer.step();
+  const { cause } = await payer.ask({ calls: [take(payer.address, to, ONE)] });
+  for (let n = 0; n < 2; n++) await payer.signer.step();
+  expect(await stateOf(cause)).toMatchObject({ state: 'queued' });
+  await lab.rpc('evm_setAutomine', true);
+  await mine();
+  await paysOnce(payer, [{ cause, to }]);
 });
 
 test('a signer without enough for fees waits, and offers no more, which operators are told once', async () => {

@@ -69,7 +69,7 @@ test('holds past their end are released by a schedule, and the ledger is checked
   const platform = db.asPlatform();
   await transfer(platform, { ...common, debit: 'external', credit: session, cause: 'deposit:1' });
   const held = { ...common, debit: session, credit: 'treasury', cause: 'voucher:1' } as const;
-  await hold(platform, { ...held, expiresAt: new Date(Date.now() - 1) });
+  await hold(platform, { ...held, forMs: -1 });
   // Without its balance, so that there is something to tell.
   await queryRows(
     database.ownerUrl,

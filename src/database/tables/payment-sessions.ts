@@ -78,6 +78,11 @@ export const PaymentSession = table(
       where: { state: 'active' },
     },
     {
+      name: 'payment_sessions_reverted',
+      fields: ['created_at'],
+      where: { failure: 'reverted' },
+    },
+    {
       name: 'payment_sessions_expiring',
       fields: ['hold_expires_at'],
       where: { state: 'active' },
