@@ -1,8 +1,9 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { EndTurn, Turns } from '../src/turns.js';
+import { DockerRefusedError } from '../src/containers/container-errors.js';
 import { asApplicationFailure } from './failures.js';
-import { budgetDetails, withinBudget } from './time-budget.js';
+import { budgetDetails, countUp, LastingRefusalError, withinBudget } from './time-budget.js';
 
 /** Heartbeats in the time after which Temporal takes an activity for lost. */
 const PER_TIMEOUT = 5;
@@ -15,6 +16,15 @@ const CALL_MS = 5 * 60_000;
 
 /** The name of that budget. */
 export const DOCKERS_CALL = 'What Docker was asked for';
+
+/** The workflow of which no step is an operation's. */
+export const REPAIR = 'repairAgent';
+
+/** Of one step of a repair, in all attempts: 5 minutes of pauses, as for what somebody waits for. */
+const MAX_REFUSALS = 35;
+
+/** Under which they are counted. */
+export const REFUSALS = 'Refusals by Docker';
 
 /** For an activity that has none; only its cancellations are heard by heartbeats. */
 const USUAL_TIMEOUT_MS = 10_000;
@@ -73,7 +83,23 @@ export function inTurn<T>(
 export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
   const { maximumAttempts = 0 } = Context.current().info.retryPolicy ?? {};
   const isEndless = maximumAttempts === 0 || maximumAttempts === Infinity;
-  return isEndless ? work() : withinBudget(DOCKERS_CALL, CALL_MS, work);
+  return isEndless ? withinRefusals(work) : withinBudget(DOCKERS_CALL, CALL_MS, work);
+}
+
+/**
+ * A repair waits for a Docker that is away for as long as that takes. One that is there and refuses a step
+ * each time lets the attempt at the repair fail at some point: it would never end.
+ *
+ * @throws LastingRefusalError
+ */
+export async function withinRefusals<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isOfRepair = Context.current().info.workflowType === REPAIR;
+    if (!isOfRepair || !(error instanceof DockerRefusedError)) throw error;
+    throw countUp(REFUSALS) >= MAX_REFUSALS ? new LastingRefusalError(error) : error;
+  }
 }
 
 type Activities = Readonly<Record<string, (...args: never[]) => Promise<unknown>>>;

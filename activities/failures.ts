@@ -23,7 +23,7 @@ import { AgentNotReadyError } from '../src/agents/await-ready.js';
 import { AgentGoneError } from '../src/agents/agents.js';
 import { SupersededError } from '../src/agents/watchdog-transitions.js';
 import { RepairedLocallyError } from '../src/local-repair/agent-guard.js';
-import { TimeBudgetSpentError } from './time-budget.js';
+import { LastingRefusalError, TimeBudgetSpentError } from './time-budget.js';
 
 /** What another attempt cannot mend. */
 const FINAL = [
@@ -32,6 +32,7 @@ const FINAL = [
   DiskLowError,
   ForeignContainerError,
   ImageUnavailableError,
+  LastingRefusalError,
   MemoryFullError,
   MemoryMissingError,
   NoPortFreeError,

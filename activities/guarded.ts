@@ -6,7 +6,7 @@ import type { PastTransition, WatchdogMemory } from '../src/agents/watchdog.js';
 import type { AgentContainers } from '../src/containers/agent-containers.js';
 import type { AgentGuard } from '../src/local-repair/agent-guard.js';
 import type { ContainerActivities } from './containers.js';
-import { dockerActivity } from './docker-activity.js';
+import { dockerActivity, REPAIR } from './docker-activity.js';
 import type { ReleaseActivities } from './releases.js';
 import type { StartActivities } from './starts.js';
 import { UNCHANGED, unchanged, type WatchdogActivities } from './watchdog.js';
@@ -32,9 +32,6 @@ const CHANGES: readonly string[] = [
 
 /** Starts what was there when the agent ran last, and changes nothing else. */
 const STARTS_EXISTING = 'startExisting' satisfies keyof StartActivities;
-
-/** The workflow of which no step is an operation's. */
-const REPAIR = 'repairAgent';
 
 /** How soon to look again while the host repairs an agent by itself. */
 const LOCAL_REPAIR_DELAY_MS = 2_000;

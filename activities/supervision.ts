@@ -13,16 +13,19 @@ export type SupervisionFound = Awaited<
 /** What any worker does for the supervisors of a host's agents. */
 export function createSupervisionActivities(parts: SupervisionParts) {
   return {
-    /** Starts the supervisors anew that are not there or do not move, and tells who is not seen. */
+    /**
+     * Starts the supervisors anew that are not there or do not move, ends what is in their way, and tells
+     * who is not seen.
+     */
     ensureSupervisors: (host: string) =>
       dockerActivity(async () => {
         const { log, metricMeter } = Context.current();
-        const { missing, stuck, failed, unseen } = await ensureSupervisors(parts, host);
+        const { missing, stuck, blocked, failed, unseen } = await ensureSupervisors(parts, host);
         const tell = (agentIds: readonly string[], message: string) => {
           const count = agentIds.length;
           if (count > 0) log.warn(message, { host, count, agentIds: agentIds.slice(0, MAX_NAMED) });
         };
-        const figures = { missing, stuck, unseen };
+        const figures = { missing, stuck, blocked, unseen };
         for (const [what, { length }] of Object.entries(figures)) {
           metricMeter
             .createGauge(`agent_supervisors_${what}`, 'int', undefined, 'By the last pass')
@@ -30,11 +33,13 @@ export function createSupervisionActivities(parts: SupervisionParts) {
         }
         tell(missing, 'agents had no supervisor: it was started anew');
         tell(stuck, 'supervisors could not go on: they were ended and started anew');
+        tell(blocked, 'what an earlier supervisor had left was in the way: it was ended');
         tell(failed, 'supervisors could not be asked after');
         tell(unseen, 'agents were not seen for three check intervals');
         return {
           missing: missing.length,
           stuck: stuck.length,
+          blocked: blocked.length,
           failed: failed.length,
           unseen: unseen.slice(0, MAX_NAMED),
         };

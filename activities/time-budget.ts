@@ -9,6 +9,15 @@ export class TimeBudgetSpentError extends Error {
   }
 }
 
+/** Docker is there, and refuses a step each time. */
+export class LastingRefusalError extends Error {
+  override readonly name = 'LastingRefusalError';
+
+  constructor(cause: Error) {
+    super('The container engine has refused this step for minutes (ENGINE_REFUSED)', { cause });
+  }
+}
+
 /** What an attempt, and those before it, have used of each of the activity's budgets. */
 interface Used {
   /** Milliseconds by the budget's name, without what is under way. */
@@ -67,6 +76,16 @@ export async function withinBudget<T>(
     ended.set(what, before + performance.now() - begunAt);
     context.heartbeat(budgetDetails(context));
   }
+}
+
+/** Counts what has happened now, and in the attempts before, under a name that no budget has. */
+export function countUp(what: string): number {
+  const context = Context.current();
+  const { ended } = usedBy(context);
+  const count = (ended.get(what) ?? 0) + 1;
+  ended.set(what, count);
+  context.heartbeat(budgetDetails(context));
+  return count;
 }
 
 function usedBy(context: Context): Used {

@@ -10,7 +10,8 @@ import type { ContainerHealth, Observation } from '../src/agents/observation.js'
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
 import { jittered } from '../src/jitter.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { dockerCalls, heartbeating } from './docker-activity.js';
+import { dockerCalls, heartbeating, withinRefusals } from './docker-activity.js';
+import { LastingRefusalError } from './time-budget.js';
 import { asApplicationFailure } from './failures.js';
 
 /** How soon to look again while a container starts, and while Docker does not answer. */
@@ -100,10 +101,11 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
     observe: () => Promise<Observation>,
   ): Promise<Observation> {
     try {
-      return await limit(userId, observe);
+      return await withinRefusals(() => limit(userId, observe));
     } catch (error) {
-      // Nothing will be seen of it any more.
-      if (error instanceof AgentGoneError) return asApplicationFailure(() => Promise.reject(error));
+      // Nothing will be seen of it any more, or Docker will not let it be seen.
+      const isFinal = error instanceof AgentGoneError || error instanceof LastingRefusalError;
+      if (isFinal) return asApplicationFailure(() => Promise.reject(error));
       // Nothing was seen: the last observation stands, with its time.
       throw unchanged(DOCKER_AWAY_DELAY_MS, error);
     }

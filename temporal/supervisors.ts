@@ -4,6 +4,7 @@ import {
   WorkflowUpdateFailedError,
   isGrpcServiceError,
   type Client,
+  type WorkflowExecutionDescription,
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { ApplicationFailure, type SignalDefinition } from '@temporalio/common';
@@ -35,7 +36,7 @@ import { temporalCall } from './temporal-call.js';
 const CALL_TIMEOUT_MS = 8_000;
 
 /**
- * A supervisor's next step is made again and again when its code fails, or whoever makes it does not
+ * A run's next step is made again and again when its code fails, or whoever makes it does not
  * come to its end. A queue that is long for a while is no reason to take it for stuck.
  */
 interface StuckAfter {
@@ -46,6 +47,9 @@ interface StuckAfter {
 }
 
 const STUCK: StuckAfter = { attempts: 5, ms: 120_000 };
+
+/** The runs that a supervisor starts as parts of its own, one of each at a time. */
+const PARTS = [provisionAgentId, repairAgentId];
 
 /** As gRPC numbers it. */
 const NOT_FOUND = 5;
@@ -148,16 +152,43 @@ export class Supervisors implements AgentSupervisors {
     { agentId }: AgentRef,
     stuck: StuckAfter,
   ): Promise<{ readonly found: SupervisorFound; readonly runId?: string }> {
+    const described = await this.#describeRunning(superviseAgentId(agentId));
+    if (!described) return { found: 'missing' };
+    return { found: isStuck(described, stuck) ? 'stuck' : 'moves', runId: described.runId };
+  }
+
+  /**
+   * Ends what an earlier supervisor of the agent has left and cannot go on: it never ends by itself, and
+   * under its id the new supervisor starts nothing. What moves was told to end with its supervisor.
+   *
+   * @returns whether there was any.
+   * @throws UnavailableError
+   */
+  async endRemains({ agentId }: AgentRef, stuck: StuckAfter = STUCK): Promise<boolean> {
+    return this.#call(async () => {
+      let isAny = false;
+      for (const idOf of PARTS) {
+        const part = await this.#describeRunning(idOf(agentId));
+        if (!part || !isStuck(part, stuck)) continue;
+        // Asked after the part: whose it is has begun before it.
+        const supervisor = await this.#describeRunning(superviseAgentId(agentId));
+        const parent = part.raw.workflowExecutionInfo?.parentExecution?.runId ?? undefined;
+        if (parent !== undefined && parent === supervisor?.runId) continue;
+        await this.#client.workflow
+          .getHandle(part.workflowId, part.runId)
+          .terminate('It could not go on, and its supervisor is gone');
+        isAny = true;
+      }
+      return isAny;
+    });
+  }
+
+  async #describeRunning(workflowId: string): Promise<WorkflowExecutionDescription | undefined> {
     try {
-      const handle = this.#client.workflow.getHandle(superviseAgentId(agentId));
-      const { raw, runId, status } = await handle.describe();
-      if (status.name !== 'RUNNING') return { found: 'missing' };
-      const { attempt, originalScheduledTime } = raw.pendingWorkflowTask ?? {};
-      const since = optionalTsToMs(originalScheduledTime) ?? Date.now();
-      const isStuck = (attempt ?? 0) >= stuck.attempts && Date.now() - since >= stuck.ms;
-      return { found: isStuck ? 'stuck' : 'moves', runId };
+      const described = await this.#client.workflow.getHandle(workflowId).describe();
+      return described.status.name === 'RUNNING' ? described : undefined;
     } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return { found: 'missing' };
+      if (error instanceof WorkflowNotFoundError) return undefined;
       throw error;
     }
   }
@@ -171,13 +202,7 @@ export class Supervisors implements AgentSupervisors {
   }
 
   async #isRunning(agentId: string): Promise<boolean> {
-    try {
-      const handle = this.#client.workflow.getHandle(superviseAgentId(agentId));
-      return (await handle.describe()).status.name === 'RUNNING';
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) return false;
-      throw error;
-    }
+    return (await this.#describeRunning(superviseAgentId(agentId))) !== undefined;
   }
 
   /** Lets the supervisor read anew what should be, and look at its container at once. */
@@ -197,8 +222,7 @@ export class Supervisors implements AgentSupervisors {
 
   /** Ends what runs for an agent whose host is gone, where nothing could come to an end by itself. */
   async abandon(agentId: string): Promise<void> {
-    const runs = [superviseAgentId, provisionAgentId, repairAgentId];
-    for (const idOf of runs) {
+    for (const idOf of [superviseAgentId, ...PARTS]) {
       await this.#call(async () => {
         try {
           await this.#client.workflow.getHandle(idOf(agentId)).terminate('its host was removed');
@@ -244,6 +268,12 @@ export class Supervisors implements AgentSupervisors {
       throw error;
     }
   }
+}
+
+function isStuck({ raw }: WorkflowExecutionDescription, { attempts, ms }: StuckAfter): boolean {
+  const { attempt, originalScheduledTime } = raw.pendingWorkflowTask ?? {};
+  const since = optionalTsToMs(originalScheduledTime) ?? Date.now();
+  return (attempt ?? 0) >= attempts && Date.now() - since >= ms;
 }
 
 /** The id of the same operation, because of which an Update was refused. */

@@ -131,6 +131,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createSupervisionActivities({
           database,
           ensure: (agent) => limit(() => supervisors.ensure(agent)),
+          endRemains: (agent) => limit(() => supervisors.endRemains(agent)),
           checkIntervalMs: watchdog.checkIntervalMs,
         }),
         ...createRetentionActivities(retention),

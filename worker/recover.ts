@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import { operationRules } from '../src/agents/operation-kinds.js';
-import { endOperations, withdrawOperation } from '../src/agents/operations.js';
+import { endOperations, failAdmitted, withdrawOperation } from '../src/agents/operations.js';
 import type { ReleaseStore } from '../src/agents/release-store.js';
 import type { SupervisorStore } from '../src/agents/supervisor-store.js';
 import { supervisedOf, type AgentSupervisors } from '../src/agents/supervisors.js';
@@ -32,6 +32,9 @@ const limit = pLimit(20);
 export const SUPERVISOR_ENDED =
   'Its supervisor was ended before it was done; the agent is as it was left';
 
+/** The same of one that had not begun. */
+export const NEVER_BEGUN = 'Its supervisor was ended before it began; the agent is as it was';
+
 export interface RecoverDependencies {
   readonly database: Database;
   readonly supervisors: AgentSupervisors;
@@ -46,7 +49,7 @@ export interface RecoverDependencies {
  * Settles the operations that are open and that nobody may be about, each by itself:
  * provisionings and removals that were not carried to Temporal are handed over, other requests that
  * no supervisor has, and whose askers were told that they failed, are taken back, and what was under
- * way in a run that is closed has failed.
+ * way, or had been admitted, in a run that is closed has failed.
  */
 export async function recoverOperations(
   { database, supervisors, services, log }: RecoverDependencies,
@@ -101,10 +104,16 @@ export async function recoverOperations(
       await supervisors.request(supervised, kind, id, requestedAt);
       return 'handed a removal over';
     }
-    // Its asker may have been told that it is accepted; a supervisor without a worker is late.
+    // A supervisor without a worker is late.
     if (await supervisors.knows(supervised, id, requestedAt)) return undefined;
-    await withdrawOperation(tenant, id);
-    return 'took a request back that no supervisor has';
+    // Asked after it was admitted, so its supervisor had it, and was ended.
+    if (operation.admittedAt !== null) {
+      const hasFailed = await failAdmitted(tenant, operation, NEVER_BEGUN);
+      return hasFailed ? 'failed a request whose supervisor was ended' : undefined;
+    }
+    // Unless it has begun, or was admitted, in this moment.
+    const isWithdrawn = await withdrawOperation(tenant, id);
+    return isWithdrawn ? 'took a request back that no supervisor has' : undefined;
   }
 }
 

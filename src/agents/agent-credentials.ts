@@ -65,6 +65,11 @@ export async function requestCredential(
   );
 }
 
+/** The operation does not begin: nothing is left of what it was to bring. */
+export async function forgetCredential(db: TenantTransaction, operationId: string): Promise<void> {
+  await db.AgentCredential.destroy({ where: { operationId, state: 'requested' } });
+}
+
 /** The operation begins: what it brings is in force, and what was before is kept until it ends. */
 export async function beginCredential(db: TenantTransaction, operationId: string): Promise<void> {
   const { AgentCredential } = db;

@@ -25,6 +25,7 @@ import { isSameInput, sealInput, type RequestedInput } from './operation-input.j
 import { operationRules, type PlainKind, type RequestedKind } from './operation-kinds.js';
 import { HostGoneError, removeLostAgent } from './lost-agent.js';
 import {
+  admitOperation,
   joinOperation,
   requestOperation,
   waitUntilBegun,
@@ -219,22 +220,31 @@ export class AgentOperations {
     const named = { agentId: agent.id, operationId: id };
     const input = change.input && sealInput(secrets, named, change.input);
     const row = await requestOperation(tenant, agent, { id, kind, by, input, credential });
-    const begun = { agent, kind, operationId: id, run: undefined };
+    // Its own, or the removal that is open.
+    const operationId = row.id;
+    const begun = { agent, kind, operationId, run: undefined };
     // It has begun, and may be over, since it was asked for before.
     if (row.status !== 'requested') return begun;
+    const isKept = operationRules(kind).refused === 'kept';
     try {
-      const asked = await supervisors.request(supervisedOf(agent), kind, id, row.requestedAt);
-      if (asked.operationId === id || (await this.#join(tenant, row, asked.operationId))) {
+      const supervised = supervisedOf(agent);
+      const asked = await supervisors.request(supervised, kind, operationId, row.requestedAt);
+      const isOther = asked.operationId !== operationId;
+      // This may have taken so long that a worker took the request back.
+      if (!isOther && !isKept && !(await admitOperation(tenant, id))) {
+        throw new UnavailableError('It took too long to ask for this; try again');
+      }
+      if (!isOther || (await this.#join(tenant, row, asked.operationId))) {
         return { agent, kind, ...asked };
       }
     } catch (error) {
       // Not heard is not the same as not happened: only what has not begun can be told as refused.
-      const isKept = operationRules(kind).refused === 'kept';
       if (isKept || (await withdrawOperation(tenant, id))) throw error;
       return begun;
     }
-    // Whoever asked before has taken their request back, so this one stands for itself.
-    await withdrawOperation(tenant, id);
+    // Whoever asked before has taken their request back, so this one stands for itself. What is never taken
+    // back is handed over by a worker.
+    if (isKept || !(await withdrawOperation(tenant, id))) return begun;
     if (attempt < MAX_ATTEMPTS) return this.#operate(by, agent, kind, change, attempt + 1);
     throw new ConflictError(`Another operation is running: ${kind}`);
   }

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { recordAudit } from '../audit/audit.js';
 import type { Requester } from '../audit/requester.js';
-import type { Statements, TenantDatabase } from '../database/database.js';
+import type { Statements, TenantDatabase, TenantTransaction } from '../database/database.js';
 import type { AgentRow, OperationInput, OperationRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { Operation } from '../database/tables/agents.js';
 import { BadRequestError } from '../errors.js';
-import { requestCredential, type CredentialChange } from './agent-credentials.js';
+import { forgetCredential, requestCredential, type CredentialChange } from './agent-credentials.js';
 import { operationRules, type OperationEndStatus, type OperationKind } from './operation-kinds.js';
 
 export interface RequestOfOperation {
@@ -19,9 +19,12 @@ export interface RequestOfOperation {
 
 /**
  * Puts down that an operation was asked for, before its supervisor is told: what is written here is
- * carried out, also when whoever wrote it dies right after. Again with the same id it is the same.
+ * carried out, also when whoever wrote it dies right after. Again with the same id it is the same. A
+ * removal is never asked for beside another one: what is open of them would grow without bound while
+ * nobody carries them out.
  *
- * @returns how it is now: it may have begun, and ended, when it was asked for before.
+ * @returns how it is now: it may have begun, and ended, when it was asked for before. The open removal
+ *   where there is one: it was put down and audited with who asked for it first.
  */
 export async function requestOperation(
   tenant: TenantDatabase,
@@ -29,6 +32,12 @@ export async function requestOperation(
   { id, kind, by, input, credential }: RequestOfOperation,
 ): Promise<OperationRow> {
   return tenant.transaction(async (db) => {
+    if (kind === 'delete') {
+      // From now on it is gone from lists, and its name is free. Its row lets one request follow the other.
+      await db.Agent.update({ desired: 'deleted' }, { where: { id: agent.id } });
+      const open = (await db.Operation.findByPk(id)) ? null : await openRemoval(db, agent.id);
+      if (open) return open;
+    }
     const isNew = await insertRequest(db, { id, agent, kind, by, input });
     const row = await db.Operation.getByPk(id);
     if (row.agentId !== agent.id || row.kind !== kind) {
@@ -36,13 +45,16 @@ export async function requestOperation(
     }
     if (row.status !== 'requested') return row;
     if (credential) await requestCredential(db, agent, row.id, credential);
-    // From now on it is gone from lists, and its name is free.
-    if (kind === 'delete') {
-      await db.Agent.update({ desired: 'deleted' }, { where: { id: agent.id } });
-    }
     // Nobody takes it back any more. What can be taken back is audited when it begins.
     if (isNew && operationRules(kind).refused === 'kept') await auditOperation(db, row);
     return row;
+  });
+}
+
+function openRemoval(db: TenantTransaction, agentId: string): Promise<OperationRow | null> {
+  return db.Operation.findOne({
+    where: { agentId, kind: 'delete', finishedAt: null },
+    order: [['requestedAt', 'ASC']],
   });
 }
 
@@ -128,15 +140,54 @@ export async function findOperation(
 }
 
 /**
+ * Puts down that the supervisor has a request, before its asker is told: nobody takes it back from here on.
+ *
+ * @returns false when it was taken back already: it does not begin.
+ */
+export async function admitOperation(tenant: TenantDatabase, id: string): Promise<boolean> {
+  const admitted = await tenant.query(
+    'UPDATE operations SET admitted_at = now() WHERE id = $id RETURNING id',
+    { id },
+  );
+  return admitted.length > 0;
+}
+
+/**
+ * Ends a request that was admitted, and that no supervisor has any more: it does not begin.
+ *
+ * @returns false when it has begun after all.
+ */
+export async function failAdmitted(
+  tenant: TenantDatabase,
+  row: OperationRow,
+  error: string,
+): Promise<boolean> {
+  const { id } = row;
+  return tenant.transaction(async (db) => {
+    const failed = await db.query(
+      `UPDATE operations SET status = 'failed', error = $error, finished_at = now(),
+              input = input - 'sealed'
+        WHERE id = $id AND status = 'requested' RETURNING id`,
+      { id, error },
+    );
+    if (failed.length === 0) return false;
+    await forgetCredential(db, id);
+    // Its asker was told that it is accepted.
+    await auditOperation(db, row);
+    return true;
+  });
+}
+
+/**
  * Takes a request back that was refused, or whose supervisor was not heard.
  *
- * @returns whether there is no such operation now: one that has begun stays.
+ * @returns whether there is no such operation now: one that has begun, or was told as accepted, stays.
  */
 export async function withdrawOperation(tenant: TenantDatabase, id: string): Promise<boolean> {
   return tenant.transaction(async (db) => {
-    await db.Operation.destroy({ where: { id, status: 'requested' } });
+    await db.Operation.destroy({ where: { id, status: 'requested', admittedAt: null } });
     if (await db.Operation.findByPk(id, { attributes: ['id'] })) return false;
-    await db.AgentCredential.destroy({ where: { operationId: id, state: 'requested' } });
+    await forgetCredential(db, id);
     return true;
   });
 }
@@ -148,7 +199,8 @@ export async function joinOperation(
   joined: OperationRow,
 ): Promise<void> {
   await tenant.transaction(async (db) => {
-    await db.Operation.destroy({ where: { id: request.id, status: 'requested' } });
+    const { id } = request;
+    await db.Operation.destroy({ where: { id, status: 'requested', admittedAt: null } });
     // What is never taken back was audited when it was asked for.
     if (operationRules(request.kind).refused === 'withdrawn') {
       await auditOperation(db, request, joined.id);
@@ -176,8 +228,8 @@ export async function waitUntilBegun(
   tenant: TenantDatabase,
   id: string,
 ): Promise<OperationRow | null> {
-  const isSafe = ({ kind, status }: OperationRow) =>
-    status !== 'requested' || operationRules(kind).refused === 'kept';
+  const isSafe = ({ admittedAt, kind, status }: OperationRow) =>
+    status !== 'requested' || admittedAt !== null || operationRules(kind).refused === 'kept';
   const row = await waitUntil(tenant, id, isSafe, { timeoutMs: BEGIN_TIMEOUT_MS });
   return row && isSafe(row) ? row : null;
 }

@@ -2,6 +2,7 @@ import { literal, Op } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { AgentRow } from '../database/models.js';
 import { UnavailableError } from '../errors.js';
+import type { AgentRef } from './agent-ref.js';
 import { supervisedOf, type Supervised } from './supervisors.js';
 
 /** Rows of one look, whose supervisors are asked after at the same time as far as Temporal is let. */
@@ -13,6 +14,9 @@ const UNDER_WAY = '(SELECT agent_id FROM operations WHERE finished_at IS NULL)';
 /** Check intervals after which an agent has not been seen for too long. */
 const UNSEEN_INTERVALS = 3;
 
+/** Agents of which one pass asks whether a run that an earlier supervisor has left is in the way. */
+const MAX_ASKED_FOR_REMAINS = 200;
+
 /** How a supervisor was found: `missing` and `stuck` ones are started anew. */
 export type SupervisorFound = 'moves' | 'missing' | 'stuck';
 
@@ -20,6 +24,11 @@ export interface SupervisionParts {
   readonly database: Database;
   /** Makes sure that the agent has a supervisor that moves. @throws UnavailableError */
   readonly ensure: (agent: Supervised) => Promise<SupervisorFound>;
+  /**
+   * Ends what an earlier supervisor has left and cannot go on. @returns whether there was any.
+   * @throws UnavailableError
+   */
+  readonly endRemains: (agent: AgentRef) => Promise<boolean>;
   /** Milliseconds between two checks of a healthy agent. */
   readonly checkIntervalMs: number;
 }
@@ -30,6 +39,8 @@ export interface Supervision {
   readonly missing: readonly string[];
   /** Their supervisor could not take another step. */
   readonly stuck: readonly string[];
+  /** What an earlier supervisor had left was in the way of theirs. */
+  readonly blocked: readonly string[];
   /** Of these nothing is known. */
   readonly failed: readonly string[];
   /** They should run, and nobody has seen them for three check intervals. */
@@ -38,26 +49,32 @@ export interface Supervision {
 
 /**
  * Makes sure that every agent of the host that has ever run, or has an operation under way, has a
- * supervisor that moves, and finds those that are not seen all the same. Each by itself: what is wrong with one keeps no other waiting.
+ * supervisor that moves and has nothing in its way, and finds those that are not seen all the same. Each by
+ * itself: what is wrong with one keeps no other waiting.
  *
  * @throws UnavailableError when Temporal cannot be reached.
  */
 export async function ensureSupervisors(
-  { database, ensure, checkIntervalMs }: SupervisionParts,
+  { database, ensure, endRemains, checkIntervalMs }: SupervisionParts,
   host: string,
 ): Promise<Supervision> {
   const found = {
     missing: [] as string[],
     stuck: [] as string[],
+    blocked: [] as string[],
     failed: [] as string[],
     unseen: [] as string[],
   };
+  const mayBeBlocked: AgentRow[] = [];
   const seenSince = Date.now() - UNSEEN_INTERVALS * checkIntervalMs;
   for await (const agents of supervisedAgents(database, host)) {
     const busy = await withOpenOperation(database, agents);
     await Promise.all(
       agents.map(async (agent) => {
-        if (isUnseen(agent, seenSince) && !busy.has(agent.id)) found.unseen.push(agent.id);
+        const isBusy = busy.has(agent.id);
+        const isMissed = isUnseen(agent, seenSince);
+        if (isMissed && !isBusy) found.unseen.push(agent.id);
+        if (isMissed || isBusy || agent.watchdog?.state === 'repairing') mayBeBlocked.push(agent);
         try {
           const state = await ensure(supervisedOf(agent));
           if (state !== 'moves') found[state].push(agent.id);
@@ -68,7 +85,23 @@ export async function ensureSupervisors(
       }),
     );
   }
+  await Promise.all(
+    someOf(mayBeBlocked).map(async (agent) => {
+      try {
+        if (await endRemains(supervisedOf(agent))) found.blocked.push(agent.id);
+      } catch (error) {
+        if (error instanceof UnavailableError) throw error;
+        if (!found.failed.includes(agent.id)) found.failed.push(agent.id);
+      }
+    }),
+  );
   return found;
+}
+
+/** As many as one pass asks about, from a random one on: each has its turn in some pass. */
+function someOf(agents: readonly AgentRow[]): readonly AgentRow[] {
+  const first = Math.floor(Math.random() * agents.length);
+  return [...agents.slice(first), ...agents.slice(0, first)].slice(0, MAX_ASKED_FOR_REMAINS);
 }
 
 /** One that is left to an operator is not looked at. */

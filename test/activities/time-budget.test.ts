@@ -4,13 +4,25 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { describe, expect, test } from 'vitest';
 import { createContainerActivities } from '../../activities/containers.js';
-import { DOCKERS_CALL, dockerActivity, dockerCalls } from '../../activities/docker-activity.js';
+import {
+  DOCKERS_CALL,
+  dockerActivity,
+  dockerCalls,
+  REFUSALS,
+} from '../../activities/docker-activity.js';
 import { createReleaseActivities } from '../../activities/releases.js';
 import { createWatchdogActivities } from '../../activities/watchdog.js';
 import { hostTurns } from '../../src/agents/host-turns.js';
-import { DockerUnavailableError } from '../../src/containers/container-errors.js';
+import {
+  DockerRefusedError,
+  DockerUnavailableError,
+} from '../../src/containers/container-errors.js';
 import { Turns } from '../../src/turns.js';
-import { TimeBudgetSpentError, withinBudget } from '../../activities/time-budget.js';
+import {
+  LastingRefusalError,
+  TimeBudgetSpentError,
+  withinBudget,
+} from '../../activities/time-budget.js';
 
 const MINUTES = 60_000;
 
@@ -67,6 +79,65 @@ test('what one attempt does one after the other has a budget each', async () => 
   expect(told('Looking')).toBeGreaterThanOrEqual(1 * MINUTES + 40);
   expect(told('Pulling')).toBeGreaterThanOrEqual(19 * MINUTES + 90);
   expect(told('Looking')).toBeLessThan(10 * MINUTES);
+});
+
+describe('what Docker refuses', () => {
+  const agent = { agentId: 'a', userId: 'ada', host: 'local' };
+  const refuses = () => Promise.reject(new DockerRefusedError(500, 'it is broken'));
+  const isAway = () => Promise.reject(new DockerUnavailableError('It did not answer'));
+  const limits = { checkIntervalMs: 1_000, degradedCheckIntervalMs: 1_000 };
+
+  /** An attempt at a step without an end, after so many refusals. */
+  function stepOf(workflowType: string, refusals: number, work: () => Promise<never>) {
+    const counted = { [REFUSALS]: refusals };
+    const environment = new MockActivityEnvironment(
+      { workflowType, heartbeatDetails: { usedMs: counted }, retryPolicy: {} },
+      QUIET,
+    );
+    let told: Record<string, number> = counted;
+    environment.on('heartbeat', (details: { usedMs: typeof told }) => (told = details.usedMs));
+    const { kill } = dockerCalls(new Turns(1), { kill: (_: typeof agent) => work() });
+    const containers = { inspect: work };
+    const eyes = createWatchdogActivities({
+      docker: { containers },
+      specs: { portOf: () => Promise.resolve(1) },
+      turns: hostTurns(1),
+      ...limits,
+    } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
+    return {
+      kill: () => environment.run(() => kill(agent)),
+      look: () => environment.run(() => eyes.observeAgent(agent)),
+      told: () => told[REFUSALS],
+    };
+  }
+
+  test('in a repair is tried again, and counted over all attempts', async () => {
+    const { kill, told } = stepOf('repairAgent', 3, refuses);
+    await expect(kill()).rejects.toMatchObject({ nonRetryable: false });
+    expect(told()).toBe(4);
+  });
+
+  test.each(['kill', 'look'] as const)(
+    'in a repair each time lets that attempt fail: %s',
+    async (step) => {
+      const last = { type: LastingRefusalError.name, nonRetryable: true };
+      await expect(stepOf('repairAgent', 34, refuses)[step]()).rejects.toMatchObject(last);
+    },
+  );
+
+  test.each(['kill', 'look'] as const)(
+    'does not count where Docker is away, which a repair waits for: %s',
+    async (step) => {
+      const waiting = stepOf('repairAgent', 34, isAway);
+      await expect(waiting[step]()).rejects.not.toMatchObject({ nonRetryable: true });
+      expect(waiting.told()).toBe(34);
+    },
+  );
+
+  test('is no end of what is not a repair', async () => {
+    const { kill } = stepOf('superviseAgent', 1_000, refuses);
+    await expect(kill()).rejects.toMatchObject({ nonRetryable: false });
+  });
 });
 
 test('a cancellation stays one', async () => {

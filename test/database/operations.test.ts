@@ -118,6 +118,71 @@ const audited = ({ agentId }: AgentRef) =>
     { agentId },
   );
 
+describe('a removal that is asked for while one is open', { tags: 'attack' }, () => {
+  const away = () => Promise.reject(new UnavailableError('not heard'));
+  const remove = (
+    agent: AgentRef,
+    idempotencyId: string,
+    ask: AgentSupervisors['request'] = away,
+  ) =>
+    operationsBy(ask).remove(
+      { tenant, actor: 'ada', requestId: 'request', idempotencyId },
+      agent.agentId,
+    );
+  const rowsOf = ({ agentId }: AgentRef) =>
+    tenant.query<{ id: string; requestedAt: Date }>(
+      'SELECT id, requested_at AS "requestedAt" FROM operations WHERE agent_id = $agentId',
+      { agentId },
+    );
+
+  test('is that one: nothing more is written down, however often and by whatever key', async () => {
+    const agent = await newAgent();
+    const first = randomUUID();
+    await remove(agent, first);
+    const [row] = await rowsOf(agent);
+    await Promise.all(Array.from({ length: 10 }, () => remove(agent, randomUUID())));
+    expect(await rowsOf(agent)).toEqual([row]);
+    expect(await audited(agent)).toHaveLength(1);
+    // It is asked for once more, as the same.
+    const asked: unknown[] = [];
+    const ask: AgentSupervisors['request'] = (_agent, kind, id, requestedAt) => {
+      asked.push({ kind, id, requestedAt });
+      return admitted(id);
+    };
+    expect(await remove(agent, randomUUID(), ask)).toMatchObject({ operationId: first });
+    expect(await remove(agent, first, ask)).toMatchObject({ operationId: first });
+    const same = { kind: 'delete', id: first, requestedAt: row?.requestedAt };
+    expect(asked).toEqual([same, same]);
+  });
+
+  test('is that one also when all ask at once', async () => {
+    const agent = await newAgent();
+    await Promise.all(Array.from({ length: 10 }, () => remove(agent, randomUUID())));
+    expect(await rowsOf(agent)).toHaveLength(1);
+    expect(await audited(agent)).toHaveLength(1);
+  });
+
+  test('is another one when that has ended without success', async () => {
+    const agent = await newAgent();
+    const [first, second] = [await request(agent, 'delete'), randomUUID()];
+    const failed = { id: first, kind: 'delete', status: 'failed', error: 'Docker' } as const;
+    await store.finishOperation(agent, failed);
+    await remove(agent, second);
+    expect(await operationRow(second)).toMatchObject({ status: 'requested' });
+    // Repeated by its key, that one is still what it was.
+    expect(await remove(agent, first)).toMatchObject({ operationId: first });
+    expect(await rowsOf(agent)).toHaveLength(2);
+  });
+
+  test('stays where the supervisor names one that nobody knows', async () => {
+    const agent = await newAgent();
+    const id = randomUUID();
+    const phantom = await remove(agent, id, () => admitted(randomUUID()));
+    expect(phantom).toMatchObject({ operationId: id });
+    expect(await operationRow(id)).toMatchObject({ status: 'requested' });
+  });
+});
+
 describe('an operation that has ended', () => {
   test.each(ENDS)('as %s is never begun again, and changes nothing', async (status) => {
     const agent = await newAgent({ desired: 'stopped' });
@@ -259,6 +324,35 @@ describe('a request', () => {
     };
     expect(await restart(agent, late, id)).toMatchObject({ operationId: id });
     expect(await operationRow(id)).toMatchObject({ status: 'running' });
+  });
+
+  test('that a worker took back before its supervisor had it is refused, and does not begin', async () => {
+    const agent = await newAgent();
+    const id = randomUUID();
+    const late = async () => {
+      await withdrawOperation(tenant, id);
+      return admitted(id);
+    };
+    await expect(restart(agent, late, id)).rejects.toThrow(UnavailableError);
+    expect(await begin(agent, 'restart', id)).toBe('withdrawn');
+    expect(await operationRow(id)).toBeNull();
+    expect(await audited(agent)).toEqual([]);
+  });
+
+  test('that was told as accepted is not taken back for one that repeats it and is not heard', async () => {
+    const agent = await newAgent();
+    const id = randomUUID();
+    await restart(agent, () => admitted(id), id);
+    expect(await restart(agent, unheard, id)).toMatchObject({ operationId: id });
+    expect(await withdrawOperation(tenant, id)).toBe(false);
+    expect(await operationRow(id)).toMatchObject({ status: 'requested' });
+  });
+
+  test('joins the same operation that was told as accepted and waits for a worker', async () => {
+    const agent = await newAgent();
+    const first = randomUUID();
+    await restart(agent, () => admitted(first), first);
+    expect(await restart(agent, () => admitted(first))).toMatchObject({ operationId: first });
   });
 
   test.each(['running', ...ENDS] as const)(

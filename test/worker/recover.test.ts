@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { OperationKind, OperationStatus } from '../../src/agents/operation-kinds.js';
+import { admitOperation } from '../../src/agents/operations.js';
 import { ReleaseStore } from '../../src/agents/release-store.js';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentSupervisors } from '../../src/agents/supervisors.js';
 import type { AgentRow, OperationRow } from '../../src/database/models.js';
-import { recoverOperations, SUPERVISOR_ENDED } from '../../worker/recover.js';
+import { NEVER_BEGUN, recoverOperations, SUPERVISOR_ENDED } from '../../worker/recover.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -171,6 +172,35 @@ describe('recovery', () => {
     await database.db.asPlatform().query(`UPDATE operations SET looked_at = '2000-01-01'`);
     await recover(supervisors());
     expect(await operation(id)).toBeNull();
+  });
+
+  test('takes nothing back that is told as accepted while it looks', async () => {
+    const id = await open(await newAgent(), 'restart');
+    const knows = async () => {
+      await admitOperation(database.db.asUser(USER), id);
+      return false;
+    };
+    await recover(supervisors({ knows }));
+    expect(await operation(id)).toMatchObject({ status: 'requested', finishedAt: null });
+  });
+
+  test('fails what was told as accepted and is known to no supervisor any more, and tells the audit log', async () => {
+    const agentId = await newAgent();
+    const id = await open(agentId, 'restart');
+    await queryRows(
+      database.ownerUrl,
+      `UPDATE operations SET admitted_at = now(), requested_by = 'ada' WHERE id = '${id}'`,
+    );
+    await recover(supervisors({ knows: () => Promise.resolve(true) }));
+    expect(await operation(id)).toMatchObject({ status: 'requested' });
+    await database.db.asPlatform().query(`UPDATE operations SET looked_at = '2000-01-01'`);
+    await recover(supervisors());
+    expect(await operation(id)).toMatchObject({ status: 'failed', error: NEVER_BEGUN });
+    const audited = await queryRows(
+      database.ownerUrl,
+      `SELECT actor, action FROM audit_log WHERE subject = '${agentId}'`,
+    );
+    expect(audited).toEqual([{ actor: 'ada', action: 'agent.restart' }]);
   });
 
   test('fails what was under way in a run that is closed, saying so', async () => {

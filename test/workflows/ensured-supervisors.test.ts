@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { poll } from '../../dev/poll.js';
 import { Supervisors } from '../../temporal/supervisors.js';
-import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
+import { PLATFORM_TASK_QUEUE, repairAgentId, superviseAgentId } from '../../workflows/ids.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { realServer } from './support/real-server.js';
 import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
@@ -18,6 +18,15 @@ const ensure = ({ ref }: FakeAgent, stuck?: { attempts: number; ms: number }) =>
   const agent = { ...ref, name: 'agent', desired: 'running', provisioned: true } as const;
   return new Supervisors(lab.environment.client, undefined).ensure(agent, stuck);
 };
+const endRemains = ({ ref }: FakeAgent, stuck?: { attempts: number; ms: number }) =>
+  new Supervisors(lab.environment.client, undefined).endRemains(ref, stuck);
+const repairOf = ({ ref }: FakeAgent) =>
+  lab.environment.client.workflow.getHandle(repairAgentId(ref.agentId));
+const statusOf = async (handle: { describe: () => Promise<{ status: { name: string } }> }) =>
+  (await handle.describe()).status.name;
+/** For which each run is. */
+const STUCK_AT_ONCE = { attempts: 0, ms: 0 };
+
 const handleOf = ({ ref }: FakeAgent) =>
   lab.environment.client.workflow.getHandle(superviseAgentId(ref.agentId));
 const runOf = async (agent: FakeAgent) => (await handleOf(agent).describe()).runId;
@@ -68,4 +77,48 @@ test('one whose code fails at every step is ended, and started anew', async () =
   expect(await runOf(agent)).not.toBe(stuckRun);
   await agent.reached('watchHealth');
   await handleOf(agent).terminate();
+});
+
+describe('what an earlier supervisor has left', () => {
+  test('and cannot go on is ended, and the new one repairs its agent', async () => {
+    const agent = lab.agent();
+    agent.memory = RUNNING;
+    // A repair that fails at every step.
+    await lab.environment.client.workflow.start('repairAgent', {
+      workflowId: repairAgentId(agent.ref.agentId),
+      taskQueue: PLATFORM_TASK_QUEUE,
+      args: [], // of these it can make nothing
+    });
+    expect(await endRemains(agent)).toBe(false);
+    expect(await statusOf(repairOf(agent))).toBe('RUNNING');
+    const supervisor = await lab.supervise(agent);
+    await agent.reached('watchHealth');
+    agent.health = 'unhealthy';
+    await supervisor.handle.signal('checkNow');
+    const isToBeRepaired = () => agent.states.includes('repairing (unhealthy)');
+    await agent.until('it is to be repaired', isToBeRepaired);
+    expect(await endRemains(agent, STUCK_AT_ONCE)).toBe(true);
+    await agent.reached('killGateway');
+    await supervisor.handle.terminate();
+  });
+
+  test('is told from what is the present one’s own', async () => {
+    const agent = lab.agent();
+    agent.memory = RUNNING;
+    let letGo = () => {};
+    const isHeld = new Promise<void>((resolve) => (letGo = resolve));
+    onTestFinished(() => letGo());
+    agent.on('killGateway', () => isHeld);
+    agent.health = 'unhealthy';
+    const supervisor = await lab.supervise(agent);
+    await agent.reached('killGateway');
+    expect(await endRemains(agent, STUCK_AT_ONCE)).toBe(false);
+    expect(await statusOf(repairOf(agent))).toBe('RUNNING');
+    // It was asked to end with its supervisor, and does not.
+    await supervisor.handle.terminate();
+    expect(await ensure(agent)).toBe('missing');
+    expect(await endRemains(agent, STUCK_AT_ONCE)).toBe(true);
+    expect(await statusOf(repairOf(agent))).not.toBe('RUNNING');
+    await handleOf(agent).terminate();
+  });
 });

@@ -44,6 +44,7 @@ import { migration as debitsByIndex } from './052-debits-by-index.js';
 import { migration as writtenMemories } from './053-written-memories.js';
 import { migration as debitsPlannedOnce } from './056-debits-planned-once.js';
 import { migration as revertedOpenings } from './059-reverted-openings.js';
+import { migration as admittedOperations } from './062-admitted-operations.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -94,4 +95,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '053-written-memories', migration: writtenMemories },
   { name: '056-debits-planned-once', migration: debitsPlannedOnce },
   { name: '059-reverted-openings', migration: revertedOpenings },
+  { name: '062-admitted-operations', migration: admittedOperations },
 ];

@@ -205,6 +205,8 @@ export const Operation = table(
     requestedAt: withDefault(timestamp(), Sequelize.literal('now()')),
     /** When a worker last made sure that somebody is about it. */
     lookedAt: withDefault(timestamp(), Sequelize.literal('now()')),
+    /** When its supervisor had it, just before whoever asked was told so. It is not taken back any more. */
+    admittedAt: nullable(timestamp()),
     finishedAt: nullable(timestamp()),
   },
   [

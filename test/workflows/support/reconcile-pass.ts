@@ -10,7 +10,13 @@ import type { HostReconciled, reconcileHost } from '../../../workflows/reconcile
 const TASK_QUEUE = 'reconcile-lab';
 
 /** All is well with the agents' supervisors. */
-export const ALL_MOVE: SupervisionFound = { missing: 0, stuck: 0, failed: 0, unseen: [] };
+export const ALL_MOVE: SupervisionFound = {
+  missing: 0,
+  stuck: 0,
+  blocked: 0,
+  failed: 0,
+  unseen: [],
+};
 
 /** One pass over a host that finds what it is given to find. */
 export async function reconcilePass(
