@@ -7,7 +7,7 @@ import { internalIdentity, internalKey, type InternalCaller } from './internal-k
 export const bearer = authentication<InternalCaller | ApiKeyCaller>({
   name: 'bearer',
   schemes: [...internalKey.schemes, ...apiKey.schemes],
-  errors: [401],
+  errors: [400, 401, 503],
   prepare(configs) {
     const isInternal = keyMatcher(configs.of(internalKey));
     const byApiKey = apiKey.prepare(configs);

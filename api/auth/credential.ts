@@ -51,7 +51,8 @@ export function credential<
   return configurableAuthentication({
     name,
     schemes: [Object.fromEntries(parts.map(([part, { scheme }]) => [part, scheme]))],
-    errors: [401],
+    // Too many may wait to be looked up.
+    errors: [401, 503],
     prepare:
       (find: Finder<Names, Found>) =>
       async ({ request }) => {

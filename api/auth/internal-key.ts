@@ -19,7 +19,7 @@ export const ANSWER_KEPT_BY = 'x-answer-kept-by';
 export const internalKey = configurableAuthentication<readonly string[], InternalCaller>({
   name: 'internal',
   schemes: [{ internalKey: { type: 'http', scheme: 'bearer', description: 'INTERNAL_API_KEY' } }],
-  errors: [401, 403],
+  errors: [400, 401, 403],
   prepare(keys) {
     const matches = keyMatcher(keys);
     return ({ request }) => {

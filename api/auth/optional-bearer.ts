@@ -32,7 +32,7 @@ export const optionalBearer = configurableAuthentication<
   name: 'optional-bearer',
   schemes: bearer.schemes,
   optional: true,
-  errors: [401],
+  errors: bearer.errors,
   prepare({ believesLoopback }, configs) {
     const byKey = bearer.prepare(configs);
     return async (presented) => {

@@ -19,7 +19,7 @@ export const planOfPerson = ({ plan, user }: Person): Plan | undefined =>
 export const person = authentication<SessionCaller | ProgramCaller>({
   name: 'person',
   schemes: [...session.schemes, ...apiKey.schemes],
-  errors: [401],
+  errors: [401, 503],
   errorsOfChanges: [403],
   prepare(configs) {
     const bySession = session.prepare(configs);

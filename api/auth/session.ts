@@ -39,7 +39,7 @@ export interface Sessions {
 export const session = configurableAuthentication<Sessions, SessionCaller>({
   name: 'session',
   schemes: [{ session: { type: 'apiKey', in: 'cookie', name: SESSION_COOKIE } }],
-  errors: [401, 403],
+  errors: [401, 403, 503],
   prepare(sessions, configs) {
     const checkCsrf = csrfGuard(sessions.publicUrl);
     const byKey = apiKey.prepare(configs);

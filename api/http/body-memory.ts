@@ -6,20 +6,20 @@ import { whenClosed } from './when-closed.js';
 export class BodyMemory {
   readonly #bytes: Shares;
 
-  constructor(bounds: { readonly bodiesBytes: number; readonly bodiesBytesOfClient: number }) {
-    this.#bytes = new Shares({ most: bounds.bodiesBytes, perOwner: bounds.bodiesBytesOfClient });
+  constructor(bounds: { readonly bodiesBytes: number; readonly bodiesBytesOfOwner: number }) {
+    this.#bytes = new Shares({ most: bounds.bodiesBytes, perOwner: bounds.bodiesBytesOfOwner });
   }
 
   /**
    * Makes room for what comes of a body, until its request is answered.
    *
-   * @returns what throws TooManyRequestsError when the client, or all together, would have too many.
+   * @returns what throws TooManyRequestsError when the owner, or all together, would have too many.
    */
-  roomFor(client: string, response: ServerResponse): (bytes: number) => void {
+  roomFor(owner: string, response: ServerResponse): (bytes: number) => void {
     const taken: GiveBack[] = [];
     return (bytes) => {
       if (response.closed) return;
-      const giveBack = this.#bytes.take(client, bytes);
+      const giveBack = this.#bytes.take(owner, bytes);
       if (taken.length === 0) whenClosed(response, () => taken.forEach((each) => each()));
       taken.push(giveBack);
     };

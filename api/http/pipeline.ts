@@ -145,8 +145,8 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     const { bodyFormat } = plan;
     const provedByBody = endpoint.auth.proof === 'body';
     const { paceBytes, paceMs } = server.bounds;
-    const read = (isAnonymous: boolean, client: string) => {
-      const makeRoom = bodies.roomFor(client, ctx.res);
+    const read = (isAnonymous: boolean, owner: string) => {
+      const makeRoom = bodies.roomFor(owner, ctx.res);
       return readBody(incoming, bodyFormat, { isAnonymous, paceBytes, paceMs, makeRoom });
     };
     const proof = provedByBody ? await read(false, clientAddress) : undefined;
@@ -157,7 +157,7 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
     }
     const bytes = provedByBody
       ? proof
-      : await read(identity.caller.kind === 'anonymous', identity.scope);
+      : await read(identity.caller.kind === 'anonymous', ownerOf(identity));
 
     const params = plan.readParams(ctx.params);
     const query = plan.readQuery(search);
@@ -291,6 +291,10 @@ export function pipeline(options: PipelineOptions): Koa.Middleware[] {
   };
   return [arrive, router.routes() as Koa.Middleware];
 }
+
+/** Whose memory it is: all that a user's keys, sessions and agents send is that user's. */
+const ownerOf = ({ scope, tenant }: Identity): string =>
+  typeof tenant === 'string' ? scope : `user:${tenant.userId}`;
 
 const parameters = ({ path }: Endpoint): number => path.split('/:').length - 1;
 

@@ -46,9 +46,9 @@ export interface Bounds {
   /** Milliseconds in which so many bytes of a body have to come. */
   readonly paceMs: number;
   readonly paceBytes: number;
-  /** Bytes of bodies in memory, of all requests under way and of those of one client. */
+  /** Bytes of bodies in memory, of all requests under way and of those of one owner. */
   readonly bodiesBytes: number;
-  readonly bodiesBytesOfClient: number;
+  readonly bodiesBytesOfOwner: number;
   /** Milliseconds for the rest of a body that nobody wants, once its answer is out, and its bytes. */
   readonly unwantedMs: number;
   readonly unwantedBytes: number;
@@ -65,7 +65,7 @@ const BOUNDS: Bounds = {
   paceMs: 5_000,
   paceBytes: 20_000,
   bodiesBytes: 256 * 1024 * 1024,
-  bodiesBytesOfClient: 32 * 1024 * 1024,
+  bodiesBytesOfOwner: 64 * 1024 * 1024,
   unwantedMs: 5_000,
   unwantedBytes: 4 * 1024 * 1024,
   stalledMs: 120_000,

@@ -66,6 +66,9 @@ interface Streamed {
 /** Failures of which another model is no cure. */
 const FINAL: ReadonlySet<string> = new Set(['refused', 'bad_request']);
 
+/** So many may take too long: the provider has worked for each of them, and nobody is charged for it. */
+const MAX_TIMEOUTS = 2;
+
 /** No model takes in more, in tokens. */
 const UNKNOWN_CONTEXT = 2_000_000;
 
@@ -109,7 +112,7 @@ export class Completions {
     const life = this.#left.follow(call.userId, call.signal);
     try {
       const { result, attempt, attempts } = await this.#begin(call, life, askForAnswer);
-      this.#circuit.succeeded(attempt);
+      this.#circuit.succeeded(attempt, call.userId);
       const usage = result.usage ?? usageEstimate(call.request, Math.ceil(result.bytes / 4));
       this.#record(call, attempt, usage);
       return { completion: result, usage, ...servedBy(attempt), attempts };
@@ -159,9 +162,9 @@ export class Completions {
 
   /** Those who keep failing come last: better asked than nobody. */
   async #tryInOrder<T>(call: Call, life: CallLife, ask: (ask: Ask) => Promise<T>) {
-    const { callId, request, route } = call;
+    const { callId, request, route, userId } = call;
     const attempts: AttemptResult[] = [];
-    const skipped = route.filter((attempt) => this.#circuit.isOpen(attempt));
+    const skipped = route.filter((attempt) => this.#circuit.isOpen(attempt, userId));
     const inTurn = [...route.filter((attempt) => !skipped.includes(attempt)), ...skipped];
     let last: ProviderError | undefined;
     for (const attempt of inTurn) {
@@ -170,7 +173,7 @@ export class Completions {
       const began = performance.now();
       const done = (outcome: AttemptResult['outcome']) =>
         attempts.push(this.#attemptResult(attempt, outcome, performance.now() - began));
-      this.#circuit.probing(attempt);
+      this.#circuit.probing(attempt, userId);
       const used = () => this.#recordOf(call, attempt, unseenUsage(request, began));
       this.#options.meter.expect(callId, used);
       try {
@@ -184,10 +187,10 @@ export class Completions {
           if (life.signal.aborted) this.#options.meter.record(used());
           throw error;
         }
-        this.#circuit.failed(attempt, error);
+        this.#circuit.failed(attempt, userId, error);
         done(error.failure);
         last = error;
-        if (FINAL.has(error.failure)) break;
+        if (FINAL.has(error.failure) || timedOut(attempts) === MAX_TIMEOUTS) break;
       }
     }
     this.#logAttempts(call, attempts);
@@ -273,8 +276,8 @@ export class Completions {
   }
 
   async #settle({ call, life, attempt, stream, used }: Streamed, brokeOff: unknown) {
-    if (brokeOff instanceof ProviderError) this.#circuit.failed(attempt, brokeOff);
-    else this.#circuit.succeeded(attempt);
+    if (brokeOff instanceof ProviderError) this.#circuit.failed(attempt, call.userId, brokeOff);
+    else if (used.isComplete) this.#circuit.succeeded(attempt, call.userId);
     this.#record(call, attempt, used.soFar);
     life.end();
     await stream.chunks.return(undefined);
@@ -304,6 +307,9 @@ export class Completions {
     };
   }
 }
+
+const timedOut = (attempts: readonly AttemptResult[]): number =>
+  attempts.filter(({ outcome }) => outcome === 'timeout').length;
 
 const widestContext = (route: Route): number =>
   Math.max(...route.map(({ entry }) => entry?.contextWindow ?? UNKNOWN_CONTEXT));

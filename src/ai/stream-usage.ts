@@ -33,6 +33,10 @@ export class StreamUsage {
     this.#pieces++;
   }
 
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
   /** It has come to its end. */
   complete(): void {
     this.#isComplete = true;

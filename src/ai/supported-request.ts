@@ -108,12 +108,19 @@ function supportedPart(part: unknown, param: string): JsonObject {
 
 function image(given: unknown, param: string): JsonObject {
   const { url, detail } = isObject(given) ? given : {};
+  const where = `${param}.image_url.url`;
   // What is behind a data URL of another type is read as a document or a film.
   if (typeof url !== 'string' || !/^(data:image\/|https?:\/\/)/i.test(url)) {
-    const where = `${param}.image_url.url`;
     throw new UnsupportedError(where, `${where} must be an image's data URL, or http(s)`);
   }
+  if (isOfOurKey(url)) throw new UnsupportedError(where, `${where} must not be a file of Gemini's`);
   return { url, ...defined({ detail }) };
+}
+
+/** Gemini reads such a file with our key: what it says of one that is not ours sounds like a refused key. */
+function isOfOurKey(url: string): boolean {
+  if (/^data:/i.test(url) || !URL.canParse(url)) return false;
+  return /^generativelanguage\.googleapis\.com\.?$/i.test(new URL(url).hostname);
 }
 
 /** Without a time of its own, for which Anthropic charges twice as much. */

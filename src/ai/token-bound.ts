@@ -69,7 +69,18 @@ const outputBound = (request: ChatBody): number => ownBound(request) ?? DEFAULT_
 
 const answersOf = ({ n }: ChatBody): number => (typeof n === 'number' && n > 1 ? n : 1);
 
-function inputBound({ messages, ...rest }: ChatBody): number {
+/** Of requests that are there: what is under way is asked for again and again. */
+const reckoned = new WeakMap<ChatBody, number>();
+
+function inputBound(request: ChatBody): number {
+  const known = reckoned.get(request);
+  if (known !== undefined) return known;
+  const tokens = reckonInput(request);
+  reckoned.set(request, tokens);
+  return tokens;
+}
+
+function reckonInput({ messages, ...rest }: ChatBody): number {
   let tokens = Buffer.byteLength(JSON.stringify(rest));
   if (rest.tools !== undefined || rest.functions !== undefined) tokens += TOOLS_TOKENS;
   for (const message of messages) tokens += MESSAGE_TOKENS + messageBound(message);

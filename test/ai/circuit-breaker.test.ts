@@ -6,6 +6,9 @@ const LUNA = { provider: 'openai', model: 'gpt-6-luna' } as const;
 const SOL = { provider: 'openai', model: 'gpt-6.1-sol' } as const;
 const ELSEWHERE = { provider: 'openrouter', model: 'gpt-6-luna' } as const;
 const SECOND = 1_000;
+const ADA = 'ada';
+const BOB = 'bob';
+const CY = 'cy';
 
 let now: number;
 let circuit: CircuitBreaker;
@@ -20,19 +23,20 @@ const fail = (
   times: number,
   failure: ProviderFailure = 'overloaded',
   retryAfterMs?: number,
+  owner = ADA,
 ) => {
   for (let n = 0; n < times; n++) {
-    circuit.probing(target);
-    circuit.failed(target, new ProviderError('openai', failure, 500, retryAfterMs));
+    circuit.probing(target, owner);
+    circuit.failed(target, owner, new ProviderError('openai', failure, 500, retryAfterMs));
   }
 };
 
 describe('who keeps failing', () => {
   test('is skipped after three failures in a row, and nobody else is', () => {
     fail(LUNA, 2);
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
     fail(LUNA, 1);
-    expect([LUNA, SOL, ELSEWHERE].map((target) => circuit.isOpen(target))).toEqual([
+    expect([LUNA, SOL, ELSEWHERE].map((target) => circuit.isOpen(target, ADA))).toEqual([
       true,
       false,
       false,
@@ -41,63 +45,101 @@ describe('who keeps failing', () => {
 
   test('is not skipped when an answer came in between', () => {
     fail(LUNA, 2);
-    circuit.succeeded(LUNA);
+    circuit.succeeded(LUNA, ADA);
     fail(LUNA, 2);
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
   test('is tried again by one call after half a minute', () => {
     fail(LUNA, 3);
     now += 30 * SECOND - 1;
-    expect(circuit.isOpen(LUNA)).toBe(true);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(true);
     now += 1;
-    expect(circuit.isOpen(LUNA)).toBe(false);
-    circuit.probing(LUNA);
-    expect(circuit.isOpen(LUNA)).toBe(true);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
+    circuit.probing(LUNA, ADA);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(true);
   });
 
   test('is asked by all again once it has answered', () => {
     fail(LUNA, 3);
     now += 30 * SECOND;
-    circuit.probing(LUNA);
-    circuit.succeeded(LUNA);
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    circuit.probing(LUNA, ADA);
+    circuit.succeeded(LUNA, ADA);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
     fail(LUNA, 2);
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
   test('is skipped anew when the one that tried fails too', () => {
     fail(LUNA, 3);
     now += 30 * SECOND;
     fail(LUNA, 1);
-    expect(circuit.isOpen(LUNA)).toBe(true);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(true);
     now += 30 * SECOND;
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
   test('is tried by another when the one that tried never came back', () => {
     fail(LUNA, 3);
     now += 30 * SECOND;
-    circuit.probing(LUNA);
+    circuit.probing(LUNA, ADA);
     now += 30 * SECOND;
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
+  });
+});
+
+describe('what fails for one owner alone', () => {
+  const attack = { tags: 'attack' };
+
+  test('however often, is skipped for that one and for nobody else', attack, () => {
+    fail(LUNA, 10);
+    expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, BOB)]).toEqual([true, false]);
+    circuit.succeeded(LUNA, BOB);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(true);
+  });
+
+  test('is skipped for everybody once it fails for another one, too', () => {
+    fail(LUNA, 2);
+    fail(LUNA, 1, 'overloaded', undefined, BOB);
+    expect(circuit.isOpen(LUNA, CY)).toBe(true);
+    now += 30 * SECOND;
+    circuit.probing(LUNA, CY);
+    expect(circuit.isOpen(LUNA, BOB)).toBe(true);
+  });
+
+  test(
+    'does not go on to be skipped by everybody, when it once failed for another one, too',
+    attack,
+    () => {
+      fail(LUNA, 2);
+      fail(LUNA, 1, 'overloaded', undefined, BOB);
+      now += 30 * SECOND;
+      fail(LUNA, 5);
+      circuit.probing(LUNA, ADA);
+      expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, CY)]).toEqual([true, false]);
+    },
+  );
+
+  test('and asks for a pause is left in peace by everybody', () => {
+    fail(LUNA, 1, 'rate_limited', 90 * SECOND);
+    expect(circuit.isOpen(LUNA, BOB)).toBe(true);
   });
 });
 
 test.each(['bad_key', 'unreachable'] as const)('%s is of the whole provider', (failure) => {
   fail(LUNA, 3, failure);
-  expect([circuit.isOpen(SOL), circuit.isOpen(ELSEWHERE)]).toEqual([true, false]);
+  expect([circuit.isOpen(SOL, ADA), circuit.isOpen(ELSEWHERE, ADA)]).toEqual([true, false]);
   now += 30 * SECOND;
-  circuit.probing(SOL);
-  circuit.succeeded(SOL);
-  expect(circuit.isOpen(LUNA)).toBe(false);
+  circuit.probing(SOL, ADA);
+  circuit.succeeded(SOL, ADA);
+  expect(circuit.isOpen(LUNA, ADA)).toBe(false);
 });
 
 test.each(['too_long', 'refused', 'bad_request'] as const)(
   '%s says nothing of who was asked',
   (failure) => {
     fail(LUNA, 10, failure, 60 * SECOND);
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   },
 );
 
@@ -105,32 +147,32 @@ describe('Retry-After', () => {
   test('is waited for from the first failure on', () => {
     fail(LUNA, 1, 'rate_limited', 90 * SECOND);
     now += 90 * SECOND - 1;
-    expect([circuit.isOpen(LUNA), circuit.isOpen(SOL)]).toEqual([true, false]);
+    expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(SOL, ADA)]).toEqual([true, false]);
     now += 1;
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
   test('is believed up to five minutes', () => {
     fail(LUNA, 1, 'rate_limited', 3_600 * SECOND);
     now += 300 * SECOND;
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
   test('does not shorten the pause of one that keeps failing', () => {
     fail(LUNA, 3, 'rate_limited', SECOND);
     now += 2 * SECOND;
-    expect(circuit.isOpen(LUNA)).toBe(true);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(true);
   });
 
   test('of zero skips nobody', () => {
     fail(LUNA, 1, 'rate_limited', 0);
-    expect(circuit.isOpen(LUNA)).toBe(false);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(false);
   });
 
   test('is not cut short by who asks all the same', () => {
     fail(LUNA, 1, 'rate_limited', 120 * SECOND);
-    circuit.probing(LUNA);
+    circuit.probing(LUNA, ADA);
     now += 119 * SECOND;
-    expect(circuit.isOpen(LUNA)).toBe(true);
+    expect(circuit.isOpen(LUNA, ADA)).toBe(true);
   });
 });

@@ -80,13 +80,14 @@ const start = async (behaviour: AiBehaviour, left: Partial<LeftCallBounds> = {})
   running = await startAi(platform, ['openai', 'openrouter'], { left });
 };
 
-/** Asks as a user, and leaves when the provider is at it. */
-async function askAndLeave(user: string, body: object): Promise<void> {
+interface AskOptions {
+  readonly requestId?: string;
+  readonly signal?: AbortSignal;
+}
+
+function ask(user: string, body: object, { requestId = randomUUID(), signal }: AskOptions = {}) {
   if (!running) throw new Error('not started');
-  const leaving = new AbortController();
-  const before = open.length;
-  const requestId = randomUUID();
-  const asked = send(running.url, 'POST', '/api/ai/chat', {
+  return send(running.url, 'POST', '/api/ai/chat', {
     headers: {
       'x-request-id': requestId,
       authorization: `Bearer ${platform.internalKey}`,
@@ -99,8 +100,16 @@ async function askAndLeave(user: string, body: object): Promise<void> {
       max_tokens: 40_000,
       ...body,
     },
-    signal: leaving.signal,
+    ...(signal && { signal }),
   });
+}
+
+/** Asks as a user, and leaves when the provider is at it. */
+async function askAndLeave(user: string, body: object): Promise<void> {
+  const leaving = new AbortController();
+  const before = open.length;
+  const requestId = randomUUID();
+  const asked = ask(user, body, { requestId, signal: leaving.signal });
   asked.catch(() => undefined); // left
   await expect.poll(() => open.length).toBe(before + 1);
   if ('stream' in body) {
@@ -212,4 +221,26 @@ test('a stream that breaks off after its client has left costs what was seen', a
   open[0]?.destroy();
   await expect.poll(() => recorded(user)).toHaveLength(1);
   expect((await recorded(user))[0]?.outputTokens).toBeGreaterThanOrEqual(31_250);
+});
+
+test('a stream that is left before its end does not make good what its provider has failed at', async () => {
+  const user = randomUUID();
+  const short = { max_tokens: 5 };
+  const busy: AiBehaviour = (_request, response) =>
+    sendJson(response, 503, { error: { message: 'no' } });
+  await start(busy, { ms: 100 });
+  const behave = (behaviour: AiBehaviour) => {
+    providers.behave();
+    providers.behave('openai', behaviour);
+  };
+  behave(busy);
+  for (let n = 0; n < 2; n++) expect((await ask(user, short)).status).toBe(200);
+  behave(stream);
+  await askAndLeave(user, { ...short, stream: true });
+  await expect.poll(() => recorded(user)).toHaveLength(3);
+  behave(busy);
+  expect((await ask(user, short)).status).toBe(200);
+  providers.asked();
+  expect((await ask(user, short)).status).toBe(200);
+  expect(providers.asked()).toEqual(['openrouter/openai/gpt-6-luna']);
 });

@@ -257,6 +257,16 @@ test.each([{}, { stream: true }])(
   },
 );
 
+test('after two that take too long nobody else is asked', async () => {
+  const backend = await start(['openai', 'openrouter', 'groq', 'gemini'], { timeoutMs: 200 });
+  for (const name of ['openai', 'openrouter', 'groq', 'gemini'] as const) {
+    providers.behave(name, silent);
+  }
+  const { attempts } = (await backend.chat(ADMIN, { model: 'openai/gpt-6-luna' })).body;
+  expect(attempts).toHaveLength(2);
+  expect(providers.asked()).toEqual(['openai/gpt-6-luna', 'openrouter/openai/gpt-6-luna']);
+});
+
 describe('a provider that keeps failing', () => {
   const body = { model: 'openai/gpt-6-luna' };
 

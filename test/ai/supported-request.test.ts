@@ -105,6 +105,8 @@ describe('what costs more than what is held is refused by its name', () => {
       'file:///etc/passwd',
       'ftp://example.com/a.png',
       '//example.com/a.png',
+      'https://generativelanguage.googleapis.com/v1beta/files/of-others',
+      'HTTPS://me@GenerativeLanguage.googleapis.com.:443/v1beta/files/of-others',
       '',
       7,
       undefined,
@@ -180,6 +182,7 @@ describe('what is passed on', () => {
     const kept = [
       { type: 'text', text: 'what is this?', cache_control },
       { type: 'image_url', image_url: { url: 'https://example.com/a.png', detail: 'low' } },
+      { type: 'image_url', image_url: { url: 'https://storage.googleapis.com/bucket/a.png' } },
       { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
       { type: 'refusal', refusal: 'no' },
     ];

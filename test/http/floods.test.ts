@@ -207,23 +207,24 @@ describe('a body', () => {
     expect(client.told).toContain('Request body comes too slowly');
   });
 
-  test('takes memory of which one client has so much, until it is answered', async () => {
-    const listener = await start({ bounds: { bodiesBytesOfClient: 1.5 * MB } });
+  test('takes memory of which one owner has so much, by whatever key, until it is answered', async () => {
+    const listener = await start({ bounds: { bodiesBytesOfOwner: 1.5 * MB } });
     const big = postJson({ text: 'x'.repeat(MB - 100) }, signedIn);
     const holding = await dial(listener);
     const cookie = signedIn.cookie;
     holding.socket.write(head('/mine', { 'Content-Length': MB, Cookie: cookie }));
     holding.socket.write(Buffer.alloc(MB - 100, ' '));
     await until(async () => (await listener.call('/mine', big)).status === 429);
-    const other = postJson({ text: 'x'.repeat(MB - 100) }, bearer('agent-token'));
-    expect((await listener.call('/agents', other)).status).toBe(200);
+    const by = (token: string) => postJson({ text: 'x'.repeat(MB - 100) }, bearer(token));
+    expect((await listener.call('/agents', by('agent-token'))).status).toBe(429);
+    expect((await listener.call('/agents', by('agent-token-of-bob'))).status).toBe(200);
     holding.socket.write(`{"text":1}${' '.repeat(90)}`);
     await until(() => holding.told.startsWith('HTTP/1.1 200 '));
     expect((await listener.call('/mine', big)).status).toBe(200);
   });
 
   test('whose answer waits behind another one gives its memory back when the client goes', async () => {
-    const listener = await start({ bounds: { bodiesBytesOfClient: 1.5 * MB } });
+    const listener = await start({ bounds: { bodiesBytesOfOwner: 1.5 * MB } });
     const text = JSON.stringify({ text: 'x'.repeat(MB - 100) });
     const { cookie } = signedIn;
     const client = await dial(listener);

@@ -10,7 +10,7 @@ import { optionalSession } from '../../api/auth/optional-session.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply, streamReply } from '../../api/http/reply.js';
 import { ListenError } from '../../api/http/server.js';
-import { NotFoundError } from '../../src/errors.js';
+import { NotFoundError, UnavailableError } from '../../src/errors.js';
 import {
   AGENT,
   bearer,
@@ -310,6 +310,18 @@ describe('authentication', { tags: 'attack' }, () => {
     const response = await call('/me/internal', { headers: bearer(INTERNAL_KEY) });
     expect(response.status).toBe(500);
     expect(await response.json()).toEqual({ error: 'Server misconfigured' });
+  });
+
+  test('who cannot be looked up now, or names nobody, is told so', async () => {
+    const { call } = await start([whoAmI(agentToken), whoAmI(internalKey)], {
+      authenticate: [
+        agentToken.with(() => Promise.reject(new UnavailableError('Too many wait'))),
+        internalKey.with([INTERNAL_KEY]),
+      ],
+    });
+    expect((await call('/me/agent', { headers: bearer('any') })).status).toBe(503);
+    const headers = { ...bearer(INTERNAL_KEY), 'x-user-id': 'x'.repeat(256) };
+    expect((await call('/me/internal', { headers })).status).toBe(400);
   });
 
   test('the internal key may speak for a user', async () => {

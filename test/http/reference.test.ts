@@ -118,6 +118,7 @@ test('the OpenAPI document has every endpoint, status, parameter and limit', asy
     '421',
     '429',
     '500',
+    '503',
   ]);
   expect(Object.keys(post?.responses ?? {})).toEqual(
     [201, 202, 400, 401, 403, 409, 413, 415, 421, 422, 429, 500].map(String),

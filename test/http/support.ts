@@ -30,6 +30,12 @@ export const AGENT: CallingAgent = {
   plan: 'solo',
 };
 
+/** By their tokens. */
+const AGENTS: ReadonlyMap<string, CallingAgent> = new Map([
+  ['agent-token', AGENT],
+  ['agent-token-of-bob', { ...AGENT, agentId: 'b1', userId: 'bob' }],
+]);
+
 /** What a listener is told when it is not said otherwise. */
 export const HTTP_SETTINGS = {
   ownNames: new Set<string>(LOOPBACK_NAMES),
@@ -60,9 +66,7 @@ const KNOWN_CALLERS = [
   session.with({ find: findSession }),
   NO_API_KEYS,
   internalKey.with([INTERNAL_KEY, PREVIOUS_KEY]),
-  agentToken.with((shown) =>
-    Promise.resolve(shown.agentToken === 'agent-token' ? AGENT : undefined),
-  ),
+  agentToken.with((shown) => Promise.resolve(AGENTS.get(shown.agentToken ?? ''))),
 ];
 
 /** A database that nothing answers for: these tests must not reach it. */

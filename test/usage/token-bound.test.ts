@@ -161,3 +161,17 @@ test('an estimate where nobody says what was used is no more than what was held'
     expect(Number.isSafeInteger(inputTokens)).toBe(true);
   }
 });
+
+test('a call under way is looked through once, however often it is asked what it has used', () => {
+  let looks = 0;
+  const request: ChatBody = {
+    ...asked('hi'),
+    get messages() {
+      looks++;
+      return asked('hi').messages;
+    },
+  };
+  const first = usageEstimate(request, 1);
+  const once = looks;
+  expect([usageEstimate(request, 1), looks]).toEqual([first, once]);
+});
