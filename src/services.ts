@@ -165,6 +165,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const directory = new HostDirectory({
     ...{ database, docker, secrets, here, log, helper },
     image: runtimeImages(settings.agents).usual,
+    allow: settings.outbound.allow,
   });
   const engines = new HostEngines({ docker, here });
   const operations = agentOperations(foundation);

@@ -38,6 +38,7 @@ export async function serveHost(
   const host = new LocalHost({
     ...{ id, database, docker, secrets, helper },
     image: runtimeImages(settings.agents).usual,
+    allow: settings.outbound.allow,
   });
   const agentsNetwork = settings.agents.subnetPool;
   const names = new Set([...settings.http.ownNames, new URL(wanted.url).hostname]);

@@ -6,6 +6,7 @@ import { type AgentContainerSpec, containerName } from './container-spec.js';
 import { DockerRefusedError, ForeignContainerError, SubnetTakenError } from './container-errors.js';
 import { isOurs, ownershipLabels } from './container-profile.js';
 import type { DockerClient } from './docker-client.js';
+import { removeHelpersOf } from './helper-leftovers.js';
 import { hostRoutes } from './host-routes.js';
 
 /** Docker's option of the bridge's name. */
@@ -16,6 +17,10 @@ export const BRIDGE_NAME = 'com.docker.network.bridge.name';
  * has chosen; the network of an agent, as the narrower one, wins over it.
  */
 const WHOLE_POOL_BITS = 16;
+
+/** Docker's status for a network that a container is on. */
+const IN_USE = 403;
+const REMOVALS = 3;
 
 /** The bridge network that belongs to one agent. */
 export class AgentNetworks {
@@ -96,13 +101,23 @@ export class AgentNetworks {
     return false;
   }
 
-  /** Missing is well; the container goes first. */
+  /** Missing is well; the container goes first. What pushes over it is ended. */
   async remove(agentId: string): Promise<void> {
     const network = await this.find(agentId);
     if (!network) return;
-    await this.#client.callUnless([404], (docker, bound) =>
-      docker.getNetwork(network.Id).remove(bound),
-    );
+    for (let attempt = 1; ; attempt++) {
+      await removeHelpersOf(this.#client, { network: network.Id });
+      try {
+        await this.#client.callUnless([404], (docker, bound) =>
+          docker.getNetwork(network.Id).remove(bound),
+        );
+        return;
+      } catch (error) {
+        // Something is on it: a helper that was about to start may have come between.
+        const isInUse = error instanceof DockerRefusedError && error.statusCode === IN_USE;
+        if (!isInUse || attempt === REMOVALS) throw error;
+      }
+    }
   }
 
   /**

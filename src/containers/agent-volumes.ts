@@ -178,7 +178,7 @@ export class AgentVolumes {
     if (!(await this.find(original))) throw new VolumeMissingError(from.volume);
     await this.#removeCopiers(agentId);
     // Nothing is written to what is to be replaced.
-    if (original.agentId === agentId) await removeHelpersOf(this.#client, from.volume);
+    if (original.agentId === agentId) await removeHelpersOf(this.#client, from);
     // Before anything is written. What it grows by meanwhile the copy itself finds out.
     const room = await this.#disk.room();
     const [use] = await this.measure(image, [original], { contents: room + 1 }, signal);
@@ -310,7 +310,7 @@ export class AgentVolumes {
 
   async #remove(name: string): Promise<void> {
     await removeDeadMeters(this.#client, name);
-    await removeHelpersOf(this.#client, name);
+    await removeHelpersOf(this.#client, { volume: name });
     await this.#client.callUnless([404], (docker, bound) => docker.getVolume(name).remove(bound));
   }
 

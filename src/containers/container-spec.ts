@@ -33,6 +33,8 @@ export const LABEL = {
   measures: `${PREFIX}.measures`,
   /** Of a container by which an agent's files are reached: the agent, whose container it is not. */
   files: `${PREFIX}.files`,
+  /** Of such a container that pushes what was committed there, from the agent's network. */
+  pushes: `${PREFIX}.pushes`,
   /** Of a volume by which the engine is asked whether it keeps sizes; it is no agent's. */
   tries: `${PREFIX}.tries`,
   /** Of what sets and proves rules of the network; it is no agent's. */

@@ -38,9 +38,13 @@ export async function endHelper(client: DockerClient, id: string): Promise<void>
   );
 }
 
-/** Removes what has a volume open that is to be copied or removed: what it is at is told as failed. */
-export async function removeHelpersOf(client: DockerClient, volume: string): Promise<void> {
-  const filters = { label: helperLabels(client), volume: [volume] };
+/** Removes what has a volume open, or is on a network, that is to go: what it is at is told as failed. */
+export async function removeHelpersOf(
+  client: DockerClient,
+  what: { readonly volume: string } | { readonly network: string },
+): Promise<void> {
+  const [kind, name] = 'volume' in what ? ['volume', what.volume] : ['network', what.network];
+  const filters = { label: helperLabels(client), [kind]: [name] };
   const found = await client.call((docker, bound) =>
     docker.listContainers({ all: true, filters, ...bound }),
   );

@@ -1,7 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { ServiceError } from '../errors.js';
-import type { HelperRequest } from '../workspace/helper-protocol.js';
-import type { WorkspaceCall } from '../workspace/workspace-call.js';
+import type { HelperCall, HelperRequest } from '../workspace/helper-protocol.js';
 import { ContainerError } from './container-errors.js';
 import { DockerFrames } from './docker-frames.js';
 
@@ -91,7 +90,7 @@ export class HelperLine {
   }
 
   /** @throws HelperGoneError, ServiceError after 40 s; the signal's reason when it aborts. */
-  async ask(call: WorkspaceCall, signal: AbortSignal): Promise<string> {
+  async ask(call: HelperCall, signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     if (!this.#isOpen) throw new HelperGoneError('The helper has ended');
     const id = ++this.#lastId;

@@ -34,7 +34,7 @@ export async function withThrowAway<T>(
     await client.call((_, bound) => container.start(bound));
     return await work(container);
   } finally {
-    await remove(client, id);
+    await removeContainer(client, id);
   }
 }
 
@@ -88,12 +88,12 @@ export async function removeLeftovers(
     docker.listContainers({ all: true, filters: { ...filters }, ...bound }),
   );
   for (const { Id: id, Created: created } of found) {
-    if (Date.now() - created * 1000 >= olderThanMs) await remove(client, id);
+    if (Date.now() - created * 1000 >= olderThanMs) await removeContainer(client, id);
   }
 }
 
 /** With the volumes that nobody has named; one that is gone, or going, is no error. */
-async function remove(client: DockerClient, id: string): Promise<void> {
+export async function removeContainer(client: DockerClient, id: string): Promise<void> {
   await client.callUnless([404, 409], (docker, bound) =>
     docker.getContainer(id).remove({ force: true, v: true, ...bound }),
   );

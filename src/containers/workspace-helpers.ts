@@ -1,30 +1,29 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
-import { BadGatewayError, UnavailableError } from '../errors.js';
+import { BadGatewayError, ConflictError, UnavailableError } from '../errors.js';
 import { Turns } from '../turns.js';
-import {
-  HELPER_IDLE_MS,
-  HELPER_SOCKET,
-  HELPER_VIEWS,
-  type HelperTask,
-} from '../workspace/helper-protocol.js';
+import { HELPER_IDLE_MS } from '../workspace/helper-protocol.js';
 import type { WorkspaceCall } from '../workspace/workspace-call.js';
 import type { AgentVolumes } from './agent-volumes.js';
+import { AgentNetworks } from './agent-networks.js';
 import {
   DockerRefusedError,
   DockerUnavailableError,
   ForeignContainerError,
-  ImageUnavailableError,
   MemoryMissingError,
 } from './container-errors.js';
-import { AGENT_LIMITS, AGENT_UID, volumeMount } from './container-profile.js';
-import { LABEL, spareNames, STATE_DIRECTORY } from './container-spec.js';
+import { LABEL, spareNames } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
-import { HelperGoneError, HelperLine } from './helper-line.js';
-import { WORKSPACE_FOLDERS } from './openclaw-config.js';
+import {
+  connectToHelper,
+  createHelper,
+  helperContainer,
+  type WorkspaceSpec,
+} from './helper-container.js';
+import { HelperGoneError, type HelperLine } from './helper-line.js';
 import { endHelper, helperLabels } from './helper-leftovers.js';
-import { removeLeftovers, throwAwayOptions } from './throw-away.js';
+import { removeContainer, removeLeftovers } from './throw-away.js';
 
 /** Helpers on one host. */
 const MAX_HELPERS = 16;
@@ -32,9 +31,10 @@ const MAX_HELPERS = 16;
 /** Of these, how many one owner may have. */
 const ofOneOwner = (most: number): number => Math.ceil(most / 4);
 
-const MEMORY_MIB = 256;
-/** Counts as memory. A sync has its new objects there. */
-const TEMPORARY_MIB = 96;
+/** Milliseconds that a helper that pushes waits for nothing, once whoever asked has gone. */
+const PUSH_IDLE_MS = 1_000;
+
+const NO_NETWORK = 'The agent has no network to push over: it has one as soon as it was started';
 
 /** After so much of a helper's idle time without use a connection ends, before its helper does. */
 const UNUSED_SHARE = 0.75;
@@ -50,17 +50,7 @@ const ENDING_MS = 10_000;
 /** Milliseconds, longer than a helper that was made takes to be started. */
 const STARTS_WITHIN_MS = 5 * 60_000;
 
-/** Whose workspace, and where it is. */
-export interface WorkspaceSpec {
-  readonly agentId: string;
-  readonly userId: string;
-  /** Any that has Node and git. */
-  readonly image: string;
-  /** The volume with the agent's state. */
-  readonly volume: string;
-}
-
-interface AskOptions {
+export interface AskOptions {
   readonly signal: AbortSignal;
   /** Throws when the workspace is not to be touched any more. Asked again once a helper is there. */
   readonly still: () => Promise<void>;
@@ -82,24 +72,6 @@ interface Opening {
   line?: HelperLine;
 }
 
-/** Between Docker and the helper's socket. */
-const RELAY = `
-const deadline = Date.now() + 15_000;
-(function connect() {
-  const socket = require('net').connect('${HELPER_SOCKET}');
-  let isOpen = false;
-  socket.on('connect', () => {
-    isOpen = true;
-    process.stdin.pipe(socket).pipe(process.stdout);
-  });
-  socket.on('error', () => {});
-  socket.on('close', () => {
-    if (isOpen || Date.now() > deadline) process.exit();
-    setTimeout(connect, 10);
-  });
-})();
-`;
-
 /**
  * What reaches the files of agents: a container for each agent on its volume alone, without a network, by
  * the profile of agents. It is started when it is asked for, and ends by itself when nobody has asked for
@@ -109,6 +81,7 @@ export class WorkspaceHelpers {
   /** For whoever asks: who has a turn finds room for a helper, since the others with one have no more. */
   readonly turns: Turns;
   readonly #client: DockerClient;
+  readonly #networks: AgentNetworks;
   readonly #volumes: Pick<AgentVolumes, 'find' | 'removeMadeIn'>;
   readonly #options: HelperOptions & { readonly idleMs: number; readonly most: number };
   /** By agent; no more than there may be helpers. */
@@ -122,6 +95,7 @@ export class WorkspaceHelpers {
     { runtime, idleMs = HELPER_IDLE_MS, most = MAX_HELPERS }: HelperOptions = {},
   ) {
     this.#client = client;
+    this.#networks = new AgentNetworks(client);
     this.#volumes = volumes;
     this.#options = { runtime, idleMs, most };
     this.turns = new Turns(most, ofOneOwner(most));
@@ -157,6 +131,41 @@ export class WorkspaceHelpers {
           });
         }
       }
+    }
+  }
+
+  /**
+   * Pushes what a sync has committed, from the agent's own network and by what holds for that. It is done in a helper
+   * of its own, which can only read the volume, has neither a name nor an open port, and is gone afterwards. One that
+   * is left by a process that was killed ends by itself.
+   *
+   * @param allow what may be reached although it is not public.
+   * @returns the answer, as `ask` does.
+   * @throws ConflictError where the agent has no network; as `ask` otherwise
+   */
+  async push(
+    program: string,
+    spec: WorkspaceSpec,
+    { allow, hash }: { readonly allow: readonly string[]; readonly hash: string },
+    { signal, still }: AskOptions,
+  ): Promise<string> {
+    const found = await this.#networks.find(spec.agentId);
+    if (!found) throw new ConflictError(NO_NETWORK);
+    const { runtime } = this.#options;
+    const pushes = { network: found.Id, allow };
+    const id = await createHelper(
+      this.#client,
+      helperContainer(this.#client, { program, spec, runtime, idleMs: PUSH_IDLE_MS, pushes }),
+    );
+    let line: HelperLine | undefined;
+    try {
+      signal.throwIfAborted();
+      await this.#start(id, spec, still);
+      line = await this.#connect(id);
+      return await line.ask({ what: 'push', hash }, signal);
+    } finally {
+      line?.end();
+      await removeContainer(this.#client, id);
     }
   }
 
@@ -212,7 +221,8 @@ export class WorkspaceHelpers {
   }
 
   #lineOf(program: string, spec: WorkspaceSpec, still: () => Promise<void>): Promise<HelperLine> {
-    const options = this.#containerOptions(program, spec);
+    const { idleMs, runtime } = this.#options;
+    const options = helperContainer(this.#client, { program, spec, runtime, idleMs });
     const key = createHash('sha256').update(JSON.stringify(options)).digest('hex');
     const found = this.#openings.get(spec.agentId);
     const isUsable = found?.key === key && found.line?.isOpen !== false;
@@ -239,23 +249,10 @@ export class WorkspaceHelpers {
     options: Docker.ContainerCreateOptions,
     still: () => Promise<void>,
   ): Promise<HelperLine> {
-    const { agentId, volume } = spec;
     for (let attempt = 1; ; attempt++) {
       try {
         const id = await this.#container(spec, labels, options);
-        if (!(await this.#volumes.find({ agentId, volume }))) {
-          await endHelper(this.#client, id);
-          // Docker has made it anew, empty.
-          await this.#volumes.removeMadeIn({ agentId, volume }, () => false);
-          throw new MemoryMissingError(volume);
-        }
-        await still().catch(async (error: unknown) => {
-          await endHelper(this.#client, id);
-          throw error;
-        });
-        await this.#client.callUnless([304], (docker, bound) =>
-          docker.getContainer(id).start(bound),
-        );
+        await this.#start(id, spec, still);
         return await this.#connect(id);
       } catch (error) {
         // Another process has made one just now, or the one that was there has ended.
@@ -288,26 +285,37 @@ export class WorkspaceHelpers {
     }
     if (!(await this.#volumes.find(spec))) throw new MemoryMissingError(spec.volume);
     await this.#makeRoom(spec);
-    try {
-      const { id } = await this.#client.call((docker, bound) =>
-        docker.createContainer({ name, ...options, Labels: labels, ...bound }),
-      );
-      return id;
-    } catch (error) {
-      if (error instanceof DockerRefusedError && error.statusCode === 404) {
-        throw new ImageUnavailableError(spec.image, { cause: error });
-      }
-      throw error;
+    return createHelper(this.#client, { name, ...options, Labels: labels });
+  }
+
+  /** Starts one that was made, unless its memory is not there or not to be touched any more: then it goes. */
+  async #start(id: string, spec: WorkspaceSpec, still: () => Promise<void>): Promise<void> {
+    const { agentId, volume } = spec;
+    if (!(await this.#volumes.find({ agentId, volume }))) {
+      await endHelper(this.#client, id);
+      // Docker has made it anew, empty.
+      await this.#volumes.removeMadeIn({ agentId, volume }, () => false);
+      throw new MemoryMissingError(volume);
     }
+    await still().catch(async (error: unknown) => {
+      await endHelper(this.#client, id);
+      throw error;
+    });
+    await this.#client.callUnless([304], (docker, bound) => docker.getContainer(id).start(bound));
+  }
+
+  #connect(id: string): Promise<HelperLine> {
+    return connectToHelper(this.#client, id, this.#options.idleMs * UNUSED_SHARE);
   }
 
   /** Ends what has not been used for longest, where there are too many. @throws UnavailableError */
   async #makeRoom({ agentId, userId }: WorkspaceSpec): Promise<void> {
     // Those that run: what was made and never started is in nobody's way, and goes by itself.
     const filters = { label: helperLabels(this.#client) };
-    const there = await this.#client.call((docker, bound) =>
+    const all = await this.#client.call((docker, bound) =>
       docker.listContainers({ filters, ...bound }),
     );
+    const there = all.filter(({ Labels: labels }) => labels[LABEL.pushes] === undefined);
     const others = [...this.#openings].filter(([id]) => id !== agentId);
     const isOwners = (owner: string | undefined) => owner === userId;
     const ofOwner = Math.max(
@@ -326,69 +334,5 @@ export class WorkspaceHelpers {
       throw new UnavailableError('Too many workspaces are in use: come again in a minute');
     }
     await this.#end(longest[0], longest[1].opened);
-  }
-
-  async #connect(id: string): Promise<HelperLine> {
-    const stream = await this.#client.call(async (docker, bound) => {
-      const exec = await docker.getContainer(id).exec({
-        Cmd: ['node', '-e', RELAY],
-        AttachStdin: true,
-        AttachStdout: true,
-        ...bound,
-      });
-      return exec.start({ hijack: true, stdin: true, ...bound });
-    });
-    return new HelperLine(id, stream, this.#options.idleMs * UNUSED_SHARE);
-  }
-
-  #containerOptions(program: string, spec: WorkspaceSpec): Docker.ContainerCreateOptions {
-    const { agentId, image, userId, volume } = spec;
-    const { installation, labels } = this.#client;
-    const { runtime } = this.#options;
-    const task: HelperTask = {
-      volume: STATE_DIRECTORY,
-      within: WORKSPACE_FOLDERS,
-      views: HELPER_VIEWS,
-      idleMs: this.#options.idleMs,
-      socket: HELPER_SOCKET,
-    };
-    const nofile = { Name: 'nofile', Soft: 1_024, Hard: 1_024 };
-    const options = throwAwayOptions({
-      image,
-      script: program,
-      task,
-      user: `${AGENT_UID}:${AGENT_UID}`,
-      labels: {
-        ...labels,
-        [LABEL.installation]: installation,
-        [LABEL.files]: agentId,
-        [LABEL.owner]: userId,
-      },
-      memoryMiB: MEMORY_MIB,
-      needs: {
-        ...(runtime !== undefined && { Runtime: runtime }),
-        AutoRemove: true,
-        Init: true,
-        NetworkMode: 'none',
-        // As the agent's own container has it.
-        Mounts: [
-          volumeMount(spec, this.#client, { volume, target: STATE_DIRECTORY, copiesImage: true }),
-        ],
-        Tmpfs: { '/tmp': `rw,noexec,nosuid,nodev,size=${TEMPORARY_MIB * 1024 * 1024},mode=1777` },
-        Ulimits: [nofile, { Name: 'core', Soft: 0, Hard: 0 }],
-        OomScoreAdj: AGENT_LIMITS.oomScore,
-        CpuShares: AGENT_LIMITS.cpuShares,
-        CpuPeriod: 100_000,
-        CpuQuota: AGENT_LIMITS.cpus * 100_000,
-        LogConfig: { Type: 'none', Config: {} },
-      },
-    });
-    // An image may ask for a check of its own, and set options that are for the agent.
-    return {
-      ...options,
-      Tty: false,
-      Env: ['HOME=/tmp', 'NODE_OPTIONS='],
-      Healthcheck: { Test: ['NONE'] },
-    };
   }
 }

@@ -4,6 +4,7 @@ import { requireDocker } from '../agents/require-docker.js';
 import type { DockerHost } from '../containers/docker-host.js';
 import type { Database } from '../database/database.js';
 import { ServiceError } from '../errors.js';
+import type { Allowed } from '../outbound/reachable.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { byAgent, type HostAccess, type Instance, type Instances } from './host-access.js';
 import { LocalHost } from './local-host.js';
@@ -20,6 +21,8 @@ interface HostDirectoryParts {
   readonly image: string;
   /** The program by which workspaces are reached. */
   readonly helper: () => Promise<string>;
+  /** What workspaces are pushed to although it is not public. */
+  readonly allow: Allowed;
 }
 
 /** The way to each Docker host: to that beside this process directly, to others through their workers. */

@@ -7,19 +7,35 @@ import { workspacePlace } from '../agents/workspace-place.js';
 import {
   ContainerMissingError,
   DiskLowError,
+  DockerRefusedError,
   DockerUnavailableError,
+  ForeignContainerError,
   ImageUnavailableError,
   MemoryMissingError,
 } from '../containers/container-errors.js';
 import type { LogLine, LogOptions } from '../containers/container-logs.js';
 import type { ContainerStats } from '../containers/container-view.js';
 import type { DockerHost } from '../containers/docker-host.js';
+import type { WorkspaceSpec } from '../containers/helper-container.js';
+import { HelperGoneError } from '../containers/helper-line.js';
+import type { AskOptions } from '../containers/workspace-helpers.js';
 import type { Database } from '../database/database.js';
 import { ConflictError, DockerAwayError, ServiceError, UnavailableError } from '../errors.js';
+import { tryParseJson } from '../json.js';
+import type { Allowed } from '../outbound/reachable.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { Turns } from '../turns.js';
+import { NOT_IN_TIME } from '../workspace/git/push.js';
+import { GIT_MS } from '../workspace/git/run-git.js';
 import { inTurn } from '../workspace/in-turn.js';
-import type { WorkspaceCall, WorkspaceRefusal } from '../workspace/workspace-call.js';
+import {
+  readAnswer,
+  readPushed,
+  readRefusal,
+  type WorkspaceCall,
+  type WorkspaceRefusal,
+} from '../workspace/workspace-call.js';
+import { SYNCING, type Pushed } from '../workspace/workspace.js';
 import {
   byAgent,
   type HostAccess,
@@ -34,6 +50,8 @@ const MEASURED_AT_ONCE = 100;
 /** Characters of a piece of an answer. */
 const PIECE_LENGTH = 256 * 1024;
 
+const BROKEN_OFF = 'The push was broken off: the remote may have the commit';
+
 interface LocalHostParts {
   readonly id: string;
   readonly database: Database;
@@ -43,6 +61,8 @@ interface LocalHostParts {
   readonly image: string;
   /** The program by which workspaces are reached. */
   readonly helper: () => Promise<string>;
+  /** What workspaces are pushed to although it is not public. */
+  readonly allow: Allowed;
 }
 
 /** The agents on the Docker host that this process stands beside. */
@@ -50,6 +70,8 @@ export class LocalHost implements HostAccess {
   readonly #parts: LocalHostParts;
   readonly #memorySizes: MemorySizes;
   readonly #measuring = new Turns(MEASURED_AT_ONCE);
+  /** Agents whose workspaces are being committed and pushed. */
+  readonly #syncing = new Set<string>();
 
   constructor(parts: LocalHostParts) {
     this.#parts = parts;
@@ -138,8 +160,61 @@ export class LocalHost implements HostAccess {
       const now = await placeOf();
       if (now.volume !== volume) throw new ConflictError('The agent has another memory by now');
     };
-    return docker.workspaces.ask(await helper(), spec, call, { signal, still });
+    const program = await helper();
+    const ends = { signal, still };
+    return call.what === 'sync'
+      ? this.#synced(program, spec, call, ends)
+      : docker.workspaces.ask(program, spec, call, ends);
   }
+
+  /** Has it committed, and what was committed pushed over the agent's own network, as far as it has an origin. */
+  async #synced(
+    program: string,
+    spec: WorkspaceSpec,
+    call: WorkspaceCall,
+    ends: AskOptions,
+  ): Promise<string> {
+    const { allow, docker } = this.#parts;
+    const { agentId } = spec;
+    if (this.#syncing.has(agentId)) throw new ConflictError(SYNCING);
+    this.#syncing.add(agentId);
+    const late = AbortSignal.timeout(GIT_MS);
+    try {
+      const answer = await docker.workspaces.ask(program, spec, call, ends);
+      const synced = readAnswer('sync', tryParseJson(answer));
+      // With an error, it has nowhere to go.
+      const isLeft = synced?.committed === true && synced.pushError === undefined;
+      if (!isLeft || synced.hash === null) return answer;
+      const commit = { hash: synced.hash, allow: allow.entries };
+      const signal = AbortSignal.any([ends.signal, late]);
+      const pushed = await docker.workspaces.push(program, spec, commit, { ...ends, signal }).then(
+        (told) => pushedBy(tryParseJson(told)),
+        (error: unknown) => {
+          ends.signal.throwIfAborted();
+          return { pushed: false, pushError: late.aborted ? NOT_IN_TIME : whyNotPushed(error) };
+        },
+      );
+      return JSON.stringify({ value: { ...synced, ...pushed } });
+    } finally {
+      this.#syncing.delete(agentId);
+    }
+  }
+}
+
+/** What a helper tells that was to push. */
+function pushedBy(answer: unknown): Pushed {
+  const refused = readRefusal(answer);
+  if (refused) return { pushed: false, pushError: refused.message };
+  return readPushed(answer) ?? { pushed: false, pushError: BROKEN_OFF };
+}
+
+/** The commit is made, whatever came of its push. What is a mistake of ours is thrown again. */
+function whyNotPushed(error: unknown): string {
+  const isBrokenOff =
+    error instanceof HelperGoneError ||
+    error instanceof DockerRefusedError ||
+    error instanceof ForeignContainerError;
+  return isBrokenOff ? BROKEN_OFF : refusedBy(error).message;
 }
 
 /** What it means to who asked for files. Others are thrown again. */

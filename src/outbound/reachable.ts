@@ -1,6 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { NOT_PUBLIC } from '../egress/not-public.js';
-import { entriesOf, textAs } from '../environment/types.js';
 
 /** Azure's host, which serves metadata from an address that is public by registry. */
 const METADATA = '168.63.129.16';
@@ -69,38 +68,40 @@ function addNetwork(list: BlockList, network: string): void {
 
 /** What may be reached although it is not globally reachable. */
 export interface Allowed {
+  /** As they were given. */
+  readonly entries: readonly string[];
   readonly networks: BlockList;
   /** `address:port`, addresses as `net` writes them. */
   readonly places: ReadonlySet<string>;
 }
 
-export const NOTHING_MORE: Allowed = { networks: new BlockList(), places: new Set() };
+export const NOTHING_MORE: Allowed = { entries: [], networks: new BlockList(), places: new Set() };
 
-/** `10.0.0.0/8, 192.168.1.5, 127.0.0.1:8080, [::1]:8080` */
-export const allowedPlaces = textAs(
-  'addresses, networks, or addresses with ports, separated by commas',
-  (value): Allowed | undefined => {
-    const networks = new BlockList();
-    const places = new Set<string>();
-    for (const entry of entriesOf(value)) {
-      const [, v6, v4, digits] = /^(?:\[([\da-fA-F:.]+)\]|([\d.]+)):(\d{1,5})$/.exec(entry) ?? [];
-      if (digits !== undefined) {
-        const address = v6 ?? v4 ?? '';
-        const port = Number(digits);
-        if (!isIPv4(address) && !isIPv6(address)) return undefined;
-        if (port < 1 || port > 65_535) return undefined;
-        places.add(placeOf(address, port));
-      } else {
-        try {
-          addNetwork(networks, entry);
-        } catch {
-          return undefined; // no address, or no length of a prefix
-        }
+/**
+ * @param entries such as `10.0.0.0/8`, `192.168.1.5`, `127.0.0.1:8080` and `[::1]:8080`.
+ * @returns undefined where one is none of these.
+ */
+export function readAllowed(entries: readonly string[]): Allowed | undefined {
+  const networks = new BlockList();
+  const places = new Set<string>();
+  for (const entry of entries) {
+    const [, v6, v4, digits] = /^(?:\[([\da-fA-F:.]+)\]|([\d.]+)):(\d{1,5})$/.exec(entry) ?? [];
+    if (digits !== undefined) {
+      const address = v6 ?? v4 ?? '';
+      const port = Number(digits);
+      if (!isIPv4(address) && !isIPv6(address)) return undefined;
+      if (port < 1 || port > 65_535) return undefined;
+      places.add(placeOf(address, port));
+    } else {
+      try {
+        addNetwork(networks, entry);
+      } catch {
+        return undefined; // no address, or no length of a prefix
       }
     }
-    return { networks, places };
-  },
-);
+  }
+  return { entries, networks, places };
+}
 
 /** Whether somebody's request may go there. */
 export function mayReach(address: string, port: number, allowed: Allowed): boolean {

@@ -1,5 +1,5 @@
 import { area, variable, type SettingsOf } from '../environment/area.js';
-import { allowedPlaces } from './reachable.js';
+import { allowedPlaces } from './allowed-places.js';
 
 export const outboundSettings = area('Addresses that people give', () => ({
   allow: variable(

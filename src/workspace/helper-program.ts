@@ -4,14 +4,19 @@ import { createServer, type Socket } from 'node:net';
 import { setMaxListeners } from 'node:events';
 import { createInterface } from 'node:readline';
 import { ServiceError } from '../errors.js';
-import type { HelperAnswer, HelperRequest, HelperTask } from './helper-protocol.js';
+import { Outbound } from '../outbound/outbound.js';
+import { readAllowed } from '../outbound/reachable.js';
+import type { HelperAnswer, HelperCall, HelperRequest, HelperTask } from './helper-protocol.js';
 import { Workspace } from './workspace.js';
-import type { WorkspaceCall, WorkspaceRefusal } from './workspace-call.js';
+import type { WorkspaceRefusal } from './workspace-call.js';
 
 // As whoever made the container has written it.
 const task = JSON.parse(process.argv[1] ?? '') as HelperTask;
-const { idleMs } = task;
-const workspace = new Workspace({ path: task.volume, within: task.within, views: task.views });
+const { allow, idleMs } = task;
+const workspace = new Workspace({
+  ...{ path: task.volume, within: task.within, views: task.views },
+  ...(allow && { remotes: new Outbound({ allow: readAllowed(allow) }) }),
+});
 
 /** Milliseconds in which who has made it finds it, and who has found it asks: machines may be busy. */
 const FIRST_MS = Math.max(idleMs, 60_000);
@@ -81,7 +86,7 @@ async function answer(
   else socket.write(`${JSON.stringify(answered)}\n`, rests);
 }
 
-function perform(call: WorkspaceCall, signal: AbortSignal): Promise<unknown> {
+function perform(call: HelperCall, signal: AbortSignal): Promise<unknown> {
   switch (call.what) {
     case 'tree':
       return workspace.tree(call.depth, signal);
@@ -97,6 +102,8 @@ function perform(call: WorkspaceCall, signal: AbortSignal): Promise<unknown> {
       return workspace.gitLog(call.limit, signal);
     case 'sync':
       return workspace.gitSync(call.message, signal);
+    case 'push':
+      return workspace.gitPush(call.hash, signal);
   }
 }
 

@@ -4,7 +4,7 @@ import type { Commit } from './git/log.js';
 import type { Status } from './git/status.js';
 import type { ReadFile } from './files.js';
 import type { TreeNode } from './tree.js';
-import type { Synced, WrittenFile } from './workspace.js';
+import type { Pushed, Synced, WrittenFile } from './workspace.js';
 
 /*
  * What is asked of a workspace that lies elsewhere, in a container or on another host, and what comes back:
@@ -49,6 +49,8 @@ const node: z.ZodType<TreeNode> = z.object({
   truncated: yes.optional(),
 });
 
+const pushed = { pushed: z.boolean(), pushError: text.optional() };
+
 const ANSWERS: { readonly [W in WorkspaceQuestion]: z.ZodType<WorkspaceAnswers[W]> } = {
   tree: node,
   read: z.object({
@@ -78,12 +80,12 @@ const ANSWERS: { readonly [W in WorkspaceQuestion]: z.ZodType<WorkspaceAnswers[W
   log: z.array(z.object({ hash: text, shortHash: text, subject: text, author: text, date: text })),
   sync: z.object({
     committed: z.boolean(),
-    pushed: z.boolean(),
+    ...pushed,
     hash: text.nullable(),
     message: text,
-    pushError: text.optional(),
   }),
 };
+const pushAnswer = z.object({ value: z.object(pushed) });
 
 /** Why it was not done, as the ServiceError that it was. */
 const refusal = z.object({
@@ -106,3 +108,7 @@ export function readAnswer<W extends WorkspaceQuestion>(
   const found = z.object({ value: z.unknown() }).safeParse(answer).data;
   return ANSWERS[what].safeParse(found?.value).data;
 }
+
+/** What a helper answers that was to push; undefined for what is no answer to that. */
+export const readPushed = (answer: unknown): Pushed | undefined =>
+  pushAnswer.safeParse(answer).data?.value;

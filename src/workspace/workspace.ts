@@ -6,11 +6,17 @@ import { clearScratch, Folder } from './folder.js';
 import { diffOf, type Diff } from './git/diff.js';
 import { clearViews, withView, type GitView, type WorkspacePlace } from './git/git-view.js';
 import { logOf, type Commit } from './git/log.js';
-import { pushCommit, type Remotes } from './git/push.js';
+import { originOf, pushCommit, type Remotes } from './git/push.js';
 import { findRepository } from './git/repository.js';
 import { GIT_MS } from './git/run-git.js';
 import { statusOf, type Status } from './git/status.js';
-import { clearLocks, commitAll, DEFAULT_MESSAGE, NOTHING_TO_COMMIT } from './git/sync.js';
+import {
+  clearLocks,
+  commitAll,
+  DEFAULT_MESSAGE,
+  NOTHING_TO_COMMIT,
+  type Committed,
+} from './git/sync.js';
 import { inTurn } from './in-turn.js';
 import { segmentsOf } from './segments.js';
 import { treeOf, type TreeNode } from './tree.js';
@@ -18,16 +24,22 @@ import { treeOf, type TreeNode } from './tree.js';
 /** Requests that git works for at a time; those of one workspace have half of it. */
 const GIT_AT_ONCE = 4;
 
-const NOT_PUSHED = 'No remote is reached from here: push it from where one is';
+export const SYNCING = 'Another sync of this workspace is under way';
 
-export interface Synced {
-  readonly committed: boolean;
+const MOVED = 'The branch has moved meanwhile';
+
+/** What became of a commit at origin. */
+export interface Pushed {
   readonly pushed: boolean;
+  /** Why it is not there. Without it, there is an origin that is not reached from where the commit was made. */
+  readonly pushError?: string;
+}
+
+export interface Synced extends Pushed {
+  readonly committed: boolean;
   /** Of the commit, or of HEAD when there was nothing to commit; null before the first one. */
   readonly hash: string | null;
   readonly message: string;
-  /** Why a commit that was made is not pushed. */
-  readonly pushError?: string;
 }
 
 export interface WrittenFile {
@@ -49,7 +61,7 @@ interface WorkspaceParts {
   readonly within?: readonly string[];
   /** Where git has its temporary folders: in no workspace. */
   readonly views: string;
-  /** The way to remotes; without one nothing is pushed. */
+  /** The way to remotes; without one what is committed waits for `gitPush` from where there is one. */
   readonly remotes?: Remotes;
   /** Milliseconds that a sync may take until its push is given up. */
   readonly pushMs?: number;
@@ -106,7 +118,7 @@ export class Workspace {
     if (message.includes('\0') || /\p{Surrogate}/u.test(message)) {
       throw new BadRequestError('message must be well-formed text');
     }
-    if (this.#isSyncing) throw new ConflictError('Another sync of this workspace is under way');
+    if (this.#isSyncing) throw new ConflictError(SYNCING);
     this.#isSyncing = true;
     const late = AbortSignal.timeout(this.#parts.pushMs ?? GIT_MS);
     try {
@@ -118,17 +130,26 @@ export class Workspace {
           return { committed: false, pushed: false, hash, message: NOTHING_TO_COMMIT };
         }
         const { hash } = made;
-        const { remotes } = this.#parts;
-        const pushError = remotes
-          ? await pushCommit(place, { ...made, hash }, { remotes, late, signal })
-          : NOT_PUSHED;
-        const isPushed = pushError === undefined;
-        const synced = { committed: true, pushed: isPushed, hash, message: text };
-        return isPushed ? synced : { ...synced, pushError };
+        const pushed = await this.#push(place, { ...made, hash }, { late, signal });
+        return { committed: true, ...pushed, hash, message: text };
       });
     } finally {
       this.#isSyncing = false;
     }
+  }
+
+  /**
+   * Pushes the branch that is checked out to origin, as far as it is at a commit that a sync has made. Nothing is
+   * written to the workspace, which may be one that somebody else is at work in.
+   */
+  async gitPush(hash: string, signal?: AbortSignal): Promise<Pushed> {
+    const late = AbortSignal.timeout(this.#parts.pushMs ?? GIT_MS);
+    const ending = signal ? AbortSignal.any([late, signal]) : late;
+    return this.#open(async (place) => {
+      const repository = await findRepository(place.root, place.path, ending);
+      if (repository?.head !== hash) return { pushed: false, pushError: MOVED };
+      return this.#push(place, { ...repository, hash }, { late, signal });
+    });
   }
 
   /** Takes away what was left when somebody was killed; it is done once. */
@@ -142,6 +163,19 @@ export class Workspace {
       throw error;
     });
     return this.#cleared;
+  }
+
+  async #push(
+    place: WorkspacePlace,
+    { branch, hash, remote }: Committed & { readonly hash: string },
+    ends: Pick<Parameters<typeof pushCommit>[2], 'late' | 'signal'>,
+  ): Promise<Pushed> {
+    const origin = originOf({ branch, remote });
+    if (typeof origin === 'string') return { pushed: false, pushError: origin };
+    const { remotes } = this.#parts;
+    if (!remotes) return { pushed: false };
+    const pushError = await pushCommit(place, { ...origin, hash }, { ...ends, remotes });
+    return pushError === undefined ? { pushed: true } : { pushed: false, pushError };
   }
 
   #git<T>(use: (view: GitView) => Promise<T>, signal?: AbortSignal): Promise<T | undefined> {

@@ -1,9 +1,11 @@
+import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import type Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import {
@@ -15,6 +17,8 @@ import {
 import { hasImage, importImage } from '../../src/images/import-image.js';
 import { Rootfs } from '../../src/images/rootfs.js';
 import { projectRoot } from '../../dev/root.js';
+
+const run = promisify(execFile);
 
 /** Where there are no programs to take from this machine, Node comes from an image registry. */
 const BASE_IMAGE = 'node:24-slim';
@@ -39,7 +43,13 @@ const INSTRUCTIONS = [
  */
 export async function ensureTestImage(docker: Docker): Promise<string> {
   const server = await readFile(SERVER, 'utf8');
-  const inputs = JSON.stringify(['git', server, INSTRUCTIONS, process.version, hasGlibc()]);
+  const inputs = JSON.stringify([
+    'git over http',
+    server,
+    INSTRUCTIONS,
+    process.version,
+    hasGlibc(),
+  ]);
   const key = createHash('sha256').update(inputs).digest('hex').slice(0, 12);
   const tag = `agent-platform-test/agent:${key}`;
   if (await hasImage(docker, tag)) return tag;
@@ -56,7 +66,7 @@ async function importFromThisMachine(docker: Docker, tag: string, server: string
     addBaseLayout(rootfs);
     await addProgram(rootfs, process.execPath, '/usr/local/bin/node');
     const git = await findProgram('git');
-    if (git !== undefined) await addProgram(rootfs, git);
+    if (git !== undefined) await addGit(rootfs, git);
     rootfs.addText('/opt/server.mjs', server);
     const archive = path.join(folder, 'rootfs.tar');
     await rootfs.writeTo(createWriteStream(archive));
@@ -64,6 +74,14 @@ async function importFromThisMachine(docker: Docker, tag: string, server: string
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** With the one program of its own that pushes over HTTP. */
+async function addGit(rootfs: Rootfs, git: string): Promise<void> {
+  await addProgram(rootfs, git);
+  const { stdout } = await run(git, ['--exec-path'], { timeout: 10_000 });
+  const speaks = path.join(stdout.trim(), 'git-remote-http');
+  await addProgram(rootfs, speaks, speaks);
 }
 
 async function buildFromBaseImage(docker: Docker, tag: string, server: string): Promise<void> {

@@ -12,7 +12,8 @@ import {
   STATE_DIRECTORY,
 } from '../../src/containers/container-spec.js';
 import { DockerClient } from '../../src/containers/docker-client.js';
-import { WorkspaceHelpers, type WorkspaceSpec } from '../../src/containers/workspace-helpers.js';
+import type { WorkspaceSpec } from '../../src/containers/helper-container.js';
+import { WorkspaceHelpers } from '../../src/containers/workspace-helpers.js';
 import { ConflictError } from '../../src/errors.js';
 import { inTurn } from '../../src/workspace/in-turn.js';
 import type { WorkspaceCall } from '../../src/workspace/workspace-call.js';

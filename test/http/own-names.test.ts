@@ -10,6 +10,7 @@ import { createWeb } from '../../api/web/web.js';
 import { HostListener } from '../../src/hosts/host-listener.js';
 import { LocalHost } from '../../src/hosts/local-host.js';
 import { Metrics } from '../../src/metrics.js';
+import { NOTHING_MORE } from '../../src/outbound/reachable.js';
 import { loadSettings } from '../../src/settings.js';
 import { queryRows } from '../database/catalog.js';
 import { databaseAlone } from '../support/dependencies.js';
@@ -51,6 +52,7 @@ beforeAll(async () => {
   const host = new LocalHost({
     image: 'none',
     helper: () => Promise.resolve(''),
+    allow: NOTHING_MORE,
     id: 'local',
     database: db,
     docker,

@@ -89,6 +89,7 @@ export const FORGED_HOSTS = [
 export const FORGED_URLS = [
   'http://user@8.8.8.8/',
   'http://user:password@8.8.8.8/',
+  'http://:password@8.8.8.8/',
   'http://8.8.8.8@127.0.0.1/',
   'http://127.0.0.1#@8.8.8.8/',
   'http://127.0.0.1\\@8.8.8.8/',

@@ -5,7 +5,7 @@ import tls from 'node:tls';
 import zlib from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Outbound, type OutboundCall } from '../../src/outbound/outbound.js';
-import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { allowedPlaces } from '../../src/outbound/allowed-places.js';
 import { resolveName, type ResolveName } from '../../src/outbound/resolve-name.js';
 import { FORGED_HOSTS, FORGED_URLS, LYING_ANSWERS } from './forged.js';
 
@@ -146,6 +146,27 @@ describe('A page', () => {
       return html('found')(request, response);
     };
     expect((await outbound().get(here, CALL)).url).toBe(`${here}/%C3%BC`);
+  });
+
+  test('is found at the end of a redirect in latin-1', async () => {
+    answer = (request, response) =>
+      request.url === '/'
+        ? response.writeHead(302, { location: '/\u00fc' }).end()
+        : html('found')(request, response);
+    expect((await outbound().get(here, CALL)).url).toBe(`${here}/%C3%BC`);
+  });
+
+  test.each([301, 302, 303, 307, 308])('is found where status %i leads', async (status) => {
+    answer = (request, response) =>
+      request.url === '/'
+        ? response.writeHead(status, { location: '/there' }).end()
+        : html('found')(request, response);
+    expect((await outbound().get(here, CALL)).url).toBe(`${here}/there`);
+  });
+
+  test('is read where it is, whatever place it names beside', async () => {
+    answer = html('here', { location: '/there' });
+    expect((await outbound().get(here, CALL)).url).toBe(`${here}/`);
   });
 
   const text = '<p>compressed</p>'.repeat(50);

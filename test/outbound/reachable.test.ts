@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { allowedPlaces, isGloballyReachable, mayReach } from '../../src/outbound/reachable.js';
+import { allowedPlaces } from '../../src/outbound/allowed-places.js';
+import { isGloballyReachable, mayReach } from '../../src/outbound/reachable.js';
 
 describe('An address is reached when everybody reaches it', { tags: 'attack' }, () => {
   test.each([

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { pino, type Logger } from 'pino';
 import { createSummarizer, type SummarizerDependencies } from '../../api/summarizer/summarizer.js';
 import { Outbound } from '../../src/outbound/outbound.js';
-import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { allowedPlaces } from '../../src/outbound/allowed-places.js';
 import { Pages, type PagesOptions } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
 import { readingProgram } from './reading-program.js';

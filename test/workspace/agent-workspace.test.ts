@@ -1,12 +1,18 @@
 // @module-tag attack
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BROWSE } from '../../api/backend/browse-contract.js';
 import { containerName, LABEL, spareNames } from '../../src/containers/container-spec.js';
+import { testDocker } from '../support/docker.js';
 import { until } from '../support/until.js';
 import type { Answer } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { runInContainer } from '../support/run-in-container.js';
+import { gitRemote, type GitRemote } from './git-remote.js';
+import { plainGit } from './support.js';
 
 const FOLDER = '/home/node/.openclaw/workspace';
 
@@ -15,14 +21,24 @@ let ada: TestUser;
 let bob: TestUser;
 let agentId: string;
 
+/** Where repositories are pushed to. */
+let hub: string;
+let remote: GitRemote;
+
 beforeAll(async () => {
-  platform = await testPlatform();
+  const address = await testDocker().host.bridgeAddress();
+  hub = await mkdtemp(path.join(tmpdir(), 'aps-hub-'));
+  remote = await gitRemote(hub, address);
+  const place = `${address}:${remote.port}`;
+  platform = await testPlatform({ env: { OUTBOUND_ALLOW: place } });
   [ada, bob] = await Promise.all([platform.signUp('network'), platform.signUp('network')]);
   agentId = await platform.runningAgent(ada, { model: 'gpt-4' });
 });
 afterAll(async () => {
   await platform?.dockerHost.workspaces.close();
   await platform?.close();
+  await remote?.close();
+  if (hub) await rm(hub, { recursive: true });
 });
 
 const ask = (name: string, query: Readonly<Record<string, string>> = {}) => {
@@ -86,7 +102,7 @@ test('what the agent has changed is seen, committed and found', async () => {
   const synced = await send('git-sync', { message: 'all of it' });
   expect(synced.body).toMatchObject({
     ...{ ok: true, committed: true, pushed: false },
-    pushError: 'No remote is reached from here: push it from where one is',
+    pushError: 'The repository has no origin',
   });
   await send('write', { path: 'answer.txt', content: 'by Ada' });
   expect((await ask('git-diff', { path: 'answer.txt' })).body.unstaged).toContain('+by Ada');
@@ -96,6 +112,56 @@ test('what the agent has changed is seen, committed and found', async () => {
   expect(await inAgent(`process.stdout.write(${run}('git', ${args}, { cwd: '${FOLDER}' }))`)).toBe(
     `${synced.body.hash} all of it\n`,
   );
+});
+
+/** Changes a file and commits that, whatever comes of its push. */
+async function syncedChange(content: string): Promise<Answer> {
+  await send('write', { path: 'answer.txt', content });
+  const synced = await send('git-sync', { message: content });
+  const { commits } = (await ask('git-log')).body;
+  expect(commits[0]).toMatchObject({ hash: synced.body.hash, subject: content });
+  return synced;
+}
+
+/** The same, of what is found at the remote afterwards. */
+async function pushedChange(content: string): Promise<void> {
+  const synced = await syncedChange(content);
+  expect([synced.status, synced.body]).toEqual([
+    200,
+    { ok: true, committed: true, pushed: true, hash: synced.body.hash, message: content },
+  ]);
+  const args = ['log', '-1', '--format=%H %s', 'main'];
+  expect(await plainGit(path.join(hub, 'work.git'), ...args)).toBe(
+    `${synced.body.hash} ${content}\n`,
+  );
+}
+
+test('what is committed is pushed to origin over the agent’s own network', async () => {
+  await plainGit(hub, 'init', '-q', '--bare', 'work.git');
+  await plainGit(path.join(hub, 'work.git'), 'config', 'http.receivepack', 'true');
+  const origin = `http://${remote.address}:${remote.port}/work.git`;
+  const git = (...args: string[]) =>
+    inAgent(
+      `require('child_process').execFileSync('git', ${JSON.stringify(args)}, { cwd: '${FOLDER}' })`,
+    );
+  await git('remote', 'add', 'origin', origin);
+  let end = () => {};
+  remote.before = () => new Promise((resolve) => (end = resolve as () => void));
+  const first = pushedChange('by Ada, for all');
+  await until(() => remote.asked.length > 0);
+  expect(told(await send('git-sync', {}))).toBe('409 Another sync of this workspace is under way');
+  remote.before = () => Promise.resolve();
+  end();
+  await first;
+  expect((await ask('git-status')).body).toMatchObject({ remote: origin, hasChanges: false });
+  expect(await helpers()).toBe(1);
+  await git('remote', 'set-url', 'origin', 'http://169.254.169.254/latest/');
+  expect(await syncedChange('by Ada')).toMatchObject({
+    status: 200,
+    body: { pushed: false, pushError: 'The address of the URL is not a public one' },
+  });
+  await git('remote', 'set-url', 'origin', origin);
+  expect(await helpers()).toBe(1);
 });
 
 test('nobody else gets at anything of it, on either listener', async () => {
@@ -169,6 +235,12 @@ test('an agent that is stopped has its workspace still', async () => {
   await platform.dockerHost.workspaces.close();
   expect((await ask('read', { path: 'answer.txt' })).body.content).toBe('by Ada');
   expect((await send('write', { path: 'b.txt', content: 'while it rests' })).status).toBe(200);
+  await pushedChange('by Ada, while it rests');
+  await platform.dockerHost.networks.remove(agentId);
+  expect(await syncedChange('by Ada, without a network')).toMatchObject({
+    status: 200,
+    body: { pushed: false, pushError: expect.stringMatching(/^The agent has no network/) },
+  });
   await platform.backend(ada, 'POST', `/api/agents/${agentId}/start?wait=60`);
   await platform.becomes(agentId, 'active');
   expect(

@@ -4,30 +4,38 @@ import http, { type IncomingMessage, type RequestListener, type ServerResponse }
 import type { AddressInfo } from 'node:net';
 import { StringDecoder } from 'node:string_decoder';
 
-/** Git's own server of repositories over HTTP, on loopback. */
+/** Git's own server of repositories over HTTP. */
 export interface GitRemote {
+  readonly address: string;
   readonly port: number;
   /** What was asked, first line and `Authorization` each. */
   readonly asked: { readonly line: string; readonly authorization: string | undefined }[];
   /** Answers in the place of git, until it is undefined again. */
   instead: RequestListener | undefined;
+  /** Is waited for before each answer. */
+  before: () => Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** @param folder in which bare repositories are. */
-export async function gitRemote(folder: string): Promise<GitRemote> {
+/**
+ * @param folder in which bare repositories are.
+ * @param address where it listens.
+ */
+export async function gitRemote(folder: string, address = '127.0.0.1'): Promise<GitRemote> {
   const server = http.createServer((request, response) => {
     const { headers, method, url = '' } = request;
     remote.asked.push({ line: `${method} ${url}`, authorization: headers.authorization });
     if (remote.instead) remote.instead(request, response);
-    else byGit(folder, request, response);
+    else void remote.before().then(() => byGit(folder, request, response));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  await once(server.listen(0, address), 'listening');
   const { port } = server.address() as AddressInfo; // that of a TCP listener
   const remote: GitRemote = {
+    address,
     port,
     asked: [],
     instead: undefined,
+    before: () => Promise.resolve(),
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -347,6 +347,12 @@ describe('a repository that leads elsewhere', () => {
     await at.workspace.write('beside.txt', 'beside');
   });
 
+  test.each(['commondir', 'gitdir'])('is told as not handled where it has a %s', async (name) => {
+    await writeFile(inGit(name), ofOther());
+    await expect(at.workspace.gitStatus()).rejects.toMatchObject({ status: 400 });
+    await expect(at.workspace.gitSync()).rejects.toMatchObject({ status: 400 });
+  });
+
   test('is one in which git by itself would show what lies outside', async () => {
     await forgedIndex('xx/secret.txt', '../secret.txt');
     expect(await at.git('diff')).toContain(SECRET);

@@ -5,7 +5,7 @@ import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Outbound } from '../../src/outbound/outbound.js';
-import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { allowedPlaces } from '../../src/outbound/allowed-places.js';
 import { Workspace } from '../../src/workspace/workspace.js';
 import { gitRemote, type GitRemote } from './git-remote.js';
 import { plainGit, testWorkspace, type TestWorkspace } from './support.js';
@@ -120,11 +120,28 @@ test('the login in the remote’s address is used, and no process shows it', asy
   expect(remote.asked.every(({ authorization }) => authorization?.startsWith('Basic '))).toBe(true);
 });
 
+test('large files are not compared, which takes more memory than a helper has', async () => {
+  await originOn('127.0.0.1');
+  await atRemote('config', 'receive.unpackLimit', '1');
+  const large = 'a line of text\n'.repeat(600_000);
+  await at.put('large.txt', large);
+  await at.git('add', '-A');
+  await at.git('commit', '-q', '-m', 'large');
+  await at.put('large.txt', `${large} and more`);
+  expect(await synced()).toMatchObject({ pushed: true });
+  const packs = await readdir(path.join(bare(), 'objects/pack'));
+  const made = packs.filter((name) => name.endsWith('.idx')).map((name) => `objects/pack/${name}`);
+  const packed = await atRemote('verify-pack', '-v', ...made);
+  const blobs = packed.split('\n').filter((line) => / blob +90000\d\d /.test(line));
+  // What stands for a difference has two fields more.
+  expect(blobs.map((line) => line.trim().split(/ +/).length)).toEqual([5, 5]);
+});
+
 test('who is asked for a login and has none is told so', async () => {
   await originOn('127.0.0.1');
   remote.instead = (_, response) =>
     response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
-  expect(await refusal()).toMatch(/asks for a login$/);
+  expect(await refusal()).toMatch(/asks for a login, or/);
 });
 
 test('a branch that has moved on at the remote is left, and the commit stays', async () => {
@@ -203,6 +220,8 @@ test('what the repository configures is not obeyed on the way', async () => {
   ] as const) {
     await at.git('config', key, value);
   }
+  // Of several addresses the first one is meant.
+  await at.git('config', '--add', 'remote.origin.url', elsewhere);
   const { hash } = await synced();
   expect(await atRemote('for-each-ref', '--format=%(refname) %(objectname)')).toBe(
     `refs/heads/team/main ${hash}`,
@@ -220,21 +239,24 @@ test('nothing is pushed where there is no origin, or no branch', async () => {
   expect(remote.asked).toEqual([]);
 });
 
-describe('a remote that says nothing', () => {
-  let silent: net.Server;
+describe('a remote whose answer never ends', () => {
+  let dripping: net.Server;
   let met: Promise<net.Socket>;
   beforeEach(async () => {
-    silent = net.createServer();
-    met = once(silent, 'connection').then(([socket]: net.Socket[]) => {
-      socket?.on('error', () => undefined).resume();
-      return socket ?? new net.Socket();
+    // It never is so quiet that git gives up by itself.
+    dripping = net.createServer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      const drip = setInterval(() => socket.write('x'), 100);
+      socket.on('error', () => undefined).resume();
+      socket.on('close', () => clearInterval(drip));
     });
-    await once(silent.listen(0, '127.0.0.1'), 'listening');
-    const { port } = silent.address() as AddressInfo;
+    met = once(dripping, 'connection').then(([socket]: net.Socket[]) => socket ?? new net.Socket());
+    await once(dripping.listen(0, '127.0.0.1'), 'listening');
+    const { port } = dripping.address() as AddressInfo;
     allow = `127.0.0.1:${port}`;
     await originAt(`http://127.0.0.1:${port}/x.git`);
   });
-  afterEach(() => new Promise((resolve) => silent.close(resolve)));
+  afterEach(() => new Promise((resolve) => dripping.close(resolve)));
 
   test('is given up when it is late, and the commit stays', async () => {
     const { path: folder, views } = at;

@@ -1,6 +1,8 @@
+import { access } from 'node:fs/promises';
+import path from 'node:path';
 import { ServiceError } from '../../errors.js';
 import type { CheckedTarget, Outbound } from '../../outbound/outbound.js';
-import { withView, type WorkspacePlace } from './git-view.js';
+import { withView, type Git, type WorkspacePlace } from './git-view.js';
 import { findRepository } from './repository.js';
 
 /** What knows where addresses of remotes lead, and which of them may be reached. */
@@ -9,9 +11,11 @@ export type Remotes = Pick<Outbound, 'addressesOf'>;
 const NO_ORIGIN = 'The repository has no origin';
 const NO_BRANCH = 'No branch is checked out';
 const NOT_SECURE = 'Only https is allowed where OUTBOUND_ALLOW does not name the remote';
-const NOT_IN_TIME = 'The remote was not done in time: it may have the commit';
+export const NOT_IN_TIME = 'The remote was not done in time: it may have the commit';
 const REFUSED = 'The remote refused the commit: it may have others that are not here';
-const FAILED = 'The remote could not be pushed to: it does not answer as git, or asks for a login';
+const FAILED =
+  'The remote could not be pushed to: it does not answer as git, has a certificate that is not trusted here, asks for a login, or is sent too much at once';
+const NO_WAY = 'The git that is there cannot push over the network: it lacks git-remote-https';
 
 /** What libcurl reads as nothing but a name. */
 const NAME = /^[a-z0-9_][a-z0-9_.-]{0,252}$/;
@@ -23,12 +27,17 @@ const SETTINGS: readonly Setting[] = [
   // Git gives up by itself after 30 s of silence, should nobody be there who ends it.
   ['http.lowSpeedLimit', '1'],
   ['http.lowSpeedTime', '30'],
+  // Large files go as they are, and others are compared in bounds: a helper has 256 MB of memory.
+  ['core.bigFileThreshold', '8m'],
+  ['pack.threads', '1'],
+  ['pack.windowMemory', '32m'],
+  ['pack.deltaCacheSize', '16m'],
 ];
 
-interface Pushed {
-  readonly branch: string | undefined;
-  readonly hash: string;
-  readonly remote: string | undefined;
+/** Where commits go. */
+interface Origin {
+  readonly branch: string;
+  readonly remote: string;
 }
 
 interface PushOptions {
@@ -37,6 +46,13 @@ interface PushOptions {
   readonly late: AbortSignal;
   /** Aborts when nobody waits any more. */
   readonly signal: AbortSignal | undefined;
+}
+
+/** Where a repository's commits are pushed to, or why nowhere. */
+export function originOf({ branch, remote }: Partial<Origin>): Origin | string {
+  if (remote === undefined) return NO_ORIGIN;
+  if (branch === undefined) return NO_BRANCH;
+  return { branch, remote };
 }
 
 /**
@@ -48,11 +64,9 @@ interface PushOptions {
  */
 export async function pushCommit(
   place: WorkspacePlace,
-  { branch, hash, remote }: Pushed,
+  { branch, hash, remote }: Origin & { readonly hash: string },
   { late, remotes, signal }: PushOptions,
 ): Promise<string | undefined> {
-  if (remote === undefined) return NO_ORIGIN;
-  if (branch === undefined) return NO_BRANCH;
   const ending = signal ? AbortSignal.any([late, signal]) : late;
   try {
     const { login, url } = withoutLogin(remote);
@@ -80,6 +94,7 @@ export async function pushCommit(
         { env: { GIT_ALLOW_PROTOCOL: protocol, ...asEnvironment(settings) }, codes: [0, 1, 128] },
       );
       if (code === 0) return undefined;
+      if (!(await speaks(view.git, protocol))) return NO_WAY;
       return /^!/m.test(output.toString()) ? REFUSED : FAILED;
     });
   } catch (error) {
@@ -88,6 +103,15 @@ export async function pushCommit(
     if (error instanceof ServiceError) return error.message;
     throw error;
   }
+}
+
+/** Whether git has the program by which it speaks to remotes: some come without. */
+async function speaks(git: Git, protocol: string): Promise<boolean> {
+  const { output } = await git(['--exec-path']);
+  return access(path.join(output.toString().trimEnd(), `git-remote-${protocol}`)).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** An address without the name and password that it may hold, and these as `name:password`. */
