@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createSummarizer } from '../../api/summarizer/summarizer.js';
 import { Outbound } from '../../src/outbound/outbound.js';
-import { allowedPlaces } from '../../src/outbound/reachable.js';
+import { allowedPlaces } from '../../src/outbound/allowed-places.js';
 import { Pages, QueueFullError, type PageBounds } from '../../src/pages/pages.js';
 import { loadSummarizerSettings } from '../../src/settings.js';
 import { readingProgram } from '../support/reading-program.js';

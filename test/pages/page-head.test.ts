@@ -1,0 +1,198 @@
+import { describe, expect, test } from 'vitest';
+import { cacheTime } from '../../src/pages/cache-time.js';
+import { decodeText } from '../../src/pages/decode-text.js';
+import { readPage, type Reading } from '../../src/pages/read-page.js';
+
+const read = <R extends Reading>(reading: R, html: string) =>
+  readPage(
+    { bytes: Buffer.from(html), contentType: 'text/html; charset=utf-8', url: 'http://a.test/b/c' },
+    reading,
+  );
+const many = (count: number, text: (index: number) => string) =>
+  Array.from({ length: count }, (_, index) => text(index)).join('');
+const dataOf = (...things: readonly object[]) =>
+  things
+    .map((thing) => `<script type="application/ld+json">${JSON.stringify(thing)}</script>`)
+    .join('');
+
+describe('A page says its encoding', () => {
+  test('by a mark of UTF-16 in either order', () => {
+    expect(decodeText(Buffer.from('\ufeffü', 'utf16le').swap16(), undefined)).toBe('ü');
+  });
+
+  test('by a meta of its first 4,096 bytes, not of one after them', () => {
+    const page = (before: number) =>
+      Buffer.concat([
+        Buffer.from(`${' '.repeat(before)}<meta charset=windows-1251>`),
+        Buffer.from([0xff]),
+      ]);
+    expect(decodeText(page(4_000), undefined)).toMatch(/я$/);
+    expect(decodeText(page(4_096), undefined)).toMatch(/ÿ$/);
+  });
+
+  test('not by a meta in a comment without an end', () => {
+    const bytes = Buffer.from('<!-- <meta charset=gb2312> ü');
+    expect(decodeText(bytes, undefined)).toMatch(/ü$/);
+  });
+});
+
+describe('A page’s head', () => {
+  test('has no title from a formula', () => {
+    expect(read('summarize', '<math><title>x</title></math><h1>One</h1>').title).toBe('One');
+  });
+
+  test('has 20 headings and 100 values of metadata at most', () => {
+    const head = many(150, (index) => `<h2>${index}</h2><meta name="og:${index}" content="a">`);
+    expect(read('summarize', head).headings).toHaveLength(20);
+    expect(Object.keys(read('extract', head).meta)).toHaveLength(100);
+  });
+
+  test('has no text of more than 10,000 characters', () => {
+    const long = 'a'.repeat(10_001);
+    const page = `<title>${long}</title><meta name=description content=${long}><h1>${long}</h1><p>${long}</p>`;
+    const { description, headings, paragraphs, title } = read('summarize', page);
+    const lengths = [title, description, ...headings, ...paragraphs].map(({ length }) => length);
+    expect(lengths).toEqual([10_000, 10_000, 10_000, 10_000]);
+  });
+
+  test.each([
+    ['the name in its data before others', dataOf({ '@type': 'Article', author: 'Ada' }), 'Ada'],
+    [
+      'no address, of several names',
+      dataOf({ '@type': 'Article', author: ['http://a.test', 'Ada'] }),
+      'Ada',
+    ],
+    ['no address', '<meta name=author content="https://a.test/ada">', null],
+    ['none of more than 200 characters', `<meta name=author content="${'a'.repeat(201)}">`, null],
+    ['what is marked as the author', '<span itemprop=author>Ada</span>', 'Ada'],
+    ['a value of its microdata', '<meta itemprop=author content=Ada>', 'Ada'],
+  ])('has for its author %s', (_what, html, byline) => {
+    expect(read('read', html).byline).toBe(byline);
+  });
+
+  test.each([
+    ['its metadata', '<meta property="article:published_time" content="2024-05-01">', '2024-05-01'],
+    ['its microdata', '<meta itemprop=datePublished content="2024-05-01">', '2024-05-01'],
+    ['an element', '<time datetime="2024-05-01">May</time>', '2024-05-01'],
+    [
+      'nothing that is no date',
+      '<meta name=date content=soon><time datetime="2024-05-01">',
+      '2024-05-01',
+    ],
+  ])('has its date from %s', (_what, html, published) => {
+    expect(read('read', html).published).toBe(published);
+  });
+
+  test.each([
+    [
+      'its element before others',
+      '<html lang=de><meta property="og:locale" content="en_US">',
+      'de',
+    ],
+    [
+      'its metadata, as languages are written',
+      '<meta property="og:locale" content="en_US">',
+      'en-US',
+    ],
+    ['its data', dataOf({ '@type': 'Article', inLanguage: 'fr' }), 'fr'],
+  ])('has its language from %s', (_what, html, language) => {
+    expect(read('read', html).language).toBe(language);
+  });
+
+  test('has its publisher from its data, and its own name before that', () => {
+    const data = dataOf({ '@type': 'Article', publisher: { name: 'Agency' } });
+    expect(read('read', data).siteName).toBe('Agency');
+    const named = `${data}<meta property="og:site_name" content="The mill">`;
+    expect(read('read', named).siteName).toBe('The mill');
+  });
+
+  test('has the article of its data before the page that it is on, wherever they are', () => {
+    const page = {
+      '@type': 'WebPage',
+      author: 'Page',
+      mainEntity: { '@type': 'Recipe', author: 'Ada' },
+    };
+    expect(read('read', dataOf(page)).byline).toBe('Ada');
+    const apart = dataOf(
+      { '@type': 'WebPage', author: 'Page' },
+      { '@type': 'Article', author: 'Ada' },
+    );
+    expect(read('read', apart).byline).toBe('Ada');
+  });
+});
+
+describe('A summary', () => {
+  test('has ten paragraphs at most, each once', () => {
+    const { paragraphs } = read(
+      'summarize',
+      many(30, (index) => `<p>It is line ${index >> 1}.</p>`),
+    );
+    expect(paragraphs).toEqual(Array.from({ length: 10 }, (_, index) => `It is line ${index}.`));
+  });
+
+  test('counts no words of what is not written on a page', () => {
+    const unwritten =
+      '<script>a b</script><style>c d</style><template>e f</template><noscript>g h</noscript>';
+    expect(read('summarize', `<body>${unwritten}<p>One two</p></body>`).wordCount).toBe(2);
+  });
+
+  test('has what a page shows where its data has no more than twice of that', () => {
+    const shown = 'It is shown here, and that is all. '.repeat(10);
+    const told = 'It is told in data, and nowhere else. '.repeat(15);
+    const data = dataOf({ '@type': 'Article', articleBody: told });
+    const { paragraphs } = read('summarize', `${data}<p>${shown}</p>`);
+    expect(paragraphs).toEqual([shown.trim()]);
+  });
+});
+
+describe('Links and pictures', () => {
+  const hrefs = (html: string) => read('extract', html).links.map(({ href }) => href);
+  const sources = (html: string) => read('extract', html).images.map(({ src }) => src);
+
+  test('stand by the page’s address where its base is none of the web', () => {
+    const link = '<a href=d>x</a>';
+    expect(hrefs(`<base href="javascript:x">${link}`)).toEqual(['http://a.test/b/d']);
+    expect(hrefs(`<base href="http://[">${link}`)).toEqual(['http://a.test/b/d']);
+    expect(hrefs(`<base href="/e/"><base href="/f/">${link}`)).toEqual(['http://a.test/e/d']);
+  });
+
+  test('are those of maps as well, of https, and to the page itself by its address', () => {
+    expect(read('extract', '<area href="/map" alt=" the mill ">').links).toEqual([
+      { href: 'http://a.test/map', text: 'the mill' },
+    ]);
+    expect(hrefs('<a href="https://s.test/">x</a><a href="/b/c">y</a>')).toEqual([
+      'https://s.test/',
+      'http://a.test/b/c',
+    ]);
+  });
+
+  test('are none of more than 8,192 characters, and have no space where they are cut', () => {
+    expect(hrefs(`<a href="/${'a'.repeat(8_192)}">x</a>`)).toEqual([]);
+    const { links } = read('extract', `<a href=d>${'a'.repeat(99)} b</a>`);
+    expect(links[0]?.text).toBe('a'.repeat(99));
+  });
+
+  test('are no pixels, but lines', () => {
+    expect(sources('<img src=1 width=0 height="1px"><img src=2 width=600 height=1>')).toEqual([
+      'http://a.test/b/2',
+    ]);
+    expect(sources('<img src=3 width=1 height=600>')).toEqual(['http://a.test/b/3']);
+  });
+
+  test.each([
+    ['<img data-original=1>', '1'],
+    ['<img data-lazy-src=1>', '1'],
+    ['<img data-url=1>', '1'],
+    ['<img data-srcset="1 1x, 2 2x">', '1'],
+    ['<img data-lazy-srcset="1, 2 2x">', '1'],
+    ['<picture><source data-srcset="1 2x"><img></picture>', '1'],
+  ])('come from %s', (html, name) => {
+    expect(sources(html)).toEqual([`http://a.test/b/${name}`]);
+  });
+});
+
+test.each([
+  ['as long as is left of its time', { age: '20', 'cache-control': 'max-age=60' }, 40_000],
+  ['no longer when it is older than that', { age: '90', 'cache-control': 'max-age=60' }, 0],
+  ['not at all when it is another for each', { vary: '*', 'cache-control': 'max-age=60' }, 0],
+])('An answer is kept %s', (_how, headers, ms) => expect(cacheTime(headers)).toBe(ms));
