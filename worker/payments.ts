@@ -1,5 +1,4 @@
 import { Client } from '@temporalio/client';
-import { Runtime } from '@temporalio/worker';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
 import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
@@ -13,7 +12,7 @@ import { payments } from './handed-rows.js';
 import { createPaymentWorker } from './payment-worker.js';
 import { periodically } from './periodically.js';
 import { runTogether, runWorkers } from './run-together.js';
-import { temporalLogger } from './temporal-logger.js';
+import { installRuntime } from './temporal-runtime.js';
 
 /*
  * The process that makes payments. It is one of its own because of what it has, which no other one does:
@@ -34,7 +33,7 @@ async function main(): Promise<void> {
   const ended = onShutdown();
   const settings = loadPaymentSettings();
   const log = createLogger('payments', settings.process);
-  Runtime.install({ logger: temporalLogger(log), shutdownSignals: [] });
+  installRuntime(log);
   const stop = new AbortController();
   void ended.then(() => stop.abort());
   const { connectionOptions, namespace } = temporalConnection(settings.temporal);

@@ -10,6 +10,7 @@ import { startTemporal } from '../../dev/temporal/temporal.js';
 import { freePort } from '../../dev/ports.js';
 import { readSettings } from '../../dev/settings.js';
 import { ensureSearchAttributes } from '../../temporal/ensure-search-attributes.js';
+import { NATIVE_LOGGING } from '../../worker/temporal-runtime.js';
 import type { WorkflowCode } from '../../worker/workflow-code.js';
 import { workflowBundle } from '../workflows/support/workflow-bundle.js';
 import { until } from './until.js';
@@ -88,7 +89,11 @@ export function quietRuntime(): void {
   const keep = ({ level, message, meta }: LogEntry) => {
     workerLog.push(JSON.stringify({ level, message, meta: describe(meta) }));
   };
-  Runtime.install({ logger: new DefaultLogger('INFO', keep), shutdownSignals: [] });
+  Runtime.install({
+    logger: new DefaultLogger('INFO', keep),
+    shutdownSignals: [],
+    telemetryOptions: { logging: NATIVE_LOGGING },
+  });
 }
 
 function describe(meta: LogEntry['meta']): unknown {

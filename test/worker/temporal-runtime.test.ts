@@ -34,9 +34,10 @@ const HOST = 'measured';
 
 afterEach(() => Runtime.instance().shutdown());
 
-test('Prometheus reads of a worker how late work begins, its slots and what fails', async () => {
+test('Prometheus reads of a worker how late work begins, its slots and what fails, and the log has all that the SDK says', async () => {
   const address = `127.0.0.1:${await freePort()}`;
-  installRuntime(keptLog().log, address);
+  const { lines, log } = keptLog();
+  installRuntime(log, address);
   const temporal = await testTemporal({ hasRuntime: true });
   const { client, connection, namespace } = temporal;
   const common = { connection, namespace };
@@ -72,6 +73,8 @@ test('Prometheus reads of a worker how late work begins, its slots and what fail
       const text = await scrape();
       expect(DOCUMENTED.filter((each) => !isIn(text, each))).toEqual([]);
     }, 150_000);
+    // A task that fails is told by the SDK's native side.
+    await vi.waitFor(() => expect(lines.join()).toContain('"sdkComponent":"core"'), 150_000);
     const page = await readFile(path.join(projectRoot, 'docs', 'operations.md'), 'utf8');
     expect(DOCUMENTED.filter(([name]) => !page.includes(name.replace('_bucket', '')))).toEqual([]);
   } finally {
