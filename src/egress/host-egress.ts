@@ -3,19 +3,26 @@ import { ContainerError, DockerUnavailableError } from '../containers/container-
 import { pause } from '../pause.js';
 import type { AgentEgress, EgressProbe } from './agent-egress.js';
 
-/** In milliseconds; half of each is by chance. */
+/** In milliseconds; half of each pause is by chance. */
 export interface EgressTimes {
   /** Between two looks at rules that are as they should be. */
   readonly check: number;
   /** Between two attempts otherwise: it doubles. */
   readonly firstPause: number;
   readonly lastPause: number;
+  /**
+   * How long starts of agents wait to hear how their network is: longer than it takes to find out. All of
+   * them together, since each waits in a turn that others wait for.
+   */
+  readonly firstOutcome: number;
 }
 
-const TIMES: EgressTimes = { check: 5 * 60_000, firstPause: 2_000, lastPause: 60_000 };
-
-/** How long the start of an agent waits to hear how its network is: longer than it takes to find out. */
-const FIRST_OUTCOME_MS = 60_000;
+const TIMES: EgressTimes = {
+  check: 5 * 60_000,
+  firstPause: 2_000,
+  lastPause: 60_000,
+  firstOutcome: 60_000,
+};
 
 export const EGRESS_STATUSES = ['unknown', 'guarded', 'open'] as const;
 
@@ -57,11 +64,17 @@ export class HostEgress {
   /** What there was to say of them. */
   #proven: string | null = null;
   readonly #known = new AbortController();
+  /** Ends when it is known, or has been waited for long enough. */
+  #firstOutcome: Promise<void> | undefined;
   #wake = new AbortController();
 
   constructor(parts: HostEgressParts) {
     this.#parts = parts;
     this.#state = { status: 'unknown', reason: 'not tried yet', refuses: parts.required };
+  }
+
+  get #times(): EgressTimes {
+    return this.#parts.times ?? TIMES;
   }
 
   get state(): EgressState {
@@ -74,7 +87,9 @@ export class HostEgress {
    * @throws NetworkOpenError where it would be open, and that is not accepted.
    */
   async mayStart(): Promise<void> {
-    if (this.#parts.guarded) await pause(FIRST_OUTCOME_MS, this.#known.signal);
+    if (this.#parts.guarded) {
+      await (this.#firstOutcome ??= pause(this.#times.firstOutcome, this.#known.signal));
+    }
     if (this.#state.refuses) throw new NetworkOpenError(this.#state.reason);
   }
 
@@ -94,7 +109,7 @@ export class HostEgress {
     for (let failures = 0; !signal.aborted;) {
       this.#wake = new AbortController();
       failures = (await this.#look()) ? 0 : failures + 1;
-      const { check, firstPause, lastPause } = this.#parts.times ?? TIMES;
+      const { check, firstPause, lastPause } = this.#times;
       const longest =
         failures === 0 ? check : Math.min(firstPause * 2 ** (failures - 1), lastPause);
       const wake = AbortSignal.any([signal, this.#wake.signal]);

@@ -35,7 +35,7 @@ function hostThat(
     guarded,
     required,
     log: keptLog().log,
-    times: { check: 20, firstPause: 10, lastPause: 20 },
+    times: { check: 20, firstPause: 10, lastPause: 20, firstOutcome: 200 },
     onChange: (state) => told.push(state),
   });
   return { host, proofs, told, release, keeping: host.keep(stop.signal) };
@@ -84,6 +84,18 @@ test('an engine that is away is asked again, and meanwhile nothing is known', as
   expect(host.state.status).toBe('unknown');
   await vi.waitUntil(() => host.state.status === 'guarded', 20_000);
   expect(proofs.slice(0, 3)).toEqual([true, true, true]);
+});
+
+test('agents of a host of which nothing is known wait for that together, not one after the other', async () => {
+  const away = new DockerUnavailableError('away');
+  const { host } = hostThat([away]);
+  const { host: strict } = hostThat([away], { required: true });
+  const began = performance.now();
+  await host.mayStart();
+  const [waited, again] = [performance.now() - began, performance.now()];
+  for (let start = 0; start < 10; start++) await host.mayStart();
+  expect(performance.now() - again).toBeLessThan(waited);
+  await expect(strict.mayStart()).rejects.toThrow(NetworkOpenError);
 });
 
 test('what was set stays set while an engine is away; with its return it is tried again', async () => {
