@@ -3,7 +3,13 @@ import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { EndTurn, Turns } from '../src/turns.js';
 import { DockerRefusedError } from '../src/containers/container-errors.js';
 import { asApplicationFailure } from './failures.js';
-import { budgetDetails, countUp, LastingRefusalError, withinBudget } from './time-budget.js';
+import {
+  budgetDetails,
+  countAnew,
+  countUp,
+  LastingRefusalError,
+  withinBudget,
+} from './time-budget.js';
 
 /** Heartbeats in the time after which Temporal takes an activity for lost. */
 const PER_TIMEOUT = 5;
@@ -17,10 +23,10 @@ const CALL_MS = 5 * 60_000;
 /** The name of that budget. */
 export const DOCKERS_CALL = 'What Docker was asked for';
 
-/** The workflow of which no step is an operation's. */
-export const REPAIR = 'repairAgent';
+/** The workflow whose steps are repairs. */
+const REPAIR = 'repairAgent';
 
-/** Of one step of a repair, in all attempts: 5 minutes of pauses, as for what somebody waits for. */
+/** Of one step, one after the other: 5 minutes of pauses, as for what somebody waits for. */
 const MAX_REFUSALS = 35;
 
 /** Under which they are counted. */
@@ -61,6 +67,9 @@ export function runHere(): string {
   return workflowExecution.runId;
 }
 
+/** Whether this is a step of a repair. */
+export const isOfRepair = (): boolean => Context.current().info.workflowType === REPAIR;
+
 /** An activity in Docker: says that it is alive, and how it failed. */
 export const dockerActivity = <T>(work: () => Promise<T>): Promise<T> =>
   asApplicationFailure(() => heartbeating(work));
@@ -87,17 +96,18 @@ export function withinCallBudget<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * A repair waits for a Docker that is away for as long as that takes. One that is there and refuses a step
- * each time lets the attempt at the repair fail at some point: it would never end.
+ * What has no end waits for a Docker that is away for as long as that takes. One that is there and refuses
+ * a step each time lets the step fail at some point: it would never end, and nobody be told.
  *
  * @throws LastingRefusalError
  */
 export async function withinRefusals<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return await work();
+    const done = await work();
+    countAnew(REFUSALS);
+    return done;
   } catch (error) {
-    const isOfRepair = Context.current().info.workflowType === REPAIR;
-    if (!isOfRepair || !(error instanceof DockerRefusedError)) throw error;
+    if (!(error instanceof DockerRefusedError)) throw error;
     throw countUp(REFUSALS) >= MAX_REFUSALS ? new LastingRefusalError(error) : error;
   }
 }

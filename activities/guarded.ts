@@ -6,7 +6,7 @@ import type { PastTransition, WatchdogMemory } from '../src/agents/watchdog.js';
 import type { AgentContainers } from '../src/containers/agent-containers.js';
 import type { AgentGuard } from '../src/local-repair/agent-guard.js';
 import type { ContainerActivities } from './containers.js';
-import { dockerActivity, REPAIR } from './docker-activity.js';
+import { dockerActivity, isOfRepair } from './docker-activity.js';
 import type { ReleaseActivities } from './releases.js';
 import type { StartActivities } from './starts.js';
 import { UNCHANGED, unchanged, type WatchdogActivities } from './watchdog.js';
@@ -68,7 +68,7 @@ function changing(guard: AgentGuard, name: string, step: Step): Step {
   return (agent, ...rest) =>
     dockerActivity(() => {
       const { agentId } = agent;
-      const { cancellationSignal, info } = Context.current();
+      const { cancellationSignal } = Context.current();
       const work = async () => {
         const answer = await step(agent, ...rest);
         if (name === 'startContainer') await guard.started(agentId);
@@ -76,7 +76,7 @@ function changing(guard: AgentGuard, name: string, step: Step): Step {
         if (name === 'removeVolume' || name === 'undoVolume') await guard.forget(agentId);
         return answer;
       };
-      return info.workflowType === REPAIR
+      return isOfRepair()
         ? guard.repair(agentId, cancellationSignal, work)
         : guard.operation(agentId, work);
     });

@@ -88,6 +88,12 @@ export function countUp(what: string): number {
   return count;
 }
 
+/** What was counted under that name does not count any more. */
+export function countAnew(what: string): void {
+  const context = Context.current();
+  if (usedBy(context).ended.delete(what)) context.heartbeat(budgetDetails(context));
+}
+
 function usedBy(context: Context): Used {
   const known = used.get(context);
   if (known) return known;

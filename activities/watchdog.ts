@@ -10,7 +10,7 @@ import type { ContainerHealth, Observation } from '../src/agents/observation.js'
 import { observeAgent, observeHealthyAgent } from '../src/agents/observe-agent.js';
 import { jittered } from '../src/jitter.js';
 import type { ContainerActivityDependencies } from './containers.js';
-import { dockerCalls, heartbeating, withinRefusals } from './docker-activity.js';
+import { dockerCalls, heartbeating, isOfRepair, withinRefusals } from './docker-activity.js';
 import { LastingRefusalError } from './time-budget.js';
 import { asApplicationFailure } from './failures.js';
 
@@ -104,7 +104,9 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
       return await withinRefusals(() => limit(userId, observe));
     } catch (error) {
       // Nothing will be seen of it any more, or Docker will not let it be seen.
-      const isFinal = error instanceof AgentGoneError || error instanceof LastingRefusalError;
+      const isRefused = error instanceof LastingRefusalError;
+      if (isRefused && !isOfRepair()) return refused(error);
+      const isFinal = isRefused || error instanceof AgentGoneError;
       if (isFinal) return asApplicationFailure(() => Promise.reject(error));
       // Nothing was seen: the last observation stands, with its time.
       throw unchanged(DOCKER_AWAY_DELAY_MS, error);
@@ -113,6 +115,11 @@ export function createWatchdogActivities(dependencies: WatchdogActivityDependenc
 }
 
 export type WatchdogActivities = ReturnType<typeof createWatchdogActivities>;
+
+/** What cannot be looked at for minutes is not well: it is told, and dealt with like that. */
+function refused({ message: reason }: LastingRefusalError): Observation {
+  return { health: 'unhealthy', reason, observedAt: new Date().toISOString() };
+}
 
 /** The type of the failure that says: all is as it was. */
 export const UNCHANGED = 'Unchanged';

@@ -1,4 +1,9 @@
-import { ActivityFailure, ChildWorkflowFailure, TimeoutFailure } from '@temporalio/common';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  ChildWorkflowFailure,
+  TimeoutFailure,
+} from '@temporalio/common';
 
 /** What a step's or a child's failure came from. */
 export function innermostFailure(error: unknown): unknown {
@@ -21,4 +26,13 @@ export function failureReason(error: unknown): string {
       : 'It did not finish in time';
   }
   return innermost instanceof Error ? innermost.message : 'Unknown failure';
+}
+
+/** The type of the failure of what Docker has refused for as long as that is tried. */
+const LASTING_REFUSAL = 'LastingRefusalError';
+
+/** Whether a step failed because Docker is there and refuses it, each time. */
+export function isRefusal(error: unknown): boolean {
+  const failure = innermostFailure(error);
+  return failure instanceof ApplicationFailure && failure.type === LASTING_REFUSAL;
 }

@@ -50,7 +50,8 @@ export const dockerCall: ActivityOptions = {
 
 /**
  * The same for the watchdog, whom nobody waits for: a Docker daemon that is away is no fault of the
- * agent's, so this goes on until it is back.
+ * agent's, so this goes on until it is back; or until Docker has refused it 35 times
+ * (`activities/docker-activity.ts`).
  */
 export const endlessDockerCall: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
@@ -95,7 +96,10 @@ export const readinessWait: ActivityOptions = {
   priority: ASKED_FOR,
 };
 
-/** Taking away what is left of an agent goes on until it is gone, however long Docker is out. */
+/**
+ * Taking away what is left of an agent goes on until it is gone, however long Docker is out; where that is
+ * there and refuses it, it has failed after half an hour.
+ */
 export const removal: ActivityOptions = {
   startToCloseTimeout: '60 seconds',
   heartbeatTimeout: '10 seconds',

@@ -47,6 +47,8 @@ export interface ContainerEnd {
 export interface DockerReturn {
   /** Unix milliseconds. What ended since then did so because of that, and did not crash. */
   readonly awayFrom: number;
+  /** An operation has brought the agent up since it was heard; whether it is still up, a look tells. */
+  readonly isMet?: boolean;
 }
 
 /** The Update by which an operation is asked for. */

@@ -28,7 +28,7 @@ import {
   type WatchdogTransition,
 } from '../src/agents/watchdog.js';
 import { bringBack } from './bring-up.js';
-import { failureReason } from './failure-reason.js';
+import { failureReason, isRefusal } from './failure-reason.js';
 import { containersTaskQueue, repairAgentId } from './ids.js';
 import { interruptible } from './interruptible.js';
 import { isMemoryMissing } from './memory-missing.js';
@@ -72,6 +72,8 @@ export class Watchdog {
   #takenIn: string | undefined;
   /** Of the start that is under way. */
   #failedChecks = 0;
+  /** Docker refuses to stop an agent that should not run, which is told. */
+  #isRefused = false;
   /** An operation has the container. */
   #isPaused = false;
   /** An operation waits: it ends a watch, and a repair. */
@@ -161,6 +163,7 @@ export class Watchdog {
   pause(transition: WatchdogTransition | undefined): void {
     this.dismissWakeups();
     this.#isPaused = true;
+    this.#isRefused = false;
     if (transition) this.#memory = transition.memory;
   }
 
@@ -169,6 +172,7 @@ export class Watchdog {
     this.#isPaused = false;
     this.#observed = observed;
     if (transition) this.#memory = transition.memory;
+    if (this.#return && observed === 'healthy') this.#return = { ...this.#return, isMet: true };
   }
 
   /** What was heard until now does not count any more. */
@@ -199,10 +203,28 @@ export class Watchdog {
     const isWoken = this.#isWoken();
     this.dismissWakeups();
     if (!isWoken) return;
-    await interruptible(
-      () => this.#isInterrupted,
-      () => (provisioned ? this.#docker.stopContainer(this.#agent) : this.#undoProvisioning()),
-    );
+    try {
+      const isDone = await interruptible(
+        () => this.#isInterrupted,
+        async () => {
+          await (provisioned ? this.#docker.stopContainer(this.#agent) : this.#undoProvisioning());
+          return true;
+        },
+      );
+      if (isDone && this.#isRefused) await this.#tellStop('stopped', null);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      const reason = failureReason(error);
+      log.warn('what should not run cannot be taken away', { reason });
+      // One that never ran has failed already, and says why.
+      if (provisioned && !this.#isRefused) await this.#tellStop('stop_refused', reason);
+    }
+  }
+
+  /** Tells how it went to stop what should not run; once, since it is tried with each look. */
+  async #tellStop(cause: 'stopped' | 'stop_refused', reason: string | null): Promise<void> {
+    await this.#transition('stopped', cause, reason);
+    this.#isRefused = cause === 'stop_refused';
   }
 
   /** Takes away what a failed provisioning could not. A volume stays: the next one adopts it. */
@@ -405,12 +427,22 @@ export class Watchdog {
   }
 
   /** Docker was away: what ended meanwhile has not crashed, and is brought up again. */
-  async #comeBack({ awayFrom }: DockerReturn): Promise<void> {
+  async #comeBack(back: DockerReturn): Promise<void> {
     this.dismissWakeups();
     this.#observed = undefined;
+    const { awayFrom, isMet = false } = back;
     if (isCrashLoop(this.#memory, awayFrom)) return;
     const crashes = this.#memory.crashes.filter((at) => at < awayFrom);
     this.#memory = { ...this.#memory, crashes };
+    if (isMet && this.#memory.state === 'running') {
+      const seen = await interruptible(
+        () => this.#isPressed(),
+        () => this.#eyes.observeAgent(this.#agent, this.#takenIn),
+      );
+      if (!seen) this.#return ??= back;
+      else this.#observed = seen.health;
+      if (!seen || seen.health === 'healthy') return;
+    }
     await this.#transition('starting', 'host_returned', BROUGHT_UP);
     try {
       const isUp = await interruptible(
@@ -444,7 +476,7 @@ export class Watchdog {
   ): Promise<WatchdogTransition> {
     const made = this.transitionTo(state, cause, reason);
     this.#memory = made.memory;
-    showPhase(state, 'running', reason);
+    showPhase(state, state === 'stopped' ? 'stopped' : 'running', reason);
     await this.#record.recordTransition(this.#agent, made);
     return made;
   }

@@ -18,6 +18,7 @@ import { AGENT_IS_GONE, buryAgent } from './tombstone.js';
 import { recordAttempt, recordPast, recordTransition } from './watchdog-transitions.js';
 import type {
   PastTransition,
+  WatchdogCause,
   WatchdogMemory,
   WatchdogState,
   WatchdogTransition,
@@ -77,6 +78,12 @@ const STATUS: Partial<Record<WatchdogState, AgentStatus>> = {
   degraded: 'error',
   repairing: 'error',
   crash_loop: 'error',
+};
+
+/** The same of what the watchdog does to an agent that should not run. */
+const STATUS_OF_STOP: Partial<Record<WatchdogCause, AgentStatus>> = {
+  stop_refused: 'error',
+  stopped: 'stopped',
 };
 
 const BRINGS_MEMORY: readonly OperationKind[] = ['reset-memory', 'restore', 'begin-anew'];
@@ -254,14 +261,15 @@ export class SupervisorStore {
   /** Puts down a change that the watchdog made, what it means for the status, and for operators. */
   async recordTransition(agent: AgentRef, made: WatchdogTransition): Promise<void> {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
-      const { id, memory, reason: statusReason } = made;
+      const { id, cause, memory, reason: statusReason } = made;
       if (!(await recordTransition(db, agent, made))) return;
       const event = eventOf(made);
       if (event) await putInOutbox(db, { id, agent, ...event });
-      const status = STATUS[memory.state];
+      const desired = memory.state === 'stopped' ? 'stopped' : 'running';
+      const status = desired === 'stopped' ? STATUS_OF_STOP[cause] : STATUS[memory.state];
       if (!status) return;
       const seen = { status, statusReason, observedAt: new Date(memory.since) };
-      await updateAgent(db, agent.agentId, seen, { desired: 'running' });
+      await updateAgent(db, agent.agentId, seen, { desired });
     });
   }
 
@@ -302,6 +310,7 @@ export class SupervisorStore {
 /** What operators are told of a change, if anything. */
 function eventOf({ cause, memory }: WatchdogTransition): NotifiedEvent | undefined {
   if (cause === 'memory_missing') return { event: 'memory_missing' };
+  if (cause === 'stop_refused') return { event: 'stop_refused' };
   if (memory.state === 'degraded') return { event: 'degraded' };
   if (memory.state !== 'crash_loop') return undefined;
   return {

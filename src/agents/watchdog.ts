@@ -38,6 +38,10 @@ export const WATCHDOG_CAUSES = [
   'memory_missing',
   /** Docker, or the whole host, is back after it was away. */
   'host_returned',
+  /** It should not run, and Docker refuses to stop it. */
+  'stop_refused',
+  /** Docker has stopped what it had refused to stop. */
+  'stopped',
   /** An operation that somebody asked for. */
   'operation',
 ] as const;

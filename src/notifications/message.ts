@@ -78,6 +78,8 @@ function describe(notification: AgentEvent): string {
       return 'is degraded: its gateway does not answer as it should.';
     case 'memory_missing':
       return 'has lost its memory, and stays down until an operator gives it one: restore or begin-anew.';
+    case 'stop_refused':
+      return 'should not run, and its Docker refuses to stop it. It is tried again with each pass over the host.';
     case 'memory_filling':
       return `fills its memory: ${Math.floor(notification.share * 100)} % of what it may take. At 100 % it is stopped.`;
     case 'memory_full':

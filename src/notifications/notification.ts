@@ -6,6 +6,7 @@ import type { PaymentFailure } from '../payments/payment.js';
 export type AgentEvent =
   | { readonly event: 'degraded' }
   | { readonly event: 'memory_missing' }
+  | { readonly event: 'stop_refused' }
   /** The share of what its memory may take that it does take, such as 0.83. */
   | { readonly event: 'memory_filling'; readonly share: number }
   | { readonly event: 'memory_full' }

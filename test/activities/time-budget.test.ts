@@ -88,7 +88,7 @@ describe('what Docker refuses', () => {
   const limits = { checkIntervalMs: 1_000, degradedCheckIntervalMs: 1_000 };
 
   /** An attempt at a step without an end, after so many refusals. */
-  function stepOf(workflowType: string, refusals: number, work: () => Promise<never>) {
+  function stepOf(workflowType: string, refusals: number, work: () => Promise<undefined>) {
     const counted = { [REFUSALS]: refusals };
     const environment = new MockActivityEnvironment(
       { workflowType, heartbeatDetails: { usedMs: counted }, retryPolicy: {} },
@@ -134,9 +134,24 @@ describe('what Docker refuses', () => {
     },
   );
 
-  test('is no end of what is not a repair', async () => {
-    const { kill } = stepOf('superviseAgent', 1_000, refuses);
-    await expect(kill()).rejects.toMatchObject({ nonRetryable: false });
+  test('by a supervisor each time is its end as well', async () => {
+    const { kill } = stepOf('superviseAgent', 34, refuses);
+    const last = { type: LastingRefusalError.name, nonRetryable: true };
+    await expect(kill()).rejects.toMatchObject(last);
+  });
+
+  test('to its looks each time is how the agent is: not well, and why', async () => {
+    const { look } = stepOf('superviseAgent', 34, refuses);
+    await expect(look()).resolves.toMatchObject({
+      health: 'unhealthy',
+      reason: 'The container engine has refused this step for minutes (ENGINE_REFUSED)',
+    });
+  });
+
+  test('counts only as long as Docker does nothing else', async () => {
+    const { look, told } = stepOf('superviseAgent', 34, () => Promise.resolve(undefined));
+    await expect(look()).resolves.toMatchObject({ health: 'stopped' });
+    expect(told()).toBeUndefined();
   });
 });
 

@@ -181,3 +181,21 @@ test('of a memory that is missing operators are told, whoever has found it', asy
   await sendDue(parts);
   expect(told.map(({ event }) => event)).toEqual(['memory_missing', 'memory_missing']);
 });
+
+test('of an agent that Docker refuses to stop operators are told, and its owner until it is', async () => {
+  const agent = await newAgent();
+  const { agentId } = agent;
+  const found = async () => {
+    const [agent] = await sql(`SELECT status, status_reason FROM agents WHERE id = '${agentId}'`);
+    return agent;
+  };
+  await sql(`UPDATE agents SET desired = 'stopped' WHERE id = '${agentId}'`);
+  const reason = 'The container engine has refused this step';
+  await store.recordTransition(agent, { ...change('stopped', 'stop_refused'), reason });
+  const { told, parts } = channels();
+  await sendDue(parts);
+  expect(told.map(({ event }) => event)).toEqual(['stop_refused']);
+  expect(await found()).toMatchObject({ status: 'error', status_reason: reason });
+  await store.recordTransition(agent, change('stopped', 'stopped'));
+  expect(await found()).toEqual({ status: 'stopped', status_reason: null });
+});

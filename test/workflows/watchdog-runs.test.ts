@@ -79,6 +79,28 @@ describe('the watchdog', () => {
     await agent.went('degraded (kill)', 'repairing (kill)');
   });
 
+  test.each(['healthy', 'stopped'] as const)(
+    'brings up what was brought up when Docker was back only if it has ended since: %s',
+    async (health) => {
+      const gate = new Gate();
+      const agent = lab.agent().on('awaitReady', gate.pass);
+      const supervisor = await watched(agent);
+      await supervisor.request('restart', 'op');
+      await agent.reached('awaitReady');
+      await supervisor.dockerReturned();
+      agent.health = health;
+      gate.open();
+      expect(await agent.end('op')).toBe('succeeded');
+      await agent.reached('observeAgent');
+      agent.health = 'healthy';
+      await agent.reached('watchHealth', 2);
+      const isBack = health === 'stopped';
+      expect(agent.steps.includes('startExisting')).toBe(isBack);
+      expect(agent.states.includes('starting (host_returned)')).toBe(isBack);
+      expect(agent.memory?.crashes).toEqual([]);
+    },
+  );
+
   test('lets another operation in once one was taken back during a repair', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('killGateway', gate.pass);

@@ -459,6 +459,20 @@ describe('a Docker daemon that is back', () => {
     expect(agent.containerSteps).toEqual(['stopContainer']);
   });
 
+  test('and refuses to stop what should not run has that told once, and its end', async () => {
+    const agent = lab.agent().on('stopContainer', refuse('LastingRefusalError'));
+    const supervisor = await lab.supervise(agent, { desired: 'stopped' });
+    await supervisor.dockerReturned();
+    await agent.went('stopped (stop_refused)');
+    await supervisor.checkNow();
+    await agent.until('it is tried again', () => agent.containerSteps.length === 2);
+
+    agent.behave('stopContainer');
+    await supervisor.checkNow();
+    await agent.went('stopped (stop_refused)', 'stopped (stopped)');
+    expect(agent.states).toHaveLength(2);
+  });
+
   test('whose agent does not come up has it crash, and repaired', async () => {
     const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
     const supervisor = await watched(agent);
