@@ -59,7 +59,7 @@ export class RedisCounters implements Counters {
   }
 
   async take(client: ClientNetworks, limits: readonly RateLimit[]): Promise<Taken> {
-    if (Date.now() < this.#skipUntil) return this.#options.memory.take(client, limits);
+    if (performance.now() < this.#skipUntil) return this.#options.memory.take(client, limits);
     try {
       const taken = await this.#takeShared(client, limits);
       this.#recovered();
@@ -95,7 +95,7 @@ export class RedisCounters implements Counters {
   }
 
   #failed(error: unknown): void {
-    this.#skipUntil = Date.now() + RETRY_AFTER_MS;
+    this.#skipUntil = performance.now() + RETRY_AFTER_MS;
     if (this.#failing) return;
     this.#failing = true;
     const reason = error instanceof Error ? error.message : String(error);

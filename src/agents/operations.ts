@@ -240,10 +240,10 @@ async function waitUntil(
   holds: (row: OperationRow) => boolean,
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal },
 ): Promise<OperationRow | null> {
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LAST_POLL_MS)) {
     const row = await findOperation(tenant, id);
-    if (!row || holds(row) || Date.now() >= deadline) return row;
-    await delay(Math.min(pause, deadline - Date.now()), undefined, signal && { signal });
+    if (!row || holds(row) || performance.now() >= deadline) return row;
+    await delay(Math.min(pause, deadline - performance.now()), undefined, signal && { signal });
   }
 }

@@ -10,7 +10,7 @@ const CLIENT_TOKENS = 100_000;
 /** Clients that are known; of more, those that came longest ago are forgotten. */
 const MAX_CLIENTS = 10_000;
 
-/** What a client has used since when, in Unix milliseconds. */
+/** What a client has used since when, in milliseconds that never go back. */
 interface Used {
   readonly since: number;
   readonly tokens: number;
@@ -43,7 +43,7 @@ export class DemoShares {
 
   #of(site: string): Used {
     const used = this.#used.get(site);
-    const now = Date.now();
+    const now = performance.now();
     return used && now - used.since < DAY_MS ? used : { since: now, tokens: 0 };
   }
 }

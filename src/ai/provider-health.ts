@@ -12,17 +12,15 @@ export class ProviderHealthCheck {
   #latest: { readonly at: number; readonly health: Promise<ProviderHealth> } | undefined;
 
   readonly #providers: Providers;
-  readonly #now: () => number;
 
-  constructor(providers: Providers, now: () => number = Date.now) {
+  constructor(providers: Providers) {
     this.#providers = providers;
-    this.#now = now;
   }
 
   check(): Promise<ProviderHealth> {
-    if (this.#latest && this.#now() - this.#latest.at < KEEP_MS) return this.#latest.health;
+    if (this.#latest && performance.now() - this.#latest.at < KEEP_MS) return this.#latest.health;
     const health = this.#askAll();
-    this.#latest = { at: this.#now(), health };
+    this.#latest = { at: performance.now(), health };
     return health;
   }
 

@@ -114,13 +114,13 @@ export class IdentityProvider implements SignInProvider {
   }
 
   #configuration(): Promise<Configuration> {
-    if (this.#discovered !== undefined && this.#discovered.until > Date.now()) {
+    if (this.#discovered !== undefined && this.#discovered.until > performance.now()) {
       return this.#discovered.configuration;
     }
     const configuration = this.#discover();
-    const discovered = { configuration, until: Date.now() + DISCOVERED_MS };
+    const discovered = { configuration, until: performance.now() + DISCOVERED_MS };
     configuration.catch(() => {
-      discovered.until = Date.now() + NOT_DISCOVERED_MS;
+      discovered.until = performance.now() + NOT_DISCOVERED_MS;
     });
     this.#discovered = discovered;
     return configuration;

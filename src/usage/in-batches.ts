@@ -12,10 +12,10 @@ export async function inBatches(
   size: number,
   work: (most: number) => Promise<number>,
 ): Promise<number> {
-  const end = Date.now() + ENOUGH_MS;
+  const end = performance.now() + ENOUGH_MS;
   let done = 0;
   let last = size;
-  while (last === size && Date.now() < end) {
+  while (last === size && performance.now() < end) {
     last = await work(size);
     done += last;
   }

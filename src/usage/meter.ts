@@ -23,14 +23,16 @@ const REFRESH_MS = 1_000;
 const SETTLE_MS = 60_000;
 /** What is held ahead for somebody who does not call for so long is given back. */
 const IDLE_MS = 5_000;
-/** A segment that was not touched for so long has nobody any more. */
-const ABANDONED_AFTER_MS = 4 * SIGN_OF_LIFE_MS;
+/** A file that was not touched for so many signs of life has nobody any more. */
+const ABANDONED_AFTER = 4;
 
 export interface MeterOptions {
   readonly database: Database;
   /** Where the journal is; survives this process. */
   readonly folder: string;
   readonly log: Logger;
+  /** For tests. */
+  readonly signOfLifeMs?: number;
 }
 
 /**
@@ -41,6 +43,7 @@ export class Meter {
   readonly #options: MeterOptions;
   readonly #quota: Quota;
   readonly #journal: UsageJournal;
+  readonly #signOfLifeMs: number;
   #writing: Promise<void> | undefined;
   readonly #closing = new AbortController();
   readonly #living: Promise<unknown>;
@@ -50,11 +53,12 @@ export class Meter {
     this.#options = options;
     this.#quota = new Quota(options.database);
     this.#journal = new UsageJournal(options.folder);
+    this.#signOfLifeMs = options.signOfLifeMs ?? SIGN_OF_LIFE_MS;
     // Each on its own: a database that is out must not make the journal look abandoned.
     this.#living = Promise.all([
-      this.#regularly(SIGN_OF_LIFE_MS, () => this.#journal.touch()),
-      this.#regularly(SIGN_OF_LIFE_MS, () => this.#quota.keep()),
-      this.#regularly(SIGN_OF_LIFE_MS, () => this.#recover()),
+      this.#regularly(this.#signOfLifeMs, () => this.#journal.touch()),
+      this.#regularly(this.#signOfLifeMs, () => this.#quota.keep()),
+      this.#regularly(this.#signOfLifeMs, () => this.#recover()),
       this.#regularly(REFRESH_MS, () => this.#journal.open.refresh()),
       this.#regularly(SETTLE_MS, () => this.#settleAbandoned()),
       this.#regularly(IDLE_MS, () => this.#retireIdle()),
@@ -204,7 +208,7 @@ export class Meter {
   /** Takes over what processes left that were killed. */
   async #recover(): Promise<void> {
     const { log } = this.#options;
-    for (const segment of this.#journal.abandoned(ABANDONED_AFTER_MS)) {
+    for (const segment of this.#journal.abandoned(ABANDONED_AFTER * this.#signOfLifeMs)) {
       const { records, unreadable } = segment.read();
       if (records.length > 0) await this.#settle(records, []);
       for (const line of unreadable) this.#setAside(line, new TypeError('unreadable'));

@@ -29,15 +29,22 @@ export class UsageJournal {
   readonly open: OpenCalls;
   /** The first one first. */
   readonly #segments = new Set<JournalSegment>();
+  /** Others' files: when their processes touched them by the clock, and since when here they have not. */
+  #others = new Map<string, { readonly touched: number; readonly since: number }>();
+  readonly #now: () => number;
   /** The last of them, while it is appended to. */
   #open: JournalSegment | undefined;
   #begun = 0;
   #size = 0;
   #closed = false;
 
-  /** @throws what the file system refuses. */
-  constructor(folder: string) {
+  /**
+   * @param now milliseconds that never go back.
+   * @throws what the file system refuses.
+   */
+  constructor(folder: string, now: () => number = () => performance.now()) {
     this.#folder = folder;
+    this.#now = now;
     mkdirSync(folder, { recursive: true });
     accessSync(folder, constants.W_OK);
     this.open = new OpenCalls(path.join(folder, `${this.#process}.open`));
@@ -99,17 +106,28 @@ export class UsageJournal {
   }
 
   /**
-   * What processes have left that have not been heard of for so many milliseconds. Of each, what its
-   * calls used comes before what those under way had used: of a call in both, the first counts.
+   * What processes have left whose files have stayed the same for so many milliseconds, from one look to
+   * another: clocks are set, and then all that lives would look as if it had long been silent. Of each
+   * process, what its calls used comes before what those under way had used: of a call in both, the
+   * first counts.
    */
   abandoned(afterMs: number): AbandonedSegment[] {
+    const now = this.#now();
+    const before = this.#others;
+    this.#others = new Map();
     return readdirSync(this.#folder)
       .toSorted()
       .flatMap((name) => {
         const [, owner, open] = NAME.exec(name) ?? [];
         if (owner === undefined || owner === this.#process) return [];
         const file = path.join(this.#folder, name);
-        if (ageOf(file) <= afterMs) return [];
+        const stats = statSync(file, { throwIfNoEntry: false });
+        if (stats === undefined) return []; // another process was first
+        const touched = stats.mtimeMs;
+        const last = before.get(name);
+        const since = last?.touched === touched ? last.since : now;
+        this.#others.set(name, { touched, since });
+        if (now - since <= afterMs) return [];
         return [new AbandonedSegment(file, open === undefined ? undefined : openCallLines)];
       });
   }
@@ -120,10 +138,4 @@ export class UsageJournal {
     this.#segments.add(segment);
     return segment;
   }
-}
-
-/** Milliseconds since it was touched; one that another process has taken away is new. */
-function ageOf(file: string): number {
-  const stats = statSync(file, { throwIfNoEntry: false });
-  return stats === undefined ? 0 : Date.now() - stats.mtimeMs;
 }

@@ -324,7 +324,7 @@ describe('a provider that is not set up', () => {
 describe('an identity provider that is away', () => {
   test('is said so, asked again only after a while, and then as good as ever', async () => {
     const there = await platformAnew();
-    passed(0);
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() });
     platform.idp.forging.down = 503;
     const asked = platform.idp.asked.length;
     for (let n = 0; n < 3; n++) {
@@ -338,7 +338,9 @@ describe('an identity provider that is away', () => {
     expect(link.status).toBe(502);
     expect(platform.idp.asked.length).toBe(asked + 1);
     platform.idp.forging.down = undefined;
-    passed(6_000);
+    // By whatever clock.
+    vi.setSystemTime(Date.now() - 60_000);
+    vi.advanceTimersByTime(6_000);
     const landed = await platform.google(there(), randomUUID(), verified(newEmail()));
     expect(landed.location).toBe('/dashboard');
   });

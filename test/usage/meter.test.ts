@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm, utimes } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -14,7 +14,8 @@ import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { until } from '../support/until.js';
 import { asOwner, balanceOf, rowsOf, unbalanced, usageOf } from './ledger.js';
 
-/** For the writer's next attempt, on a busy machine. */
+/** Between two signs of life: after four without one others take over. */
+const SIGN_OF_LIFE_MS = 50;
 
 let database: TestDatabase;
 let db: Database;
@@ -47,7 +48,12 @@ interface Made {
 function meterOf(made: Made = {}) {
   const { log, lines } = keptLog();
   logged = lines;
-  const meter = new Meter({ database: made.at ?? db, folder: made.in ?? folder, log });
+  const meter = new Meter({
+    database: made.at ?? db,
+    folder: made.in ?? folder,
+    log,
+    signOfLifeMs: SIGN_OF_LIFE_MS,
+  });
   let closing: Promise<void> | undefined;
   const close = (timeoutMs?: number) => (closing ??= meter.close(timeoutMs));
   cleanups.push(() => close(0));
@@ -88,17 +94,8 @@ const ids = (records: readonly UsageRecord[]) => records.map(({ callId }) => cal
 const many = (count: number, given: Partial<UsageRecord> = {}) =>
   Array.from({ length: count }, () => usageOf(given));
 
-/** A journal of somebody who is gone, and has not been heard of for an hour. */
-async function leave(text: string, at = folder): Promise<void> {
-  const file = path.join(at, `${randomUUID()}.0.jsonl`);
-  writeFileSync(file, text);
-  await age(file);
-}
-
-async function age(file: string): Promise<void> {
-  const hourAgo = new Date(Date.now() - 3_600_000);
-  await utimes(file, hourAgo, hourAgo);
-}
+/** A journal of somebody who is gone. */
+const leave = (text: string) => writeFileSync(path.join(folder, `${randomUUID()}.0.jsonl`), text);
 
 /** A process that begins takes over what others left. */
 async function takeOver(takers = 1): Promise<void> {
@@ -182,11 +179,8 @@ describe('a record', () => {
 });
 
 describe('a call that is begun', () => {
-  /** As if its process had been killed: it says nothing more, and its files get old. */
-  async function killed(meter: Meter): Promise<void> {
-    await meter.close(0);
-    for (const name of readdirSync(folder)) await age(path.join(folder, name));
-  }
+  /** As if its process had been killed: it says nothing more. */
+  const killed = (meter: Meter) => meter.close(0);
 
   const used = async () =>
     rowsOf(
@@ -239,7 +233,6 @@ describe('a call that is begun', () => {
     expect(readFileSync(file, 'utf8')).toBe('');
     await killed(meter);
     writeFileSync(file, begun);
-    await age(file);
     meterOf();
     await expect.poll(() => readdirSync(folder)).toEqual([]);
     expect(await used()).toEqual(
@@ -396,7 +389,6 @@ describe('while the database is out', () => {
     await close(100);
     expect(await rows()).toEqual([]);
 
-    for (const name of segments()) await age(path.join(folder, name));
     await takeOver();
     expect(new Set(await rows())).toEqual(new Set(ids(records)));
   });
@@ -465,7 +457,7 @@ describe('what a process left that was killed', () => {
   test('is taken over, up to a last line that was cut off', async () => {
     const records = many(1_203);
     const text = linesOf(records);
-    await leave(text.slice(0, -40));
+    leave(text.slice(0, -40));
     await takeOver();
     expect(await rows()).toEqual(ids(records.slice(0, -1)));
     expect(await unbalanced(db)).toEqual([]);
@@ -473,7 +465,7 @@ describe('what a process left that was killed', () => {
 
   test('counts also when a later release wrote it, with fields of its own', async () => {
     const record = usageOf();
-    await leave(linesOf([{ ...record, region: 'eu' } as UsageRecord]));
+    leave(linesOf([{ ...record, region: 'eu' } as UsageRecord]));
     await takeOver();
     expect(await rows()).toEqual([record.callId]);
     expect(refusedFile()).toBe(false);
@@ -492,7 +484,7 @@ describe('what a process left that was killed', () => {
         })),
       ),
     ]);
-    await leave(linesOf(records));
+    leave(linesOf(records));
     // Some of it had come into the database before.
     await db.call({ text: `SELECT settle_usage($1, '{}')` }, [
       JSON.stringify(records.slice(0, 700)),
@@ -509,7 +501,7 @@ describe('what a process left that was killed', () => {
     const living = meterOf({ at: nowhere });
     living.meter.record(usageOf());
     const before = segments();
-    await leave(linesOf([usageOf()]));
+    leave(linesOf([usageOf()]));
     const gone = segments().filter((name) => !before.includes(name));
     meterOf();
     await expect.poll(() => segments().some((name) => gone.includes(name))).toBe(false);
@@ -518,7 +510,7 @@ describe('what a process left that was killed', () => {
 
   test('does not stop at a line that nobody can read, which is set aside', async () => {
     const records = many(3);
-    await leave(`${linesOf(records.slice(0, 1))}{"callId":\n\n{}\n${linesOf(records.slice(1))}`);
+    leave(`${linesOf(records.slice(0, 1))}{"callId":\n\n{}\n${linesOf(records.slice(1))}`);
     await takeOver();
     expect(await rows()).toEqual(ids(records));
     expect(refused()).toEqual(['{"callId":', '{}', '']);
@@ -548,7 +540,7 @@ describe('a record that the database refuses', () => {
 
   test('is set aside also when it was taken over', async () => {
     const [good, bad] = [usageOf(), poison()];
-    await leave(linesOf([bad, good]));
+    leave(linesOf([bad, good]));
     await takeOver();
     expect(await rows()).toEqual([good.callId]);
     expect(refused()).toEqual([JSON.stringify(bad), '']);

@@ -47,7 +47,7 @@ test('a segment has 500 records at most, and they come back in their order', () 
   expect(other.abandoned(-1).flatMap((segment) => segment.read().records)).toEqual(records);
 });
 
-test('a process that lives keeps all of its segments, also those that wait for long', async () => {
+test('a process that lives keeps all of its segments, also those that wait for long', () => {
   const journal = new UsageJournal(folder);
   for (let n = 0; n < 3; n++) {
     journal.append(usageOf());
@@ -55,14 +55,37 @@ test('a process that lives keeps all of its segments, also those that wait for l
   }
   const gone = path.join(folder, `${randomUUID()}.000000000.jsonl`);
   writeFileSync(gone, '');
-  const hourAgo = new Date(Date.now() - 3_600_000);
-  for (const name of readdirSync(folder)) await utimes(path.join(folder, name), hourAgo, hourAgo);
-  const other = new UsageJournal(folder);
-  expect(other.abandoned(60_000)).toHaveLength(4);
+  let now = 0;
+  const other = new UsageJournal(folder, () => now);
+  expect(other.abandoned(60_000)).toEqual([]);
+  now = 60_001;
   journal.touch();
   expect(other.abandoned(60_000)).toHaveLength(1);
+  now = 120_002;
+  expect(other.abandoned(60_000)).toHaveLength(4);
   journal.close();
 });
+
+test('a clock that is set gives nobody what another one is at', async () => {
+  const journal = new UsageJournal(folder);
+  journal.append(usageOf());
+  journal.open.begin(randomUUID(), () => usageOf());
+  let now = 0;
+  const other = new UsageJournal(folder, () => now);
+  await setClockBack();
+  for (let look = 0; look < 4; look++) {
+    expect(other.abandoned(60_000)).toEqual([]);
+    now += 30_000;
+    journal.touch();
+  }
+  journal.close();
+});
+
+/** What was touched looks an hour old. */
+async function setClockBack(): Promise<void> {
+  const hourAgo = new Date(Date.now() - 3_600_000);
+  for (const name of readdirSync(folder)) await utimes(path.join(folder, name), hourAgo, hourAgo);
+}
 
 test('a line that the disk had no room for leaves the next one whole', () => {
   const journal = new UsageJournal(folder);
