@@ -11,7 +11,8 @@ import { cannotReadNetworks, forgetNetworks } from './docker-networks.js';
 import { findProgram } from '../processes/find-program.js';
 import { unmountWithin } from './mounts.js';
 import { ensureOwnFolder } from './own-folder.js';
-import { chooseUserNamespaces } from './user-namespaces.js';
+import { ensureRemappedUser } from './remapped-user.js';
+import { chooseUserNamespaces, type UserNamespaces } from './user-namespaces.js';
 import {
   adoptProcess,
   endProcess,
@@ -48,31 +49,40 @@ export async function startDockerDaemon(dataDir: string, runDir: string): Promis
 
   await refuseNextToAnother();
   const dockerd = (await findProgram('dockerd')) ?? (await installDocker());
-  const namespaces = await chooseUserNamespaces(dataDir);
+  const namespaces = await withRemappedUser(await chooseUserNamespaces(dataDir));
   say('Starting a Docker engine of our own: this is root on Linux, and none was found ...');
   if (!namespaces.on) say(`Agents share this machine's users: ${namespaces.why}.`);
-  const options = { dockerd, remapped: namespaces.on };
-  let daemon = await launch(dataDir, runDir, options);
-  let ready = await isReady(daemon, host);
-  if (!ready && cannotReadNetworks(daemon.logFile)) {
+  const start = async (remapped: boolean) => {
+    const daemon = await launch(dataDir, runDir, { dockerd, remapped });
+    return { daemon, outcome: await outcomeOf(daemon, host) };
+  };
+  let { daemon, outcome } = await start(namespaces.on);
+  if (outcome !== 'ready' && cannotReadNetworks(daemon.logFile)) {
     say('The Docker engine was killed while it changed a network: starting it without them ...');
     await forgetNetworks(dataDir);
-    daemon = await launch(dataDir, runDir, options);
-    ready = await isReady(daemon, host);
+    ({ daemon, outcome } = await start(namespaces.on));
   }
-  if (!ready && namespaces.on && !namespaces.kept) {
-    say("The Docker engine does not start with users of its own: agents share this machine's.");
-    await daemon.stop(STOP_TIMEOUT_MS);
-    daemon = await launch(dataDir, runDir, { dockerd, remapped: false });
-    ready = await isReady(daemon, host);
-  }
-  if (!ready) {
+  if (outcome === 'ended') ({ daemon, outcome } = await startAgain(namespaces, start));
+  if (outcome !== 'ready') {
     const why = lastLines(daemon.logFile);
     // What its containers hold open stays where it is, for the next start to find them.
     await daemon.stop(STOP_TIMEOUT_MS);
     throw new StartFailure(`dockerd does not start; the end of ${daemon.logFile}:\n${why}`);
   }
   return { host, process: daemon, stop: () => stopDaemon(daemon, execRoot) };
+}
+
+/** Without that user Docker has no ids to give. */
+async function withRemappedUser(namespaces: UserNamespaces): Promise<UserNamespaces> {
+  if (!namespaces.on) return namespaces;
+  try {
+    await ensureRemappedUser();
+    return namespaces;
+  } catch (cause) {
+    const why = `the user of containers cannot be made (${lastWords(cause)})`;
+    if (!namespaces.kept) return { on: false, why };
+    throw new StartFailure(`There are data of user namespaces, but ${why}.`, { cause });
+  }
 }
 
 interface LaunchOptions {
@@ -99,19 +109,35 @@ async function launch(
       `--host=${host}`,
       // How long agents have to end when the engine does.
       `--shutdown-timeout=${AGENT_STOP_SECONDS}`,
-      // It makes the user `dockremap`, and ids for it, where there are none.
       ...(remapped ? ['--userns-remap=default'] : []),
     ],
     runDir,
   });
 }
 
-async function isReady(daemon: EngineProcess, host: string): Promise<boolean> {
+/** How the start of an engine went; `slow` when it is still at it. */
+export type StartOutcome = 'ready' | 'ended' | 'slow';
+
+async function outcomeOf(daemon: EngineProcess, host: string): Promise<StartOutcome> {
   const outcome = await poll(
     async () => (daemon.hasEnded() ? 'ended' : (await answers(host)) ? 'ready' : undefined),
     { timeoutMs: READY_TIMEOUT_MS },
   );
-  return outcome === 'ready';
+  return outcome ?? 'slow';
+}
+
+/**
+ * Starts an engine that has ended once more, as it was: that may have been by chance. Only when it ends
+ * again is it started without users of its own, and never where it was no more than slow.
+ */
+export async function startAgain<T extends { readonly outcome: StartOutcome }>(
+  namespaces: UserNamespaces,
+  start: (remapped: boolean) => Promise<T>,
+): Promise<T> {
+  const started = await start(namespaces.on);
+  if (started.outcome !== 'ended' || !namespaces.on || namespaces.kept) return started;
+  say("The Docker engine does not start with users of its own: agents share this machine's.");
+  return start(false);
 }
 
 /** Where the engine of this data folder keeps what lives as long as it runs, and its address. */

@@ -16,12 +16,18 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { installPackages } from '../../dev/apt.js';
 import { readSettings } from '../../dev/settings.js';
-import { dockerDaemonPlace, startDockerDaemon } from '../../dev/docker/docker-daemon.js';
+import {
+  dockerDaemonPlace,
+  startAgain,
+  startDockerDaemon,
+  type StartOutcome,
+} from '../../dev/docker/docker-daemon.js';
 import { answers } from '../../dev/docker/find-docker.js';
 import { ensureOwnFolder } from '../../dev/docker/own-folder.js';
+import { ensureRemappedUser } from '../../dev/docker/remapped-user.js';
 import { chooseUserNamespaces, engineFolders } from '../../dev/docker/user-namespaces.js';
 import { identify, isAlive } from '../../dev/processes/process-identity.js';
 import { endLeftovers, killAll, lastLines, startProcess } from '../../dev/processes/process.js';
@@ -307,9 +313,80 @@ test.runIf(hasUserNamespaces)(
   },
 );
 
-test('packages are installed one after another, and again when another program had the lock', async () => {
+describe('a Docker engine of our own that ends as it starts', () => {
+  async function startedAgain(kept: boolean, ...outcomes: readonly StartOutcome[]) {
+    const remapped: boolean[] = [];
+    const { outcome } = await startAgain({ on: true, kept }, (is) => {
+      remapped.push(is);
+      return Promise.resolve({ outcome: outcomes[remapped.length - 1] ?? 'ready' });
+    });
+    return { outcome, remapped };
+  }
+
+  test('is started again as it was: that may have been by chance', async () => {
+    expect(await startedAgain(false)).toEqual({ outcome: 'ready', remapped: [true] });
+  });
+
+  test('shares users with the machine only when it has ended again', async () => {
+    const outcome = 'ready';
+    expect(await startedAgain(false, 'ended')).toEqual({ outcome, remapped: [true, false] });
+  });
+
+  test.each([
+    ['is slow', false, 'slow'],
+    ['has agents with users of their own', true, 'ended'],
+  ] as const)('never does where it %s', async (_, kept, outcome) => {
+    expect(await startedAgain(kept, outcome)).toEqual({ outcome, remapped: [true] });
+  });
+});
+
+/** Has programs found before those of the machine, while the work runs. */
+async function withPrograms(programs: Readonly<Record<string, string>>, work: () => Promise<void>) {
   const bin = path.join(folder, 'bin');
   await mkdir(bin);
+  for (const [name, script] of Object.entries(programs)) {
+    await writeFile(path.join(bin, name), script, { mode: 0o755 });
+  }
+  const PATH = process.env.PATH;
+  process.env.PATH = `${bin}:${PATH}`;
+  try {
+    await work();
+  } finally {
+    process.env.PATH = PATH;
+  }
+}
+
+test('two starts at a time make one user of containers, with ids that nobody has', async () => {
+  const ids = 'ada:100000:65536\n';
+  await writeFile(path.join(folder, 'passwd'), 'root:x:0:0::/root:/bin/sh\n');
+  for (const name of ['subuid', 'subgid']) await writeFile(path.join(folder, name), ids);
+  // As those of the machine, they fail while another has their lock, or has done the same.
+  const locked = (work: string) => `#!/bin/sh
+    cd ${folder}
+    mkdir lock || exit 1
+    sleep 0.1
+    ${work}
+    code=$?
+    rmdir lock
+    exit $code
+  `;
+  const useradd = locked(
+    'if grep -q dockremap passwd; then false; else echo dockremap:x:1:1::: >> passwd; fi',
+  );
+  const usermod = locked(`file=$(echo $1 | sed 's/--add-\\(.*\\)s/\\1/')
+    line=dockremap:\${2%-*}:$((\${2#*-} - \${2%-*} + 1))
+    grep -q $line $file || echo $line >> $file`);
+  await withPrograms({ useradd, usermod }, async () => {
+    const start = () => ensureRemappedUser({ etc: folder, pauseMs: 50 });
+    await Promise.all([start(), start()]);
+  });
+  const contents = (name: string) => readFile(path.join(folder, name), 'utf8');
+  expect((await contents('passwd')).match(/^dockremap:/gm)).toHaveLength(1);
+  expect(await contents('subuid')).toBe(`${ids}dockremap:165536:65536\n`);
+  expect(await contents('subgid')).toBe(await contents('subuid'));
+});
+
+test('packages are installed one after another, and again when another program had the lock', async () => {
   // As apt-get does, it fails at once while another holds its lock.
   const aptGet = `#!/bin/sh
     mkdir ${folder}/lock || { touch ${folder}/failed; exit 100; }
@@ -317,10 +394,7 @@ test('packages are installed one after another, and again when another program h
     echo "$@" >> ${folder}/done
     rmdir ${folder}/lock
   `;
-  await writeFile(path.join(bin, 'apt-get'), aptGet, { mode: 0o755 });
-  const PATH = process.env.PATH;
-  process.env.PATH = `${bin}:${PATH}`;
-  try {
+  await withPrograms({ 'apt-get': aptGet }, async () => {
     await mkdir(path.join(folder, 'lock'));
     const both = Promise.all([
       installPackages(['one'], { pauseMs: 100 }),
@@ -329,9 +403,7 @@ test('packages are installed one after another, and again when another program h
     await expect.poll(() => readdir(folder)).toContain('failed');
     await rm(path.join(folder, 'lock'), { recursive: true });
     await both;
-  } finally {
-    process.env.PATH = PATH;
-  }
+  });
   const install = 'install -qy --no-install-recommends';
   expect(await readFile(path.join(folder, 'done'), 'utf8')).toBe(
     `update -q\n${install} one\nupdate -q\n${install} two three\n`,
