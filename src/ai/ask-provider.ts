@@ -50,8 +50,11 @@ export async function askForAnswer(ask: Ask): Promise<Completion> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs);
   try {
     const response = await send(ask, clock);
-    const text = await asProviderError(ask, clock, () =>
-      readWhole(ask.name, response, MAX_ANSWER_BYTES),
+    const text = await asProviderError(
+      ask,
+      clock,
+      () => readWhole(ask.name, response, MAX_ANSWER_BYTES),
+      response.statusCode,
     );
     return adapterOf(ask.name).readAnswer(text, ask.request);
   } finally {
@@ -67,9 +70,9 @@ export async function askForAnswer(ask: Ask): Promise<Completion> {
 export async function askForStream(ask: Ask): Promise<CompletionStream> {
   const clock = new AttemptClock(ask.signal, ask.timeoutMs, STREAM_MS);
   try {
-    const { body } = await send(ask, clock);
+    const { body, statusCode } = await send(ask, clock);
     const reader = adapterOf(ask.name).openStream(ask.request);
-    const chunks = readChunks(ask, eventsOf(ask.name, body), reader, clock);
+    const chunks = readChunks({ ...ask, statusCode }, eventsOf(ask.name, body), reader, clock);
     // A provider that fails at once has another asked in its place.
     const first = await chunks.next();
     return {
@@ -84,20 +87,20 @@ export async function askForStream(ask: Ask): Promise<CompletionStream> {
 }
 
 async function* readChunks(
-  ask: Ask,
+  ask: Ask & { readonly statusCode: number },
   events: AsyncGenerator<WireEvent>,
   reader: StreamReader,
   clock: AttemptClock,
 ): AsyncGenerator<string> {
   try {
     while (!reader.over) {
-      const next = await asProviderError(ask, clock, () => events.next());
+      const next = await asProviderError(ask, clock, () => events.next(), ask.statusCode);
       if (next.done === true) break;
       clock.pause(); // that a client takes it slowly is not the provider's silence
       yield* reader.read(next.value);
       clock.expect(STREAM_IDLE_MS);
     }
-    if (!reader.ended) throw new ProviderError(ask.name, 'unreachable');
+    if (!reader.ended) throw new ProviderError(ask.name, 'unreachable', ask.statusCode);
   } finally {
     clock.stop();
     await events.return(undefined);
@@ -155,7 +158,7 @@ async function send(ask: Ask, clock: AttemptClock): Promise<ProviderResponse> {
   const response = await asProviderError(ask, clock, () => post(wire, clock.signal));
   if (isSuccess(response)) return response;
   const { headers, statusCode } = response;
-  const text = await asProviderError(ask, clock, () => readFailure(response));
+  const text = await asProviderError(ask, clock, () => readFailure(response), statusCode);
   if (statusCode < 400) throw new ProviderError(name, 'unreachable', statusCode); // leads elsewhere
   throw adapter.readError(statusCode, toHeaders(headers), text);
 }
@@ -168,11 +171,16 @@ function toHeaders(raw: ProviderResponse['headers']): Headers {
   return headers;
 }
 
-/** Tells apart the caller that left, the time that is up, and the provider that broke off. */
+/**
+ * Tells apart the caller that left, the time that is up, and the provider that broke off.
+ *
+ * @param status where the answer has begun.
+ */
 async function asProviderError<T>(
   ask: Ask,
   clock: AttemptClock,
   work: () => Promise<T>,
+  status?: number,
 ): Promise<T> {
   try {
     return await work();
@@ -180,7 +188,7 @@ async function asProviderError<T>(
     if (error instanceof ProviderError) throw error;
     if (ask.signal.aborted) throw ask.signal.reason;
     const failure = clock.timedOut ? 'timeout' : 'unreachable';
-    throw new ProviderError(ask.name, failure, undefined, undefined, { cause: error });
+    throw new ProviderError(ask.name, failure, status, undefined, { cause: error });
   }
 }
 

@@ -5,7 +5,7 @@ import type { ProviderName } from './provider-names.js';
 /** Failures in a row after which somebody is skipped, and for how many milliseconds. */
 const FAILURES = 3;
 const SKIP_MS = 30_000;
-/** The longest that a provider's own wish for a pause is followed. */
+/** The longest that a provider's own wish for a pause is followed, by those to whom it told it. */
 const MAX_RETRY_AFTER_MS = 5 * 60_000;
 const MAX_KNOWN = 10_000;
 
@@ -20,10 +20,10 @@ interface State {
   /** Whose calls have failed: two at most are told apart. */
   readonly owners: readonly string[];
   readonly skipUntil: number;
+  /** While the call that tries it may be under way. */
+  readonly triedUntil: number;
 }
 
-/** Faults of the whole provider; what else goes wrong is one model's matter. */
-const OF_PROVIDER: ReadonlySet<ProviderFailure> = new Set(['bad_key', 'unreachable']);
 /** Faults of the request: they say nothing of who was asked. */
 const OF_REQUEST: ReadonlySet<ProviderFailure> = new Set(['too_long', 'refused', 'bad_request']);
 
@@ -32,7 +32,8 @@ const OF_REQUEST: ReadonlySet<ProviderFailure> = new Set(['too_long', 'refused',
  * until it answers. In this process alone: another finds out for itself.
  *
  * A caller can have calls fail at will, such as by what takes longer than anybody waits: what fails for one owner
- * alone is skipped for that one, and for everybody what fails for two, or asks for a pause.
+ * alone is skipped for that one, and for everybody what fails for two. So is what asks for a pause: a
+ * provider may have no room for one owner's large request, and room for everybody else's.
  */
 export class CircuitBreaker {
   readonly #states = new Map<string, State>();
@@ -45,8 +46,8 @@ export class CircuitBreaker {
 
   /** Whether to ask somebody else first. Who asks all the same is the one who tries. */
   isOpen(target: Target, owner: string): boolean {
-    const until = keysOf(target, owner).map((key) => this.#states.get(key)?.skipUntil ?? 0);
-    return until.some((skipUntil) => skipUntil > this.#now());
+    const states = keysOf(target, owner).map((key) => this.#states.get(key));
+    return states.some((state) => state && untilOf(state) > this.#now());
   }
 
   /** Says that a call is on its way: while it is, others still skip one that was failing. */
@@ -54,8 +55,7 @@ export class CircuitBreaker {
     for (const key of keysOf(target, owner)) {
       const state = this.#states.get(key);
       if (state === undefined || state.skipUntil === 0) continue;
-      const skipUntil = Math.max(state.skipUntil, this.#now() + SKIP_MS);
-      this.#set(key, { ...state, skipUntil });
+      this.#set(key, { ...state, triedUntil: this.#now() + SKIP_MS });
     }
   }
 
@@ -63,12 +63,12 @@ export class CircuitBreaker {
     for (const key of keysOf(target, owner)) this.#states.delete(key);
   }
 
-  failed(target: Target, owner: string, { failure, retryAfterMs }: ProviderError): void {
-    if (OF_REQUEST.has(failure)) return;
-    const name = OF_PROVIDER.has(failure) ? target.provider : nameOf(target);
-    const pauseMs = retryAfterMs === undefined ? 0 : Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
-    this.#count(name, owner, { leastOwners: 2, pauseMs });
-    this.#count(ofOwner(name, owner), owner, { leastOwners: 1, pauseMs: 0 });
+  failed(target: Target, owner: string, error: ProviderError): void {
+    if (OF_REQUEST.has(error.failure)) return;
+    const name = isOfProvider(error) ? target.provider : nameOf(target);
+    const pauseMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
+    this.#count(name, owner, { leastOwners: 2, pauseMs: Math.min(pauseMs, SKIP_MS) });
+    this.#count(ofOwner(name, owner), owner, { leastOwners: 1, pauseMs });
   }
 
   #count(
@@ -79,17 +79,29 @@ export class CircuitBreaker {
     const known = this.#states.get(key);
     const failures = (known?.failures ?? 0) + 1;
     const owners = [...new Set([...(known?.owners ?? []), owner])].slice(0, 2);
-    const keepsFailing = failures >= FAILURES && owners.length >= leastOwners;
-    const skipMs = Math.max(keepsFailing ? SKIP_MS : 0, pauseMs);
-    const skipUntil = skipMs === 0 ? 0 : this.#now() + skipMs;
+    const isAlone = owners.length < leastOwners;
+    const skipMs = isAlone ? 0 : Math.max(failures >= FAILURES ? SKIP_MS : 0, pauseMs);
+    const now = this.#now();
+    // What was under way already when others had it skipped does not end that.
+    const before = known && known.skipUntil > now ? known.skipUntil : 0;
+    const skipUntil = skipMs === 0 ? before : Math.max(before, now + skipMs);
     // Nobody alone goes on with what two have begun.
-    this.#set(key, { failures, owners: keepsFailing ? [] : owners, skipUntil });
+    this.#set(key, { failures, owners: skipMs > 0 ? [] : owners, skipUntil, triedUntil: 0 });
   }
 
   #set(key: string, state: State): void {
     setBounded(this.#states, key, state, MAX_KNOWN);
   }
 }
+
+const untilOf = ({ skipUntil, triedUntil }: State): number => Math.max(skipUntil, triedUntil);
+
+/**
+ * Whether it is a fault of the whole provider. What else goes wrong is one model's matter, also an answer
+ * that breaks off when it has begun: behind one provider can be many.
+ */
+const isOfProvider = ({ failure, status }: ProviderError): boolean =>
+  failure === 'bad_key' || (failure === 'unreachable' && status === undefined);
 
 const nameOf = ({ model, provider }: Target): string => `${provider}/${model}`;
 

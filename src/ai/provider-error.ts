@@ -9,7 +9,7 @@ import type { ProviderName } from './provider-names.js';
  * - `refused`: it will not answer this content.
  * - `bad_request`: it finds the request wrong.
  * - `unknown_model`: it does not have the model.
- * - `unreachable`: no connection, or it broke off.
+ * - `unreachable`: no connection, or it broke off; with a status when the answer had begun.
  * - `timeout`: no answer in time.
  * - `garbage`: an answer that is not in its own format, or is longer than we take.
  */

@@ -9,6 +9,7 @@ const SECOND = 1_000;
 const ADA = 'ada';
 const BOB = 'bob';
 const CY = 'cy';
+const DAN = 'dan';
 
 let now: number;
 let circuit: CircuitBreaker;
@@ -24,10 +25,11 @@ const fail = (
   failure: ProviderFailure = 'overloaded',
   retryAfterMs?: number,
   owner = ADA,
+  status: number | undefined = failure === 'unreachable' ? undefined : 500,
 ) => {
   for (let n = 0; n < times; n++) {
     circuit.probing(target, owner);
-    circuit.failed(target, owner, new ProviderError('openai', failure, 500, retryAfterMs));
+    circuit.failed(target, owner, new ProviderError('openai', failure, status, retryAfterMs));
   }
 };
 
@@ -120,9 +122,24 @@ describe('what fails for one owner alone', () => {
     },
   );
 
-  test('and asks for a pause is left in peace by everybody', () => {
-    fail(LUNA, 1, 'rate_limited', 90 * SECOND);
-    expect(circuit.isOpen(LUNA, BOB)).toBe(true);
+  test('stays skipped for everybody when a call that was under way fails for a third', () => {
+    fail(LUNA, 2);
+    fail(LUNA, 1, 'overloaded', undefined, BOB);
+    circuit.failed(LUNA, CY, new ProviderError('openai', 'overloaded', 500));
+    expect(circuit.isOpen(LUNA, DAN)).toBe(true);
+    now += 30 * SECOND;
+    expect(circuit.isOpen(LUNA, DAN)).toBe(false);
+  });
+
+  test('and asks for a pause is left in peace by that one, and by nobody else', attack, () => {
+    for (let n = 0; n < 10; n++) fail(LUNA, 1, 'rate_limited', 90 * SECOND);
+    expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, BOB)]).toEqual([true, false]);
+  });
+
+  test('and breaks off in the middle is one model’s matter for everybody', attack, () => {
+    fail(LUNA, 2, 'unreachable', undefined, ADA, 200);
+    fail(LUNA, 1, 'unreachable', undefined, BOB, 200);
+    expect([circuit.isOpen(LUNA, CY), circuit.isOpen(SOL, CY)]).toEqual([true, false]);
   });
 });
 
@@ -150,6 +167,18 @@ describe('Retry-After', () => {
     expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(SOL, ADA)]).toEqual([true, false]);
     now += 1;
     expect(circuit.isOpen(LUNA, ADA)).toBe(false);
+  });
+
+  test('is everybody’s matter when two are told, for half a minute at most', () => {
+    fail(LUNA, 1, 'rate_limited', 10 * SECOND);
+    fail(LUNA, 1, 'rate_limited', 10 * SECOND, BOB);
+    expect([circuit.isOpen(LUNA, CY), circuit.isOpen(SOL, CY)]).toEqual([true, false]);
+    now += 10 * SECOND;
+    expect(circuit.isOpen(LUNA, CY)).toBe(false);
+    fail(LUNA, 1, 'rate_limited', 3_600 * SECOND);
+    fail(LUNA, 1, 'rate_limited', 3_600 * SECOND, BOB);
+    now += 30 * SECOND;
+    expect([circuit.isOpen(LUNA, BOB), circuit.isOpen(LUNA, CY)]).toEqual([true, false]);
   });
 
   test('is believed up to five minutes', () => {
