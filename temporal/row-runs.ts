@@ -23,10 +23,11 @@ export interface RowRuns {
   /**
    * Starts the run of a row. While there is one, this changes nothing.
    *
+   * @param afterMs milliseconds for which it does nothing yet.
    * @returns false when a row is to have one run in all, and has had it.
    * @throws UnavailableError when Temporal cannot be reached: it may have been started.
    */
-  start(id: string): Promise<boolean>;
+  start(id: string, afterMs?: number): Promise<boolean>;
 }
 
 /** Workflows whose one argument is the id of a row. */
@@ -49,7 +50,7 @@ interface Kind {
 const runsOf =
   ({ workflow, workflowId, isOnce, more }: Kind) =>
   (client: Client): RowRuns => ({
-    start: (id) =>
+    start: (id, afterMs) =>
       temporalCall(client, CALL_TIMEOUT_MS, async () => {
         try {
           await client.workflow.start(workflow, {
@@ -57,6 +58,7 @@ const runsOf =
             workflowId: workflowId(id),
             taskQueue: PLATFORM_TASK_QUEUE,
             args: [id],
+            ...(afterMs !== undefined && { startDelay: afterMs }),
             workflowIdConflictPolicy: 'USE_EXISTING',
             ...(isOnce && { workflowIdReusePolicy: 'REJECT_DUPLICATE' }),
           });

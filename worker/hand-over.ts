@@ -2,6 +2,7 @@ import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
 import type { ToldTable } from '../src/database/row-news.js';
+import { pause } from '../src/pause.js';
 import { periodically } from './periodically.js';
 
 /** Between two looks where nothing is heard. */
@@ -22,6 +23,8 @@ export interface Handed {
   /** After which those that are still open are handed over again, in case that a run was lost or ended. */
   readonly again: '20 seconds' | '30 seconds' | '1 minute' | '5 minutes';
   readonly start: (id: string) => Promise<unknown>;
+  /** Milliseconds for which those that were heard of are left to others; none unless said. */
+  readonly patienceMs?: number;
   /** What the log says when they cannot be handed over. */
   readonly failure: string;
 }
@@ -37,8 +40,9 @@ export function handOverPeriodically(
   handed: Handed,
   signal: AbortSignal,
 ): Promise<void> {
-  const { failure } = handed;
+  const { failure, patienceMs = 0 } = handed;
   const work = async () => {
+    if (patienceMs > 0) await pause(patienceMs, signal);
     while (!signal.aborted && (await handOver(database, handed)) === MAX_TOGETHER);
   };
   const news = database.newsOf(handed.table);

@@ -1,5 +1,6 @@
 import type { Database } from '../src/database/database.js';
 import { settleMail } from '../src/mail/mail-sender.js';
+import { isSignedHere } from '../src/payment-sessions/session-holds.js';
 import { signerOf } from '../src/payments/payment-store.js';
 import type { ChainSigners } from '../temporal/chain-signers.js';
 import type { RowRuns } from '../temporal/row-runs.js';
@@ -38,6 +39,9 @@ export const accountDeletions = (runs: RowRuns): Handed => ({
   start: (userId) => runs.start(userId),
 });
 
+/** For how long payments are left to a run that pays already, and claims them: it need not be woken. */
+const CLAIMING_MS = 25;
+
 /** What is to be paid, until it is: the run of whoever signs says that it has it. */
 export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>): Handed => ({
   table: 'payments',
@@ -45,6 +49,7 @@ export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>
   open: 'settled_at IS NULL',
   again: '1 minute',
   failure: 'payments are not handed over yet, which is tried again',
+  patienceMs: CLAIMING_MS,
   start: async (id) => signers.wake(await signerOf(database, id)),
 });
 
@@ -68,12 +73,18 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
   start: (id) => runs.start(id),
 });
 
+/**
+ * For how long the run of a session leaves it to whoever waits for it (`SessionHaste`), in milliseconds: beside
+ * that, it would only take its time.
+ */
+const HASTE_MS = 1_000;
+
 /** Payment sessions that are being opened or closed, or of which something is to be settled. */
-export const paymentSessions = (runs: RowRuns): Handed => ({
+export const paymentSessions = (database: Database, runs: RowRuns): Handed => ({
   table: 'payment_sessions',
   key: 'id',
   open: `(state IN ('opening', 'settling') OR settlement_due_at <= now())`,
   again: '20 seconds',
   failure: 'payment sessions are not handed over yet, which is tried again',
-  start: (id) => runs.start(id),
+  start: async (id) => runs.start(id, (await isSignedHere(database, id)) ? undefined : HASTE_MS),
 });

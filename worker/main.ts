@@ -270,7 +270,7 @@ async function main(): Promise<void> {
           run: (signal) =>
             handOverPeriodically(
               { database, log },
-              paymentSessions(paymentSessionRuns(client)),
+              paymentSessions(database, paymentSessionRuns(client)),
               signal,
             ),
         },

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { OPERATOR_USER_ID } from '../accounts/new-account.js';
-import type { Database, TenantTransaction } from '../database/database.js';
+import type { Database, Statements } from '../database/database.js';
 import type { PendingNotificationRow } from '../database/models.js';
 import type { Notification } from './notification.js';
 import type { Notifier } from './notifier.js';
@@ -36,12 +36,14 @@ const PUT_OFF = `
  * that. The same one again is one.
  */
 export async function putInOutbox(
-  db: TenantTransaction,
+  db: Statements,
   { id, agent: { agentId, userId }, ...event }: Notification,
 ): Promise<void> {
-  await db.PendingNotification.bulkCreate([{ id, agentId: agentId || null, userId, event }], {
-    ignoreDuplicates: true,
-  });
+  await db.query(
+    `INSERT INTO pending_notifications (id, agent_id, user_id, event)
+     VALUES ($id, $agentId, $userId, $event::jsonb) ON CONFLICT DO NOTHING`,
+    { id, agentId: agentId || null, userId, event: JSON.stringify(event) },
+  );
 }
 
 /** What sends that which waits in the outbox. */

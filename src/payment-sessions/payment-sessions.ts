@@ -170,14 +170,18 @@ export class PaymentSessions {
         return { session, token: shows ? this.tokenOf(session) : undefined, isNew: false };
       }
       if (!isKept && !signed) throw this.#unauthorized(escrow, wanted);
-      await this.#requireAccepted(escrow, wanted, signed);
-      await this.#requireCover(escrow, wanted);
+      const [hasCode, available] = await Promise.all([
+        this.#parts.node.hasCode(wanted.address),
+        this.#availableOf(escrow, wanted.address),
+      ]);
+      if (hasCode) await this.#requireAccepted(escrow, wanted, signed);
+      requireCover(escrow, wanted, available);
       const made = await this.#insert(by, escrow, wanted, signed);
       if (made === 'another') continue;
       if (made === 'used') throw this.#unauthorized(escrow, wanted);
       const session = await this.#opened(made.session.id, waits);
       if (session) return { session, token: made.token, isNew: true };
-      await this.#requireCover(escrow, wanted);
+      requireCover(escrow, wanted, await this.#availableOf(escrow, wanted.address));
       throw new UnavailableError('The session could not be opened: sign anew, and ask again');
     }
     throw new StillOpeningError();
@@ -315,7 +319,6 @@ export class PaymentSessions {
     signed: Authorization | undefined,
   ): Promise<void> {
     const { node } = this.#parts;
-    if (!(await node.hasCode(wanted.address))) return;
     const isAccepted =
       signed &&
       (await isSignedByCode(domainOf(escrow), holdOf(wanted, signed), signed.signature, node));
@@ -338,23 +341,7 @@ export class PaymentSessions {
     );
   }
 
-  /** @throws PaymentRequiredError, UnavailableError, ChainAwayError */
-  async #requireCover(escrow: Escrow, { address, deposit }: WantedSession): Promise<void> {
-    const available = await this.#availableOf(escrow, address);
-    if (available >= deposit) return;
-    throw new PaymentRequiredError(
-      'The escrow has not as much of yours: deposit it there, and ask again',
-      'ESCROW_INSUFFICIENT',
-      {
-        available: formatAmount(available),
-        required: formatAmount(deposit),
-        escrow: escrow.terms.escrow,
-        token: PATH_USD,
-        chainId: escrow.chainId,
-      },
-    );
-  }
-
+  /** @throws UnavailableError, ChainAwayError */
   async #availableOf(escrow: Escrow, address: Hex): Promise<bigint> {
     try {
       return await escrow.available(address);
@@ -426,6 +413,24 @@ export class PaymentSessions {
     };
     return new AuthorizationRequiredError(asJson, error);
   }
+}
+
+/** @throws PaymentRequiredError */
+function requireCover(
+  { chainId, terms: { escrow } }: Escrow,
+  { deposit }: Pick<WantedSession, 'deposit'>,
+  available: bigint,
+): void {
+  if (available >= deposit) return;
+  throw new PaymentRequiredError(
+    'The escrow has not as much of yours: deposit it there, and ask again',
+    'ESCROW_INSUFFICIENT',
+    {
+      available: formatAmount(available),
+      required: formatAmount(deposit),
+      ...{ escrow, token: PATH_USD, chainId },
+    },
+  );
 }
 
 /** Ends the transaction of a session whose authorization was used before. */

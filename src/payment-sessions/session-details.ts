@@ -20,17 +20,19 @@ export async function detailsOf(
   sessions: readonly { readonly id: string }[],
 ): Promise<SessionDetails> {
   const ids = sessions.map(({ id }) => id);
-  const latest = await db.query<VoucherRow>(
-    `${selectFrom(PaymentVoucher)} WHERE session_id = ANY ($ids) AND cumulative >
-        (SELECT settled FROM payment_sessions WHERE id = session_id)
-      ORDER BY session_id, sequence DESC LIMIT ${MAX_SHOWN}`,
-    { ids },
-  );
-  const settled = await db.query<{ id: string; at: Date }>(
-    `SELECT session_id AS id, max(ended_at) AS at FROM payment_settlements
-      WHERE session_id = ANY ($ids) AND state = 'confirmed' GROUP BY session_id`,
-    { ids },
-  );
+  const [latest, settled] = await Promise.all([
+    db.query<VoucherRow>(
+      `${selectFrom(PaymentVoucher)} WHERE session_id = ANY ($ids) AND cumulative >
+          (SELECT settled FROM payment_sessions WHERE id = session_id)
+        ORDER BY session_id, sequence DESC LIMIT ${MAX_SHOWN}`,
+      { ids },
+    ),
+    db.query<{ id: string; at: Date }>(
+      `SELECT session_id AS id, max(ended_at) AS at FROM payment_settlements
+        WHERE session_id = ANY ($ids) AND state = 'confirmed' GROUP BY session_id`,
+      { ids },
+    ),
+  ]);
   return {
     pending: latest.reverse(),
     lastSettledAt: new Map(settled.map(({ at, id }) => [id, at])),

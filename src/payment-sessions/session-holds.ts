@@ -31,6 +31,17 @@ export async function requestHold(
   });
 }
 
+/** Whether the hold of a session is still to be signed here: nobody can ask for it but its run. */
+export async function isSignedHere(database: Database, id: string): Promise<boolean> {
+  const found = await database
+    .asPlatform()
+    .query(
+      `SELECT FROM payment_sessions WHERE id = $id AND state = 'opening' AND user_id IS NOT NULL`,
+      { id },
+    );
+  return found.length > 0;
+}
+
 interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;

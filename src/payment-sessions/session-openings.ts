@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 import type { ChainNode } from '../chain/chain-node.js';
-import type { Database, TenantTransaction } from '../database/database.js';
+import type { Database, Statements } from '../database/database.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { PaymentSession } from '../database/tables/payment-sessions.js';
@@ -39,9 +39,11 @@ export class SessionOpenings {
    */
   async finish(id: string): Promise<boolean> {
     const { database, node, payments } = this.#parts;
-    const session = await findById(database, id);
+    const [session, ended] = await Promise.all([
+      findById(database, id),
+      payments.stateOf(openingCause(id)),
+    ]);
     if (session?.state !== 'opening') return session !== undefined && session.state !== 'failed';
-    const ended = await payments.stateOf(openingCause(id));
     if (ended?.state === 'failed') {
       await failOpening(database, id, ended.failure ?? 'reverted');
       return false;
@@ -59,7 +61,7 @@ export class SessionOpenings {
   }
 
   async #activate({ deposit, id }: PaymentSessionRow, holdExpiresAt: Date): Promise<void> {
-    await this.#parts.database.asPlatform().transaction(async (db) => {
+    await this.#parts.database.asPlatform().statements(async (db) => {
       const opened = await db.query(
         `UPDATE payment_sessions SET state = 'active', opened_at = now(),
                 hold_expires_at = $holdExpiresAt
@@ -104,7 +106,7 @@ export async function findById(
 
 /** The same for whoever changes it: nobody else does until the transaction ends. */
 export async function lockSession(
-  db: TenantTransaction,
+  db: Statements,
   id: string,
 ): Promise<PaymentSessionRow | undefined> {
   const [found] = await db.query<PaymentSessionRow>(

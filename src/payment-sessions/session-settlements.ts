@@ -1,7 +1,7 @@
 import { encodeFunctionData, type Hex } from 'viem';
 import type { ChainNode } from '../chain/chain-node.js';
 import { escrowAbi } from '../chain/payment-escrow.js';
-import type { Database, Statements, TenantTransaction } from '../database/database.js';
+import type { Database, Statements } from '../database/database.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { UnavailableError } from '../errors.js';
 import { transfer, type Account } from '../ledger/ledger.js';
@@ -127,7 +127,7 @@ export class SessionSettlements {
     return this.#parts.database.asPlatform();
   }
 
-  async #next(db: TenantTransaction, session: PaymentSessionRow): Promise<SettlementStep> {
+  async #next(db: Statements, session: PaymentSessionRow): Promise<SettlementStep> {
     const { delivered, id, settled, state } = session;
     if (!isOnChain(session)) return { next: 'nothing', state };
     const [underWay] = await db.query<Pick<Settlement, 'payment'>>(
@@ -155,7 +155,7 @@ export class SessionSettlements {
 
   /** @returns the cause of the payment. */
   async #pay(
-    db: TenantTransaction,
+    db: Statements,
     { chainId, delivered, escrow, holdId, id }: PaymentSessionRow,
     kind: SettlementKind,
   ): Promise<string> {
@@ -201,7 +201,7 @@ export class SessionSettlements {
   }
 
   async #confirm(
-    db: TenantTransaction,
+    db: Statements,
     session: PaymentSessionRow,
     { cumulative, kind }: Settlement,
     requestedAt: Date,
@@ -221,11 +221,7 @@ export class SessionSettlements {
   }
 
   /** Operators were told of the payment by whoever made it. */
-  async #putOff(
-    db: TenantTransaction,
-    session: PaymentSessionRow,
-    { kind }: Settlement,
-  ): Promise<void> {
+  async #putOff(db: Statements, session: PaymentSessionRow, { kind }: Settlement): Promise<void> {
     await this.#pause(db, session, kind);
     const { attempts } = await failuresOf(db, session, kind);
     if (attempts !== TOLD_AT_ATTEMPTS) return;
@@ -237,11 +233,7 @@ export class SessionSettlements {
   }
 
   /** The session is not handed over before something can be tried again. */
-  async #pause(
-    db: TenantTransaction,
-    { id }: PaymentSessionRow,
-    kind: SettlementKind,
-  ): Promise<void> {
+  async #pause(db: Statements, { id }: PaymentSessionRow, kind: SettlementKind): Promise<void> {
     const column = kind === 'settle' ? 'settlement_due_at' : 'due_at';
     await db.query(
       `UPDATE payment_sessions SET ${column} =
@@ -269,9 +261,9 @@ export class SessionSettlements {
   /** Nobody else changes the session, or debits it, meanwhile. */
   #locked<T>(
     id: string,
-    work: (db: TenantTransaction, session: PaymentSessionRow) => Promise<T>,
+    work: (db: Statements, session: PaymentSessionRow) => Promise<T>,
   ): Promise<T> {
-    return this.#parts.database.asPlatform().transaction(async (db) => {
+    return this.#parts.database.asPlatform().statements(async (db) => {
       const session = await lockSession(db, id);
       if (!session) throw new RangeError(`The payment session ${id} is not there`);
       return work(db, session);
@@ -284,7 +276,7 @@ const isOnChain = ({ state }: Pick<PaymentSessionRow, 'state'>): boolean =>
   state === 'active' || state === 'settling';
 
 async function takeOver(
-  db: TenantTransaction,
+  db: Statements,
   session: PaymentSessionRow,
   hold: EscrowHold,
 ): Promise<void> {
@@ -310,7 +302,7 @@ function settledOf({ delivered, settled }: PaymentSessionRow, onChain: bigint): 
 
 /** What the treasury has is the treasury's, once. */
 async function book(
-  db: TenantTransaction,
+  db: Statements,
   { id, settled: before }: PaymentSessionRow,
   settled: bigint,
 ): Promise<void> {
@@ -328,11 +320,7 @@ async function book(
  * Nothing of the deposit is held any more: what the treasury has not had of it is its wallet's. What it has had
  * comes last: so all accounts are locked in the order of their names.
  */
-async function close(
-  db: TenantTransaction,
-  session: PaymentSessionRow,
-  settled: bigint,
-): Promise<void> {
+async function close(db: Statements, session: PaymentSessionRow, settled: bigint): Promise<void> {
   const { delivered, deposit, id } = session;
   const unpaid = BigInt(delivered) - settled;
   await move(db, {
@@ -357,7 +345,7 @@ async function close(
 }
 
 async function move(
-  db: TenantTransaction,
+  db: Statements,
   movement: {
     readonly debit: Account;
     readonly credit: Account;

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import type { Database, TenantTransaction } from '../database/database.js';
+import type { Database, Statements, TransactionStatements } from '../database/database.js';
 import { transfer } from '../ledger/ledger.js';
 import { NO_AGENT, putInOutbox } from '../notifications/outbox.js';
 import type { PlatformEvent } from '../notifications/notification.js';
@@ -52,6 +52,9 @@ export interface StoredTransaction {
   readonly waitingMs: number;
 }
 
+/** What is to be known of one when it has ended. */
+export type SentTransaction = Pick<StoredTransaction, 'hash' | 'nonce' | 'paymentId' | 'purpose'>;
+
 /** How a transaction has ended. */
 export interface MinedForGood {
   /** The number of its block. */
@@ -79,7 +82,27 @@ const TRANSACTION = `
          extract(epoch FROM now() - coalesce(broadcast_at, signed_at)) * 1000 AS "waitingMs"
     FROM transactions`;
 
+/** What is stored of one that was signed. */
+interface NewTransaction {
+  readonly paymentId: string | null;
+  readonly purpose: TransactionPurpose;
+  readonly unsigned: UnsignedTransaction;
+  readonly signed: SignedTransaction;
+}
+
+const COLUMNS = `hash, payment_id, chain_id, signer, nonce, purpose, raw, max_fee, priority_fee, gas`;
+const VALUES = `$hash, $paymentId, $chainId::bigint, $address, $nonce::bigint, $purpose, $raw,
+                $maxFee::bigint, $priorityFee::bigint, $gas::bigint`;
+
 const OF_SIGNER = 'chain_id = $chainId::bigint AND signer = $address';
+
+const UNSETTLED = `
+  ${TRANSACTION} WHERE ${OF_SIGNER} AND nonce IN (
+     SELECT nonce FROM transactions
+      WHERE ${OF_SIGNER} AND active AND final_at IS NULL)
+   ORDER BY nonce, signed_at`;
+
+const NEXT_NONCE = `SELECT max(nonce) + 1 AS next FROM transactions WHERE ${OF_SIGNER}`;
 
 /** For how long a payment is not handed over to the run that has it already. */
 const CLAIMED_S = 60;
@@ -129,27 +152,22 @@ export class PaymentStore {
 
   /** What was signed and is not final, with those that were replaced, by their nonces. */
   async unsettled(): Promise<ReadonlyMap<bigint, readonly StoredTransaction[]>> {
-    const rows = await this.#query<TransactionRow>(
-      `${TRANSACTION} WHERE ${OF_SIGNER} AND nonce IN (
-         SELECT nonce FROM transactions
-          WHERE ${OF_SIGNER} AND active AND final_at IS NULL)
-       ORDER BY nonce, signed_at`,
-    );
-    const found = new Map<bigint, StoredTransaction[]>();
-    for (const transaction of rows.map(transactionOf)) {
-      const { nonce } = transaction;
-      found.set(nonce, [...(found.get(nonce) ?? []), transaction]);
-    }
-    return found;
+    return byNonce(await this.#query<TransactionRow>(UNSETTLED));
   }
 
-  /** The nonce after the last one that was ever signed for; undefined when none was. */
-  async nextNonce(): Promise<bigint | undefined> {
-    const [row] = await this.#query<{ next: string | null }>(
-      `SELECT max(nonce) + 1 AS next FROM transactions WHERE ${OF_SIGNER}`,
-    );
-    const next = row?.next ?? undefined;
-    return next === undefined ? undefined : BigInt(next);
+  /** The same, and the nonce after the last one that was ever signed for. */
+  signed(): Promise<{
+    readonly next: bigint;
+    readonly onTheWay: ReadonlyMap<bigint, readonly StoredTransaction[]>;
+  }> {
+    return this.#database.asPlatform().statements(async (db) => {
+      // In this order: what is signed for between them would look like a gap.
+      const [[row], rows] = await Promise.all([
+        db.query<{ next: string | null }>(NEXT_NONCE, this.#values({})),
+        db.query<TransactionRow>(UNSETTLED, this.#values({})),
+      ]);
+      return { next: BigInt(row?.next ?? 0), onTheWay: byNonce(rows) };
+    });
   }
 
   /** The transaction that took the nonce for good; undefined when none of ours did. */
@@ -172,20 +190,17 @@ export class PaymentStore {
     signed: SignedTransaction,
   ): Promise<boolean> {
     return this.#locked(async (db) => {
-      const { nonce } = unsigned;
-      const [taken] = await db.query(
-        `SELECT FROM transactions WHERE ${OF_SIGNER} AND nonce >= $nonce::bigint LIMIT 1`,
-        this.#values({ nonce: String(nonce) }),
+      const stored = await db.query(
+        `WITH given AS (
+           UPDATE payments SET state = 'broadcast', nonce = $nonce::bigint, hash = $hash
+            WHERE id = $paymentId AND state = 'queued' AND NOT EXISTS (
+              SELECT FROM transactions WHERE ${OF_SIGNER} AND nonce >= $nonce::bigint)
+            RETURNING id
+         )
+         INSERT INTO transactions (${COLUMNS}) SELECT ${VALUES} FROM given RETURNING 1`,
+        this.#values(valuesOf({ paymentId, purpose: 'pay', unsigned, signed })),
       );
-      if (taken) return false;
-      const given = await db.query(
-        `UPDATE payments SET state = 'broadcast', nonce = $nonce, hash = $hash
-          WHERE id = $paymentId AND state = 'queued' RETURNING 1`,
-        { paymentId, nonce: String(nonce), hash: signed.hash },
-      );
-      if (given.length === 0) return false;
-      await this.#insert(db, { paymentId, purpose: 'pay', unsigned, signed });
-      return true;
+      return stored.length > 0;
     });
   }
 
@@ -229,25 +244,27 @@ export class PaymentStore {
   }
 
   /** A transaction has its confirmations: its nonce is gone, its payment settled, and its fee booked. */
-  async settle(mined: StoredTransaction, { block, failure, fee }: MinedForGood): Promise<void> {
+  async settle(mined: SentTransaction, { block, failure, fee }: MinedForGood): Promise<void> {
     const { hash, nonce, paymentId } = mined;
     await this.#locked(async (db) => {
       const values = this.#values({ nonce: String(nonce), hash, block: String(block) });
-      // First of all: two of them are never active.
-      await db.query(
-        `UPDATE transactions SET active = false
-          WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND hash <> $hash`,
-        values,
-      );
-      const ended = await db.query(
-        `UPDATE transactions SET active = true, final_at = now(), block_number = $block,
-                fee = $fee, fee_payer = $payer, fee_block = $feeBlock
-          WHERE hash = $hash AND final_at IS NULL RETURNING 1`,
-        {
-          ...{ hash, block: String(block), fee: fee === undefined ? null : String(fee.amount) },
-          ...{ payer: fee?.payer ?? null, feeBlock: fee?.block ?? null },
-        },
-      );
+      const [, ended] = await Promise.all([
+        // First of all: two of them are never active.
+        db.query(
+          `UPDATE transactions SET active = false
+            WHERE ${OF_SIGNER} AND nonce = $nonce::bigint AND hash <> $hash`,
+          values,
+        ),
+        db.query(
+          `UPDATE transactions SET active = true, final_at = now(), block_number = $block,
+                  fee = $fee, fee_payer = $payer, fee_block = $feeBlock
+            WHERE hash = $hash AND final_at IS NULL RETURNING 1`,
+          {
+            ...{ hash, block: String(block), fee: fee === undefined ? null : String(fee.amount) },
+            ...{ payer: fee?.payer ?? null, feeBlock: fee?.block ?? null },
+          },
+        ),
+      ]);
       if (fee && ended.length > 0) {
         await transfer(db, {
           ...{ debit: 'fees', credit: 'external', amount: fee.amount },
@@ -273,7 +290,7 @@ export class PaymentStore {
 
   /** Nothing was signed for a payment, and nothing will be. */
   async giveUp(paymentId: string, failure: PaymentFailure): Promise<void> {
-    await this.#database.asPlatform().transaction(async (db) => {
+    await this.#database.asPlatform().statements(async (db) => {
       const [settled] = await db.query<{ cause: string }>(
         `UPDATE payments SET state = 'failed', failure = $failure, settled_at = now()
           WHERE id = $paymentId AND state = 'queued' RETURNING cause`,
@@ -285,9 +302,7 @@ export class PaymentStore {
 
   /** Has operators told. @param id the same for what they are to be told but once. */
   async tell(id: string, event: PlatformEvent): Promise<void> {
-    await this.#database
-      .asPlatform()
-      .transaction((db) => putInOutbox(db, { id, agent: NO_AGENT, ...event }));
+    await putInOutbox(this.#database.asPlatform(), { id, agent: NO_AGENT, ...event });
   }
 
   /** Nothing could be signed for a payment this time. @returns how often that is. */
@@ -325,39 +340,22 @@ export class PaymentStore {
     });
   }
 
-  async #insert(
-    db: TenantTransaction,
-    row: {
-      readonly paymentId: string | null;
-      readonly purpose: TransactionPurpose;
-      readonly unsigned: UnsignedTransaction;
-      readonly signed: SignedTransaction;
-    },
-  ): Promise<void> {
-    const { gas, maxFee, nonce, priorityFee } = row.unsigned;
+  async #insert(db: Statements, row: NewTransaction): Promise<void> {
     await db.query(
-      `INSERT INTO transactions
-         (hash, payment_id, chain_id, signer, nonce, purpose, raw, max_fee, priority_fee, gas)
-       VALUES ($hash, $paymentId, $chainId, $address, $nonce, $purpose, $raw, $maxFee,
-               $priorityFee, $gas)`,
-      this.#values({
-        ...row.signed,
-        paymentId: row.paymentId,
-        purpose: row.purpose,
-        nonce: String(nonce),
-        gas: String(gas),
-        maxFee: String(maxFee),
-        priorityFee: String(priorityFee),
-      }),
+      `INSERT INTO transactions (${COLUMNS}) VALUES (${VALUES})`,
+      this.#values(valuesOf(row)),
     );
   }
 
   /** One change of a signer's nonces after the other, whatever process makes it. */
-  #locked<T>(work: (db: TenantTransaction) => Promise<T>): Promise<T> {
+  #locked<T>(work: (db: TransactionStatements) => Promise<T>): Promise<T> {
     const { address, chainId } = this.#signer;
-    return this.#database.asPlatform().transaction(async (db) => {
-      await db.lock(`signer:${chainId}:${address}`);
-      return work(db);
+    return this.#database.asPlatform().statements(async (db) => {
+      const [, result] = await Promise.all([
+        db.lock(`signer:${chainId}:${address}`),
+        work(db), // its first statement is run when the lock is held
+      ]);
+      return result;
     });
   }
 
@@ -368,15 +366,29 @@ export class PaymentStore {
   #values = (values: Record<string, unknown>) => ({ ...this.#signer, ...values });
 }
 
+const valuesOf = ({ paymentId, purpose, signed, unsigned }: NewTransaction) => ({
+  ...{ ...signed, paymentId, purpose, nonce: String(unsigned.nonce), gas: String(unsigned.gas) },
+  ...{ maxFee: String(unsigned.maxFee), priorityFee: String(unsigned.priorityFee) },
+});
+
 /** With the end of a payment, which comes but once. */
 const tellFailed = (
-  db: TenantTransaction,
+  db: Statements,
   failed: Omit<Extract<PlatformEvent, { event: 'payment_failed' }>, 'event'>,
 ): Promise<void> =>
   putInOutbox(db, {
     ...{ id: `payment-failed-${failed.paymentId}`, agent: NO_AGENT, event: 'payment_failed' },
     ...failed,
   });
+
+function byNonce(rows: readonly TransactionRow[]): Map<bigint, StoredTransaction[]> {
+  const found = new Map<bigint, StoredTransaction[]>();
+  for (const transaction of rows.map(transactionOf)) {
+    const { nonce } = transaction;
+    found.set(nonce, [...(found.get(nonce) ?? []), transaction]);
+  }
+  return found;
+}
 
 const transactionOf = (row: TransactionRow): StoredTransaction => ({
   ...row,

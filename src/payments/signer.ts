@@ -12,6 +12,7 @@ import {
   PaymentStore,
   signerId,
   type QueuedPayment,
+  type SentTransaction,
   type SignerRef,
   type StoredTransaction,
 } from './payment-store.js';
@@ -85,14 +86,21 @@ export class Signer {
    */
   async step(): Promise<boolean> {
     if ((await this.#store.claim()) === 0) return false;
-    const [head, onTheWay] = await Promise.all([this.#node.head(), this.#store.unsettled()]);
+    const [head, { next, onTheWay }] = await Promise.all([this.#node.head(), this.#store.signed()]);
     const [lowest] = onTheWay.keys();
     for (const [nonce, transactions] of onTheWay) {
       await this.#follow(transactions, { head, isFirst: nonce === lowest });
     }
-    await this.#closeGap(lowest, true);
     const free = MAX_ON_THE_WAY - onTheWay.size;
-    if (free > 0) await this.#sendWaiting(free, { onTheWay: onTheWay.size, lowest });
+    const [used, waiting] = await Promise.all([
+      this.#node.nonceOf(this.#signer.address),
+      free > 0 ? this.#store.queued(MAX_LOOKED_AT, this.#notYet(lowest)) : [],
+    ]);
+    await this.#closeGap({ used, end: lowest ?? next }, true);
+    await this.#sendWaiting(waiting, {
+      ...{ most: free, onTheWay: onTheWay.size },
+      nonce: next > used ? next : used,
+    });
     return true;
   }
 
@@ -102,14 +110,17 @@ export class Signer {
    * @throws ChainAwayError
    */
   async restore(): Promise<void> {
-    const [lowest] = (await this.#store.unsettled()).keys();
-    await this.#closeGap(lowest, false);
+    const { next, onTheWay } = await this.#store.signed();
+    const [lowest] = onTheWay.keys();
+    const used = await this.#node.nonceOf(this.#signer.address);
+    await this.#closeGap({ used, end: lowest ?? next }, false);
   }
 
   /** Nonces that the chain waits for, before the lowest one that something is on its way with. */
-  async #closeGap(lowest: bigint | undefined, fills: boolean): Promise<void> {
-    const end = lowest ?? (await this.#store.nextNonce()) ?? 0n;
-    const used = await this.#node.nonceOf(this.#signer.address);
+  async #closeGap(
+    { end, used }: { readonly used: bigint; readonly end: bigint },
+    fills: boolean,
+  ): Promise<void> {
     if (used >= end) return this.#forgetGap();
     await this.#tellGap({ from: String(used), until: String(end) });
     for (let nonce = used; nonce < end && nonce < used + BigInt(MAX_CLOSED); nonce++) {
@@ -163,11 +174,7 @@ export class Signer {
       const receipt = await this.#node.receiptOf(transaction.hash);
       if (!receipt) continue;
       if (head - receipt.blockNumber + 1 >= confirmations) {
-        await this.#store.settle(transaction, {
-          block: receipt.blockNumber,
-          failure: failureOf(transaction, receipt),
-          fee: this.#feeOf(receipt),
-        });
+        await this.#settle(transaction, receipt);
       }
       return;
     }
@@ -265,17 +272,18 @@ export class Signer {
     await this.#store.replace(transaction, purpose, priced, signed);
   }
 
-  /** @param before.lowest the lowest nonce that something is on its way with. */
+  /** @param by.nonce the first one that is free. */
   async #sendWaiting(
-    most: number,
-    { lowest, onTheWay }: { readonly onTheWay: number; readonly lowest: bigint | undefined },
+    waiting: readonly QueuedPayment[],
+    { most, nonce, onTheWay }: { most: number; nonce: bigint; onTheWay: number },
   ): Promise<void> {
     let sent = 0;
-    for (const payment of await this.#store.queued(MAX_LOOKED_AT, this.#notYet(lowest))) {
+    for (const payment of waiting) {
       if (sent === most) return;
       this.#tried.delete(payment.id);
       try {
-        const outcome = await this.#sign(payment, onTheWay + sent);
+        const by = { nonce: nonce + BigInt(sent), onTheWay: onTheWay + sent };
+        const outcome = await this.#sign(payment, by);
         if (outcome === 'waits') return;
         // What was given up has nothing on the way, so that the next one need not wait for it.
         if (outcome === 'sent') sent++;
@@ -305,17 +313,17 @@ export class Signer {
   }
 
   /** @returns `aside` when nothing is on the way for it, `waits` when those behind it have to wait, too. */
-  async #sign(payment: QueuedPayment, onTheWay: number): Promise<'sent' | 'aside' | 'waits'> {
+  async #sign(
+    payment: QueuedPayment,
+    { nonce, onTheWay }: { readonly nonce: bigint; readonly onTheWay: number },
+  ): Promise<'sent' | 'aside' | 'waits'> {
     const { log } = this.#parts;
     const gas = payment.gas === null ? undefined : BigInt(payment.gas);
     const calls = payment.calls.map((call) => ({ ...call, value: BigInt(call.value) }));
-    const [needed, current, next, used] = await Promise.all([
+    const [needed, current] = await Promise.all([
       this.#node.gasOf(this.#signer.address, calls, gas),
       this.#node.fees(),
-      this.#store.nextNonce(),
-      this.#node.nonceOf(this.#signer.address),
     ]);
-    const nonce = next !== undefined && next > used ? next : used;
     const isDoubtful = this.#doubtful.delete(payment.id);
     if (needed === undefined) {
       // What was on its way before it may be what it builds on: it is looked at once more after that.
@@ -341,8 +349,26 @@ export class Signer {
     const unsigned = { ...this.#unsigned(nonce, calls, gas ?? needed), ...fees };
     const signed = await signTransaction(key, unsigned);
     if (!(await this.#store.storeFirst(payment.id, unsigned, signed))) return 'waits';
-    await this.#store.offered(signed, await this.#node.broadcast(signed.raw));
+    const sent = { ...signed, nonce, paymentId: payment.id, purpose: 'pay' } as const;
+    const isTaken = await this.#node.broadcast(signed.raw);
+    if (!isTaken || !(await this.#isFinalAtOnce(sent))) await this.#store.offered(signed, isTaken);
     return 'sent';
+  }
+
+  /** Some chains mine as soon as they are sent something: nobody waits for the next look there. */
+  async #isFinalAtOnce(sent: SentTransaction): Promise<boolean> {
+    if (this.#parts.chain.confirmations > 1) return false;
+    const receipt = await this.#node.receiptOf(sent.hash);
+    if (receipt) await this.#settle(sent, receipt);
+    return receipt !== undefined;
+  }
+
+  #settle(transaction: SentTransaction, receipt: Receipt): Promise<void> {
+    return this.#store.settle(transaction, {
+      block: receipt.blockNumber,
+      failure: failureOf(transaction, receipt),
+      fee: this.#feeOf(receipt),
+    });
   }
 
   /** A call that nothing comes of. */
@@ -363,7 +389,7 @@ export class Signer {
 }
 
 function failureOf(
-  { purpose }: StoredTransaction,
+  { purpose }: SentTransaction,
   { succeeded }: { readonly succeeded: boolean },
 ): PaymentFailure | undefined {
   if (purpose === 'cancel') return 'cancelled';

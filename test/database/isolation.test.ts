@@ -1,11 +1,7 @@
 // @module-tag attack
 import { DatabaseError } from 'sequelize';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  Database,
-  type TenantDatabase,
-  type TenantTransaction,
-} from '../../src/database/database.js';
+import { Database, type TenantDatabase, type Statements } from '../../src/database/database.js';
 import { roleOf } from '../../src/database/roles.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { queryRows } from './catalog.js';
@@ -142,35 +138,35 @@ describe('what belongs to an agent', () => {
 describe('the tenant', () => {
   const ids = 'SELECT id FROM users ORDER BY id';
 
-  test('does not outlive its transaction on a pooled connection', async () => {
-    const single = new Database(database.url, { maxConnections: 1 });
-    const unset = () => single.call({ text: ids }, []);
-    try {
-      for (const tenant of [single.asUser('alice'), single.asPlatform()]) {
-        const within = (work: (db: TenantTransaction) => Promise<unknown>) =>
-          tenant.transaction(work);
-        expect(await within((db) => db.query(ids))).not.toEqual([]);
-        const fails = within(async (db) => {
-          await db.query(ids);
-          throw new RangeError('on purpose');
-        });
-        await expect(fails).rejects.toThrow(RangeError);
-        expect(await single.asUser('').transaction((db) => db.query(ids))).toEqual([]);
-        expect(await single.asUser('bob').transaction((db) => db.query(ids))).toEqual([
-          { id: 'bob' },
-        ]);
+  test.each(['transaction', 'statements'] as const)(
+    'does not outlive its %s on a pooled connection',
+    async (how) => {
+      const single = new Database(database.url, { maxConnections: 1 });
+      const unset = () => single.call({ text: ids }, []);
+      try {
+        for (const tenant of [single.asUser('alice'), single.asPlatform()]) {
+          const within = (work: (db: Statements) => Promise<unknown>) => tenant[how](work);
+          expect(await within((db) => db.query(ids))).not.toEqual([]);
+          const fails = within(async (db) => {
+            await db.query(ids);
+            throw new RangeError('on purpose');
+          });
+          await expect(fails).rejects.toThrow(RangeError);
+          expect(await single.asUser('')[how]((db) => db.query(ids))).toEqual([]);
+          expect(await single.asUser('bob')[how]((db) => db.query(ids))).toEqual([{ id: 'bob' }]);
 
-        expect(await tenant.query(ids)).not.toEqual([]);
-        expect(await unset()).toEqual([]);
-        const refusedQuery = tenant.query('SELECT 1 / count(*) FROM users WHERE id IS NULL');
-        await expect(refusedQuery).rejects.toThrow('division by zero');
-        expect(await unset()).toEqual([]);
-        expect(await single.asUser('bob').query(ids)).toEqual([{ id: 'bob' }]);
+          expect(await tenant.query(ids)).not.toEqual([]);
+          expect(await unset()).toEqual([]);
+          const refusedQuery = tenant.query('SELECT 1 / count(*) FROM users WHERE id IS NULL');
+          await expect(refusedQuery).rejects.toThrow('division by zero');
+          expect(await unset()).toEqual([]);
+          expect(await single.asUser('bob').query(ids)).toEqual([{ id: 'bob' }]);
+        }
+      } finally {
+        await single.close();
       }
-    } finally {
-      await single.close();
-    }
-  });
+    },
+  );
 
   test.each(['by itself', 'in a transaction'])(
     'cannot be widened by what a user id says, %s',
@@ -201,14 +197,41 @@ describe('the tenant', () => {
     ]);
   });
 
-  test('takes what was done back when the work fails', async () => {
+  test.each(['transaction', 'statements'] as const)(
+    'takes what was done back when the work of a %s fails',
+    async (how) => {
+      const before = await asOwner('SELECT count(*) FROM messages');
+      const work = db.asUser('alice')[how](async (open) => {
+        await open.query(insertSql('messages', ROWS.messages?.('alice', 3) ?? {}));
+        throw new RangeError('on purpose');
+      });
+      await expect(work).rejects.toThrow(RangeError);
+      expect(await asOwner('SELECT count(*) FROM messages')).toEqual(before);
+    },
+  );
+
+  test('keeps nothing of statements of which one is refused, whether its answer was waited for or not', async () => {
     const before = await asOwner('SELECT count(*) FROM messages');
-    const work = db.asUser('alice').transaction(async (open) => {
-      await open.query(insertSql('messages', ROWS.messages?.('alice', 3) ?? {}));
-      throw new RangeError('on purpose');
+    const work = db.asUser('alice').statements(async (open) => {
+      const insert = open.query(insertSql('messages', ROWS.messages?.('alice', 3) ?? {}));
+      open.query('SELECT 1 / 0').catch(() => undefined);
+      await insert;
     });
-    await expect(work).rejects.toThrow(RangeError);
+    await expect(work).rejects.toThrow('ROLLBACK');
     expect(await asOwner('SELECT count(*) FROM messages')).toEqual(before);
+  });
+
+  test('finds what statements have kept when they have ended, each of them after the one before it', async () => {
+    const seen = await db
+      .asUser('alice')
+      .statements((open) =>
+        Promise.all([
+          open.query(`UPDATE users SET name = 'sent first' WHERE id = 'alice'`),
+          open.query('SELECT name FROM users'),
+        ]),
+      );
+    expect(seen[1]).toEqual([{ name: 'sent first' }]);
+    expect(await db.asUser('alice').query('SELECT name FROM users')).toEqual(seen[1]);
   });
 
   test('holds for whatever a transaction does with its tables', async () => {

@@ -2,9 +2,10 @@ import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
-import { Signer } from '../../src/payments/signer.js';
+import { PaymentStore } from '../../src/payments/payment-store.js';
+import { MAX_ON_THE_WAY, Signer } from '../../src/payments/signer.js';
 import { Signers } from '../../src/payments/signers.js';
-import { signTransaction } from '../../src/payments/sign.js';
+import { signTransaction, type SignedTransaction } from '../../src/payments/sign.js';
 import { SigningKeys } from '../../src/payments/signing-keys.js';
 import { CHAIN_ID, PATH_USD } from '../support/chain/chain.js';
 import { rpcProxy, type RpcProxy } from '../support/chain/rpc-proxy.js';
@@ -261,16 +262,67 @@ test("a nonce that is somebody else's for good is followed by another one", asyn
   await paysOnce(payer, [asked]);
 });
 
+test('where a chain has not as many blocks as make something final, no nonce is gone for good', async () => {
+  const payer = await lab.payer({ confirmations: 1_000_000 });
+  await hold();
+  const asked = await payer.ask();
+  await payer.signer.step();
+  await foreign(payer, 0n);
+  await mine();
+  for (let n = 0; n < 2; n++) expect(await payer.signer.step()).toBe(true);
+  expect(await signedFor(asked.cause)).toHaveLength(1);
+});
+
+test('no more are on their way than may be, also where what closes a gap is among them', async () => {
+  const payer = await lab.payer();
+  const older = await lab.rpc('evm_snapshot');
+  for (let nonce = 0n; nonce < 3n; nonce++) await foreign(payer, nonce);
+  await hold();
+  const asked: { cause: string; to: Hex }[] = [];
+  for (let n = 0; n < MAX_ON_THE_WAY + 2; n++) asked.push(await payer.ask());
+  await payer.signer.step();
+  await lab.rpc('evm_revert', older);
+  for (let n = 0; n < 3; n++) await payer.signer.step();
+  const states = await lab.payments.statesOf(asked.map(({ cause }) => cause));
+  const queued = [...states.values()].filter(({ state }) => state === 'queued');
+  expect(queued).toHaveLength(2);
+  await lab.rpc('evm_setAutomine', true);
+  await mine();
+  await paysOnce(payer, asked);
+});
+
+test('a nonce that anything was signed for is given to no other payment', async () => {
+  const payer = await lab.payer();
+  const store = new PaymentStore(lab.database.db, { chainId: CHAIN_ID, address: payer.address });
+  const causes = [(await payer.ask()).cause, (await payer.ask()).cause];
+  const [first, second] = await store.queued(2, []);
+  const given = { chainId: CHAIN_ID, nonce: 7n, calls: [], gas: 1n, maxFee: 1n, priorityFee: 0n };
+  const transaction = (): SignedTransaction => {
+    const hash = newAddress();
+    return { hash, raw: hash };
+  };
+  const stored = transaction();
+  expect(await store.storeFirst(first?.id ?? '', given, stored)).toBe(true);
+  expect(await store.storeFirst(second?.id ?? '', given, transaction())).toBe(false);
+  expect(await store.storeFirst(first?.id ?? '', { ...given, nonce: 8n }, transaction())).toBe(
+    false,
+  );
+  const [[, [replaced] = []] = []] = await store.unsettled();
+  if (replaced) await store.startAnew(replaced);
+  expect(await store.storeFirst(second?.id ?? '', given, transaction())).toBe(false);
+  const states = await lab.payments.statesOf(causes);
+  expect([...states.values()].map(({ state }) => state)).toEqual(['queued', 'queued']);
+});
+
 test('a nonce whose receipt the node does not show yet is no reason for another one', async () => {
   const node = new ChainNode({ chainId: CHAIN_ID, url: proxy.url });
   const payer = await lab.payer({ node });
   const asked = await payer.ask();
-  await payer.signer.step();
   // Its transactions are not indexed.
   let hides = true;
   const receiptOf = node.receipt.bind(node);
   node.receipt = (hash) => (hides ? Promise.resolve(undefined) : receiptOf(hash));
-  for (let n = 0; n < 3; n++) await payer.signer.step();
+  for (let n = 0; n < 4; n++) await payer.signer.step();
   expect(await signedFor(asked.cause)).toHaveLength(1);
   hides = false;
   await paysOnce(payer, [asked]);

@@ -59,6 +59,12 @@ describe('a payment', () => {
     expect(await lab.balanceOf(to)).toBe(ONE);
   });
 
+  test('is final with one look where the chain mines at once and wants no more blocks', async () => {
+    const { cause } = await payer.ask();
+    await payer.signer.step();
+    expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
+  });
+
   test('with the cause of another one is refused', async () => {
     const { cause } = await payer.ask();
     await expect(payer.ask({ cause })).rejects.toBeInstanceOf(PaymentConflictError);
@@ -114,8 +120,11 @@ describe('what a transaction has cost the operator', () => {
 
   test('is in the ledger once it is final, once', async () => {
     const { cause } = await payer.ask();
+    await lab.rpc('evm_setAutomine', false);
     await payer.signer.step();
     expect(await lab.feeOf(await hashOf(cause))).toBeUndefined();
+    await lab.rpc('evm_setAutomine', true);
+    await lab.rpc('anvil_mine', '0x1');
     await Promise.all([payAll(), payAll(new Signer(payer.parts, payer.address))]);
     const booked = await lab.feeOf(await hashOf(cause));
     expect(booked).toBe((await costs()) - ONE);

@@ -1,12 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
+import type { Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { requestAccountDeletion } from '../../src/accounts/account-deletions.js';
 import { UnavailableError } from '../../src/errors.js';
 import { requestMail } from '../../src/mail/request-mail.js';
-import { accountDeletions, mails, securityEvents } from '../../worker/handed-rows.js';
+import { ChainPayments } from '../../src/payments/chain-payments.js';
+import { PaymentStore } from '../../src/payments/payment-store.js';
+import {
+  accountDeletions,
+  mails,
+  payments,
+  paymentSessions,
+  securityEvents,
+} from '../../worker/handed-rows.js';
 import { handOver, handOverPeriodically, type Handed } from '../../worker/hand-over.js';
 import { queryRows } from '../database/catalog.js';
+import { insertSql, ROWS } from '../database/rows.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 
 let database: TestDatabase;
@@ -139,6 +149,55 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     await handing;
     await owner(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_told`);
   });
+});
+
+describe('the run of a payment session', () => {
+  async function startedAfter(values: Readonly<Record<string, string>>) {
+    const id = await newPaymentSession(values);
+    const after: (number | undefined)[] = [];
+    const start = (_: string, afterMs?: number) => Promise.resolve(after.push(afterMs) > 0);
+    await handOver(database.db, paymentSessions(database.db, { start }));
+    await owner(`DELETE FROM payment_sessions WHERE id = '${id}'`);
+    return after;
+  }
+
+  test('leaves a second to whoever waits for it', async () => {
+    expect(await startedAfter({ state: 'opening' })).toEqual([1_000]);
+  });
+
+  test('begins at once where nobody else can have its hold signed', async () => {
+    expect(await startedAfter({ state: 'opening', user_id: await newUser(database) })).toEqual([
+      undefined,
+    ]);
+  });
+
+  async function newPaymentSession(values: Readonly<Record<string, string>>): Promise<string> {
+    const id = randomUUID();
+    const { user_id, ...row } = ROWS.payment_sessions?.('nobody', 1) ?? {};
+    await owner(insertSql('payment_sessions', { ...row, id, ...values }));
+    return id;
+  }
+});
+
+test('payments that are heard of are left for a moment to a run that pays already', async () => {
+  const claimed: Hex = `0x${'1'.repeat(40)}`;
+  const other: Hex = `0x${'2'.repeat(40)}`;
+  const ask = (signer: Hex) =>
+    new ChainPayments(database.db).request(database.db.asPlatform(), {
+      ...{ cause: randomUUID(), chainId: 4_217, signer },
+      calls: [{ to: signer, data: '0x', value: 0n }],
+    });
+  const [ending, woken] = [new AbortController(), [] as string[]];
+  const wake = (signerId: string) => Promise.resolve(void woken.push(signerId));
+  const handed = { ...payments(database.db, { wake }), patienceMs: 500 };
+  const parts = { database: database.db, log: pino({ enabled: false }) };
+  await ask(claimed);
+  const handing = handOverPeriodically(parts, handed, ending.signal);
+  await new PaymentStore(database.db, { chainId: 4_217, address: claimed }).claim();
+  await ask(other);
+  await expect.poll(() => woken).toEqual([`4217-${other}`]);
+  ending.abort();
+  await handing;
 });
 
 test('a mail that had its run is over, and one of yesterday is given up', async () => {
