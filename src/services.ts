@@ -51,6 +51,7 @@ import { Outbound } from './outbound/outbound.js';
 import { ProviderKeys } from './security-events/provider-keys.js';
 import { SecurityEvents } from './security-events/receive-events.js';
 import { SecretBox } from './secrets/secret-box.js';
+import type { KnownChains } from './payments/forgotten-chains.js';
 import { ChainPayments } from './payments/chain-payments.js';
 import { PaymentWatch } from './payments/payment-watch.js';
 import { Escrow, escrowTerms } from './payment-sessions/escrow.js';
@@ -134,6 +135,7 @@ export interface WorkerServices {
   readonly cloneMemories: CloneMemories;
   readonly clonePayments: ClonePayments;
   readonly ledgerChain: LedgerChain;
+  readonly knownChains: KnownChains;
   readonly heartbeats: HeartbeatSender;
   readonly mails: MailSender;
   readonly memorySizes: MemorySizes;
@@ -313,6 +315,7 @@ export function createWorkerServices({
       chain: settings.chain,
     }),
     ledgerChain: { node: chainNode(settings), treasury: settings.chain.treasury },
+    knownChains: { own: settings.chain.chainId, royalties: settings.chain.usdc.chainId },
     heartbeats: new HeartbeatSender(database, secrets),
     mails: new MailSender({
       database,

@@ -126,7 +126,9 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createReleaseRecordActivities(releases),
         ...createHeartbeatRecordActivities(heartbeats),
         ...createHousekeepingActivities(database),
-        ...createMoneyActivities({ chain: services.ledgerChain, database }),
+        ...createMoneyActivities({
+          ...{ database, chain: services.ledgerChain, knownChains: services.knownChains },
+        }),
         ...createAccountDeletionActivities(accountDeletions),
         ...createSupervisionActivities({
           database,

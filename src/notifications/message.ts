@@ -46,6 +46,11 @@ function describePlatform(event: PlatformEvent): string {
       return `The payment ${event.paymentId} for ${event.cause} was not made: ${FAILURES[event.failure]}. See it: GET /api/underground/payments?state=failed`;
     case 'fees_unpayable':
       return `${event.payer} has nothing left to pay fees with on chain ${event.chainId}. Payments wait until it has.`;
+    case 'chain_unknown': {
+      const { chainId, waiting } = event;
+      const what = waiting === 1 ? '1 row waits' : `${waiting} rows wait`;
+      return `${what} for chain ${chainId}, which is not configured any more: payments, payment sessions, clones or splits. Nothing becomes of them until it is again; see payments: GET /api/underground/payments`;
+    }
     case 'settlement_given_up':
       return `The payment session ${event.sessionId} could not be settled in ${event.attempts} attempts. What the chain says of its hold is looked at once an hour; see why: GET /api/underground/payments?state=failed`;
     case 'session_unpaid':

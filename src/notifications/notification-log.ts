@@ -213,6 +213,8 @@ function eventOf(notification: Notification): string {
       return `${event} ${notification.chainId} ${notification.signer}`;
     case 'payment_failed':
       return `${event} ${notification.paymentId}`;
+    case 'chain_unknown':
+      return `${event} ${notification.chainId}`;
     case 'fees_unpayable':
       return `${event} ${notification.chainId} ${notification.payer}`;
     case 'settlement_given_up':

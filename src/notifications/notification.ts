@@ -46,6 +46,8 @@ export type PlatformEvent =
     }
   /** No node takes what is signed, because who pays its fee has not as much. */
   | { readonly event: 'fees_unpayable'; readonly chainId: number; readonly payer: Hex }
+  /** So many payments, sessions, clones and splits wait for a chain that is not configured any more. */
+  | { readonly event: 'chain_unknown'; readonly chainId: number; readonly waiting: number }
   /** What was delivered for a payment session could not be settled, however often it was tried. */
   | { readonly event: 'settlement_given_up'; readonly sessionId: string; readonly attempts: number }
   /** A hold was ended on chain by somebody else, with so many base units unpaid. */
@@ -59,6 +61,7 @@ const OF_PLATFORM: Readonly<Record<PlatformEvent['event'], true>> = {
   nonces_missing: true,
   payment_failed: true,
   fees_unpayable: true,
+  chain_unknown: true,
   settlement_given_up: true,
   session_unpaid: true,
 };

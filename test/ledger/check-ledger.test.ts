@@ -13,10 +13,11 @@ import { sendDue } from '../../src/notifications/outbox.js';
 import { Retention } from '../../src/retention/retention.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import { queryRows } from '../database/catalog.js';
+import { insertSql, ROWS } from '../database/rows.js';
 import { openSession } from '../gateway/support.js';
 import { makePayer } from '../splits/support.js';
 import { keptLog } from '../support/platform-environment.js';
-import { testDatabase, type TestDatabase } from '../support/postgres.js';
+import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
 import { ringOf } from '../../src/secrets/key-ring.js';
 import { runProgram } from '../support/run-program.js';
 
@@ -342,10 +343,13 @@ describe('holds past their end', () => {
 });
 
 describe('operators', () => {
+  const KNOWN = { own: 4_217, royalties: 84_532 };
   const pass = (runId = randomUUID()) =>
     new MockActivityEnvironment({
       workflowExecution: { workflowId: 'check-ledger', runId },
-    }).run(createMoneyActivities({ database: db, chain: nowhere }).checkWholeLedger);
+    }).run(
+      createMoneyActivities({ database: db, chain: nowhere, knownChains: KNOWN }).checkWholeLedger,
+    );
 
   async function told(): Promise<string[]> {
     const messages: string[] = [];
@@ -367,6 +371,28 @@ describe('operators', () => {
     expect(await told()).toEqual([
       'The ledger is not balanced: it differs in 2 places. See what it is: npm run check:ledger',
     ]);
+    expect(await told()).toEqual([]);
+  });
+
+  test('are told how much waits for a chain that is not configured any more, and of no other', async () => {
+    const userId = await newUser(database);
+    for (const [n, chainId] of [42_431, KNOWN.own, KNOWN.royalties].entries()) {
+      const given = { payments: {}, payment_sessions: {}, royalty_splits: { status: 'queued' } };
+      for (const [table, state] of Object.entries(given)) {
+        const row = ROWS[table]?.(userId, n + 1) ?? {};
+        await owner(insertSql(table, { ...row, chain_id: chainId, ...state }));
+      }
+    }
+    await pass();
+    expect(await told()).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^1 row waits for chain 4217,/),
+        expect.stringMatching(/^3 rows wait for chain 42431,/),
+        expect.stringMatching(/^1 row waits for chain 84532,/),
+      ]),
+    );
+    await owner('DELETE FROM payments; DELETE FROM payment_sessions; DELETE FROM royalty_splits');
+    await pass();
     expect(await told()).toEqual([]);
   });
 

@@ -83,6 +83,7 @@ test('holds past their end are released by a schedule, and the ledger is checked
     activities: createMoneyActivities({
       database: db,
       chain: { node: new ChainNode({ chainId: 4217, url: undefined }), treasury: undefined },
+      knownChains: { own: 4217, royalties: 4217 },
     }),
   });
   await worker.runUntil(async () => {
