@@ -90,6 +90,9 @@ async function* through(body: AsyncIterable<Buffer>, name: string): AsyncGenerat
 
 const drained = (decoder: Transform): Promise<void> =>
   new Promise((resolve) => {
-    decoder.once('drain', resolve);
-    decoder.once('close', resolve);
+    const go = () => {
+      decoder.off('drain', go).off('close', go);
+      resolve();
+    };
+    decoder.on('drain', go).on('close', go);
   });

@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import http, { type RequestListener } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import tls from 'node:tls';
 import zlib from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { decompressed } from '../../src/outbound/decompress.js';
 import { Outbound, type OutboundCall } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/allowed-places.js';
 import { resolveName, type ResolveName } from '../../src/outbound/resolve-name.js';
@@ -182,6 +184,26 @@ describe('A page', () => {
   ])('comes as %s', async (encoding, bytes) => {
     answer = html(bytes, { 'content-encoding': encoding });
     expect((await outbound().get(here, CALL)).body.toString()).toBe(text);
+  });
+
+  test('of many pieces is unpacked without what Node takes for a leak', async () => {
+    const warnings: string[] = [];
+    const note = (warning: Error) => warnings.push(warning.message);
+    process.on('warning', note);
+    const page = randomBytes(1024 ** 2);
+    const bytes = zlib.gzipSync(page);
+    async function* pieces() {
+      const size = 32 * 1024;
+      for (let at = 0; at < bytes.length; at += size) {
+        yield await Promise.resolve(bytes.subarray(at, at + size));
+      }
+    }
+    const parts: Buffer[] = [];
+    for await (const part of decompressed(pieces(), ['gzip'])) parts.push(part);
+    await new Promise(setImmediate);
+    process.off('warning', note);
+    expect(Buffer.concat(parts).equals(page)).toBe(true);
+    expect(warnings).toEqual([]);
   });
 });
 
