@@ -1,6 +1,7 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Database, TenantDatabase } from '../../src/database/database.js';
+import { uuidOf } from '../../src/uuid-of.js';
 import type { Caller, Identity, TenantOfCaller } from '../auth/authentication.js';
 import type { Endpoint, EndpointRequest } from './endpoint.js';
 import { whenClosed } from './when-closed.js';
@@ -92,16 +93,3 @@ function goneSignal(response: ServerResponse): AbortSignal {
 /** What stands for a request that brings this `Idempotency-Key`, however often it comes. */
 export const idempotencyIdOf = (scope: string, route: string, key: string): string =>
   uuidOf([scope, route, key]);
-
-/** A UUID (version 8: by our own rule) that is a digest of these parts. */
-function uuidOf(parts: readonly string[]): string {
-  const hex = createHash('sha256').update(JSON.stringify(parts)).digest('hex');
-  const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    `${variant}${hex.slice(17, 20)}`,
-    hex.slice(20, 32),
-  ].join('-');
-}

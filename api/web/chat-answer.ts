@@ -3,7 +3,6 @@ import { entitled } from '../../src/accounts/entitlement.js';
 import type { Question } from '../../src/chat/chats.js';
 import type { TurnEvent } from '../../src/chat/turn.js';
 import type { TenantDatabase } from '../../src/database/database.js';
-import type { MessageRow } from '../../src/database/models.js';
 import { ServiceError } from '../../src/errors.js';
 import type { Person } from '../auth/session.js';
 import { conversationName } from '../views/messages.js';
@@ -31,9 +30,12 @@ export const chatAnswer = z.strictObject({
   }),
 });
 
+type Told = Extract<TurnEvent, { kind: 'done' }>['message'];
+
 interface Asked {
   readonly caller: Person;
   readonly headers: { readonly accept?: string | undefined };
+  readonly idempotencyId: string;
   readonly signal: AbortSignal;
   readonly tenant: TenantDatabase;
 }
@@ -45,18 +47,18 @@ interface Asked {
  */
 export async function answerChat(
   { chats }: Pick<WebDependencies, 'chats'>,
-  { caller: { plan, user }, headers, signal, tenant }: Asked,
+  { caller: { plan, user }, headers, idempotencyId, signal, tenant }: Asked,
   asked: Question,
 ) {
   entitled(user.id, user.isAdmin, plan);
-  const turn = await chats.ask(tenant, asked, signal);
+  const turn = await chats.ask(tenant, { ...asked, requestId: idempotencyId }, signal);
   if (wantsEvents(headers)) {
     return eventStream(serverEvents(turn, asked.agentId));
   }
   return reply(200, presentAnswer(await lastOf(turn), asked.agentId));
 }
 
-async function lastOf(turn: AsyncIterable<TurnEvent>): Promise<MessageRow> {
+async function lastOf(turn: AsyncIterable<TurnEvent>): Promise<Told> {
   for await (const event of turn) if (event.kind === 'done') return event.message;
   throw new TypeError('a turn ends with its message');
 }
@@ -77,7 +79,7 @@ async function* serverEvents(
   }
 }
 
-function presentAnswer(message: MessageRow, agentId: string): z.infer<typeof chatAnswer> {
+function presentAnswer(message: Told, agentId: string): z.infer<typeof chatAnswer> {
   const { id, conversation, content, createdAt } = message;
   return {
     agentId,

@@ -30,6 +30,7 @@ export function chatEndpoints(dependencies: WebDependencies) {
       method: 'POST',
       path: '/api/chat',
       summary: 'Ask an agent; as server-sent events when asked for',
+      idempotent: true,
       headers: z.object({ accept: z.string().optional() }),
       body: z.object(chatQuestion),
       responses: { 200: [chatAnswer, 'stream'] },

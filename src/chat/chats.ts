@@ -16,6 +16,8 @@ export interface Question {
   readonly message: string;
   /** A new one when left out. */
   readonly conversation?: string | undefined;
+  /** The same where the same request comes again. */
+  readonly requestId?: string;
 }
 
 /** Conversations of users with their agents. */
@@ -37,13 +39,13 @@ export class Chats {
    * Asks an agent; its answer comes in pieces.
    *
    * @throws NotFoundError when there is no such agent
-   * @throws ConflictError when it does not run
+   * @throws ConflictError when it does not run, or is being asked by the same request
    * @throws TooManyRequestsError when too many of the owner's agents are being asked
    * @throws UnavailableError when its host cannot be reached, or no provider is configured
    */
   async ask(
     tenant: TenantDatabase,
-    { agentId, message, conversation = randomUUID() }: Question,
+    { agentId, message, requestId = randomUUID(), conversation = requestId }: Question,
     signal: AbortSignal,
   ): Promise<AsyncGenerator<TurnEvent>> {
     const { ai } = this.#settings;
@@ -52,13 +54,17 @@ export class Chats {
     const host = await this.#directory.of(agent.host);
     // Asked for its error alone: without a provider the agent could only fail.
     requireProvider(ai.providers, ai.provider);
-    const asked = { message, conversation };
+    const asked = { message, conversation, requestId };
     const { id, userId } = agent;
     signal.throwIfAborted();
     const giveBack = this.#turns.take(userId);
     // Also when its answer is never read.
     signal.addEventListener('abort', giveBack, { once: true });
-    const answer = host.ask({ agentId: id, userId, host: agent.host }, asked, signal);
+    const answer = host.ask(
+      { agentId: id, userId, host: agent.host },
+      { message, conversation },
+      signal,
+    );
     return untilEnd(chatTurn(tenant, agent, asked, answer), giveBack);
   }
 }

@@ -5,7 +5,7 @@ import { strictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 
 /** Milliseconds an agent may take for a whole answer, tools and all. */
-const ANSWER_TIMEOUT_MS = 5 * 60_000;
+export const ANSWER_TIMEOUT_MS = 5 * 60_000;
 
 /** Characters of an answer. One that is longer is cut off as a fault of the gateway. */
 const MAX_ANSWER_LENGTH = 1024 * 1024;

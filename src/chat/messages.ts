@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { Op, literal } from 'sequelize';
 import type { TenantDatabase } from '../database/database.js';
 import type { MessageRow } from '../database/models.js';
+import { ConflictError } from '../errors.js';
 
 export interface MessagePage {
   readonly conversation?: string | undefined;
@@ -35,15 +35,47 @@ export async function listMessages(
 /** One side of a turn. */
 export type NewMessage = Pick<
   MessageRow,
-  'agentId' | 'userId' | 'conversation' | 'role' | 'content' | 'status'
+  'id' | 'agentId' | 'userId' | 'conversation' | 'role' | 'content' | 'status'
 >;
 
-/** Keeps one side of a turn. */
-export async function storeMessage(
+/** Keeps one side of a turn; given again it is kept once. */
+export async function keepMessage(
   tenant: TenantDatabase,
   message: NewMessage,
 ): Promise<MessageRow> {
-  return tenant.transaction((db) => db.Message.create({ id: randomUUID(), ...message }));
+  return tenant.transaction(async (db) => {
+    await db.Message.bulkCreate([message], { ignoreDuplicates: true });
+    return db.Message.getByPk(message.id);
+  });
+}
+
+/**
+ * Keeps a question that is to be asked.
+ *
+ * @param answerId of the message that is to be its answer.
+ * @param longestMs after which nobody is still asking it who was.
+ * @returns the answer, when it was asked before and answered: it is not to be asked again.
+ * @throws ConflictError while somebody is asking it.
+ */
+export async function beginTurn(
+  tenant: TenantDatabase,
+  question: NewMessage,
+  { answerId, longestMs }: { readonly answerId: string; readonly longestMs: number },
+): Promise<MessageRow | undefined> {
+  return tenant.transaction(async (db) => {
+    await db.lock(`question:${question.id}`);
+    const asked = await db.Message.findByPk(question.id);
+    if (asked) {
+      const answered = await db.Message.findByPk(answerId);
+      if (answered?.status === 'complete') return answered;
+      if (!answered && Date.now() - asked.createdAt.getTime() < longestMs) {
+        throw new ConflictError('The question is still being answered');
+      }
+      await db.Message.destroy({ where: { id: [question.id, answerId] } });
+    }
+    await db.Message.create(question);
+    return undefined;
+  });
 }
 
 /** Forgets all but the newest messages of a conversation. */
