@@ -3,7 +3,17 @@ import { ApplicationFailure } from '@temporalio/common';
 import { expect, test } from 'vitest';
 import { asApplicationFailure } from '../../activities/failures.js';
 import { asContainerError } from '../../src/containers/docker-client.js';
-import { DiskLowError } from '../../src/containers/container-errors.js';
+import { AgentNotReadyError } from '../../src/agents/await-ready.js';
+import { AgentGoneError } from '../../src/agents/agents.js';
+import { NoPortFreeError } from '../../src/agents/supervisor-store.js';
+import { SupersededError } from '../../src/agents/watchdog-transitions.js';
+import {
+  DiskLowError,
+  DockerUnavailableError,
+  MemoryMissingError,
+  PortTakenError,
+} from '../../src/containers/container-errors.js';
+import { RepairedLocallyError } from '../../src/local-repair/agent-guard.js';
 import { failureReason } from '../../workflows/failure-reason.js';
 
 const PATH = '/var/lib/docker/overlay2/3f2a/merged';
@@ -40,4 +50,21 @@ test('what is ours to say does', async () => {
   const told = await failure(new DiskLowError(1, 2));
   expect(failureReason(told)).toContain("of the host's disk are free");
   expect(told.nonRetryable).toBe(true);
+});
+
+test.each([
+  new AgentGoneError('a'),
+  new AgentNotReadyError('The container is gone'),
+  new MemoryMissingError('agent-a'),
+  new NoPortFreeError('local'),
+  new PortTakenError(1),
+  new RepairedLocallyError(),
+  new SupersededError('a'),
+])('what no other attempt mends is not tried again: $name', async (error) => {
+  expect(await failure(error)).toMatchObject({ type: error.name, nonRetryable: true });
+});
+
+test('what another attempt may mend is tried again', async () => {
+  const told = await failure(new DockerUnavailableError('away'));
+  expect(told).toMatchObject({ type: 'DockerUnavailableError', nonRetryable: false });
 });

@@ -2,17 +2,23 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, test, vi } from 'vitest';
 import { createStartActivities } from '../../activities/starts.js';
 import { hostTurns } from '../../src/agents/host-turns.js';
-import { DockerUnavailableError } from '../../src/containers/container-errors.js';
+import {
+  DockerUnavailableError,
+  MemoryMissingError,
+} from '../../src/containers/container-errors.js';
 
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
 
 /** What is done with a container of that status. */
-async function startExisting(status: 'created' | 'exited') {
+async function startExisting(status: 'created' | 'exited', hasMemory = true) {
   const start = vi.fn(() => Promise.reject(new DockerUnavailableError('away again')));
   const dependencies = {
     docker: {
       containers: { inspect: () => Promise.resolve({ id: 'c', status }), start },
-      volumes: { require: () => Promise.resolve() },
+      volumes: {
+        require: () =>
+          hasMemory ? Promise.resolve() : Promise.reject(new MemoryMissingError('agent-a')),
+      },
     },
     memorySizes: { requireRoom: () => Promise.resolve() },
     specs: { memoryOf: () => Promise.resolve(AGENT) },
@@ -31,4 +37,10 @@ test('what comes back with Docker and has never run is made anew: its making was
 
 test('what has run before is started as it is', async () => {
   expect(await startExisting('exited')).toMatchObject({ starts: 1 });
+});
+
+test('what has lost its memory is not started: its container would have an empty one', async () => {
+  const { answer, starts } = await startExisting('exited', false);
+  expect(answer).toMatchObject({ type: 'MemoryMissingError', nonRetryable: true });
+  expect(starts).toBe(0);
 });

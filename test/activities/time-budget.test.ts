@@ -233,3 +233,75 @@ describe('a short call to a Docker that hangs', () => {
     await expect(hanging(60 * MINUTES, 0)).rejects.toMatchObject({ nonRetryable: false });
   });
 });
+
+describe('what may take long', () => {
+  const agent = { agentId: 'a', userId: 'ada', host: 'local' };
+
+  /** The activities on an engine that does at once what it is asked for, with one turn of each kind. */
+  function stepsIn(turn: Turns) {
+    const does = () => Promise.resolve();
+    const dependencies = {
+      clones: { originalOf: () => Promise.resolve({}), recordCopied: does },
+      docker: {
+        containers: { inspect: does },
+        images: { find: does, ensure: () => Promise.resolve({ version: undefined }) },
+        networks: { remove: does },
+        volumes: { copy: does, findOwn: does, remove: () => Promise.resolve([]) },
+      },
+      releases: { replacementOf: () => Promise.resolve({ volume: 'new', copyOf: 'old' }) },
+      specs: {
+        gatewayOf: () => Promise.resolve({ port: 1, gatewayToken: 'token' }),
+        imageOf: () => Promise.resolve('image'),
+        recordImage: does,
+        specOf: () => Promise.resolve({ agentId: 'a', volume: 'old' }),
+      },
+      turns: { ...hostTurns(1), calls: turn, copies: turn, pulls: turn },
+      volumes: { name: does, of: () => Promise.resolve([]) },
+    } as unknown as Parameters<typeof createReleaseActivities>[0]; // all that is asked for here
+    const { awaitReady, copyMemory, ensureImage, removeNetwork } =
+      createContainerActivities(dependencies);
+    const { makeVolume } = createReleaseActivities(dependencies);
+    return {
+      start: () => awaitReady(agent),
+      pull: () => ensureImage(agent),
+      'copy of a parent': () => copyMemory(agent),
+      copy: () => makeVolume(agent, 'operation'),
+      'short call': () => removeNetwork(agent),
+    };
+  }
+
+  const counted = (usedMs: Readonly<Record<string, number>>) =>
+    new MockActivityEnvironment(
+      { heartbeatDetails: { usedMs }, retryPolicy: { maximumAttempts: 35 } },
+      QUIET,
+    );
+
+  test.each([
+    ['start', 'Its start', 6],
+    ['pull', 'Pulling its image', 20],
+    ['copy of a parent', "Copying its parent's memory", 30],
+    ['copy', 'Copying its memory', 30],
+  ] as const)('has an end over all attempts: a %s', async (step, what, minutes) => {
+    const last = counted({ [what]: minutes * MINUTES });
+    await expect(last.run(stepsIn(new Turns(1))[step])).rejects.toMatchObject({
+      message: `${what} took longer than ${minutes} minutes`,
+      nonRetryable: true,
+    });
+  });
+
+  test.each([
+    ['pull', 'Pulling its image', 20],
+    ['copy of a parent', "Copying its parent's memory", 30],
+    ['copy', 'Copying its memory', 30],
+    ['short call', DOCKERS_CALL, 5],
+  ] as const)(
+    'does not use its time up while it waits for its turn: a %s',
+    async (step, what, minutes) => {
+      const turn = new Turns(1);
+      const held = turn.run({ owner: 'somebody', isUrgent: true }, () => delay(700));
+      const attempt = counted({ [what]: minutes * MINUTES - 400 });
+      await attempt.run(stepsIn(turn)[step]);
+      await held;
+    },
+  );
+});

@@ -41,3 +41,16 @@ test('what is heard, also while it is done, has it done at once', async () => {
   await periodically({ everyMs: 3_600_000, failure: 'not done', log, news, work }, stop.signal);
   expect(times).toBe(3);
 });
+
+test('what begins with others does not come with them for ever: its pauses are by chance', async () => {
+  const chance = vi.spyOn(Math, 'random').mockReturnValue(1);
+  const [log, news] = [pino({ enabled: false }), new TableNews()];
+  const after = vi.spyOn(news, 'after').mockResolvedValue();
+  for (const heard of [{ news }, {}]) {
+    const stop = new AbortController();
+    const work = () => Promise.resolve(stop.abort());
+    await periodically({ everyMs: 1_000, failure: 'not done', log, work, ...heard }, stop.signal);
+  }
+  expect(chance).toHaveBeenCalledTimes(2);
+  expect(after).toHaveBeenCalledExactlyOnceWith(0, 900, expect.anything());
+});

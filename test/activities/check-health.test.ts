@@ -1,0 +1,42 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createWatchdogActivities } from '../../activities/watchdog.js';
+import { hostTurns } from '../../src/agents/host-turns.js';
+
+const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
+const CHECK_INTERVAL_MS = 120_000;
+
+let gateway: Server;
+beforeEach(async () => {
+  gateway = createServer((_, response) =>
+    response.setHeader('content-type', 'application/json').end('{"ok":true}'),
+  );
+  await once(gateway.listen(0, '127.0.0.1'), 'listening');
+});
+afterEach(() => gateway.close());
+
+test('an agent that is well is checked no oftener while the database is away', async () => {
+  const { port } = gateway.address() as { port: number }; // TCP: never a string
+  const portOf = vi.fn().mockResolvedValueOnce(port).mockRejectedValue(new Error('no database'));
+  const { watchHealth } = createWatchdogActivities({
+    docker: { containers: {} },
+    specs: { portOf, recordSeen: () => undefined },
+    turns: hostTurns(1),
+    checkIntervalMs: CHECK_INTERVAL_MS,
+  } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
+  // Attempts of one watch.
+  for (let check = 0; check < 3; check++) {
+    const quiet = { logger: new DefaultLogger('ERROR', () => undefined) };
+    const attempt = new MockActivityEnvironment({ attempt: check + 1 }, quiet);
+    const unchanged = await attempt
+      .run(() => watchHealth(AGENT, 'healthy'))
+      .catch((e: unknown) => e);
+    expect(unchanged).toMatchObject({ type: 'Unchanged' });
+    const { nextRetryDelay } = unchanged as { readonly nextRetryDelay: number };
+    expect(nextRetryDelay).toBeGreaterThanOrEqual(CHECK_INTERVAL_MS * 0.9);
+  }
+  expect(portOf).toHaveBeenCalledOnce();
+});
