@@ -14,7 +14,7 @@ const ACQUIRE_TIMEOUT_MS = 10_000;
 const IDLE_CONNECTION_MS = 60_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** The server's own bound does not help where nothing comes from it any more. */
-const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
+export const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 2_000;
 const LOCK_TIMEOUT_MS = 5_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 

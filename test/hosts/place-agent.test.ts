@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { AgentGoneError } from '../../src/agents/agents.js';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { UnavailableError } from '../../src/errors.js';
@@ -170,6 +171,14 @@ describe('a port is reserved', () => {
     const [onOne, onTwo] = [await create(), await create()];
     expect(await records().reservePort(refOf(onOne), 0)).toBe(19_100);
     expect(await records().reservePort(refOf(onTwo), 0)).toBe(19_100);
+  });
+
+  test('for no agent that is no more', async () => {
+    await report('one');
+    const agent = await create();
+    await asOwner(`UPDATE agents SET deleted_at = now(), desired = 'deleted'`);
+    await expect(records().reservePort(refOf(agent), 0)).rejects.toBeInstanceOf(AgentGoneError);
+    expect(await asOwner('SELECT id FROM agents WHERE port IS NOT NULL')).toEqual([]);
   });
 
   test('not on a host that nobody has heard of', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
+import { SupersededError } from '../../src/agents/watchdog-transitions.js';
 import type { WatchdogMemory, WatchdogTransition } from '../../src/agents/watchdog.js';
 import type { Notification } from '../../src/notifications/notification.js';
 import type { Delivery } from '../../src/notifications/notifier.js';
@@ -101,6 +102,17 @@ describe('what the watchdog writes down', () => {
     await sendDue(parts);
     expect(told).toMatchObject([{ event: 'repair_attempt', attempt: 2, maxAttempts: 3 }]);
   });
+});
+
+test('what was made by who knew less than is written down is refused, and tells nobody', async () => {
+  const agent = await newAgent();
+  const late = change('crash_loop');
+  const newest = change('running', 'healthy');
+  await store.recordTransition(agent, newest);
+  await expect(store.recordTransition(agent, late)).rejects.toBeInstanceOf(SupersededError);
+  expect(await waiting()).toBe(0);
+  const [row] = await sql(`SELECT watchdog FROM agents WHERE id = '${agent.agentId}'`);
+  expect(row).toEqual({ watchdog: newest.memory });
 });
 
 describe('what waits to be told', () => {

@@ -95,6 +95,25 @@ test('holds past their end are released by a schedule, and the ledger is checked
   });
 });
 
+test('what runs regularly has a schedule each, and no two come at the same moment for ever', async () => {
+  const { client } = temporal;
+  await putSchedules(client, 'host-3');
+  const everyMs = {
+    'reconcile-host-3': 300_000,
+    'keep-usage': 60_000,
+    'keep-money': 30_000,
+    'check-ledger': 3_600_000,
+    'remove-old': 3_600_000,
+  };
+  for (const [id, every] of Object.entries(everyMs)) {
+    const { action, spec } = await client.schedule.getHandle(id).describe();
+    expect({ id, spec }).toMatchObject({ id, spec: { intervals: [{ every }] } });
+    expect(spec.jitter).toBeGreaterThanOrEqual(every / 20);
+    // A pass that nobody ends keeps the next one from its time.
+    expect(action.workflowExecutionTimeout).toBeDefined();
+  }
+});
+
 test('a schedule is a row, and putting a changed one changes it', async () => {
   const { client } = temporal;
   const row = {
