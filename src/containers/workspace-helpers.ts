@@ -280,7 +280,9 @@ export class WorkspaceHelpers {
       const isOurs =
         there[LABEL.files] === spec.agentId && there[LABEL.installation] === installation;
       if (!isOurs) throw new ForeignContainerError('container', name);
-      if (found.State.Running && there[LABEL.spec] === labels[LABEL.spec]) return found.Id;
+      // One that was just made is about to be started by whoever made it, or is started by whoever comes.
+      const isUsable = found.State.Running || found.State.Status === 'created';
+      if (isUsable && there[LABEL.spec] === labels[LABEL.spec]) return found.Id;
       await endHelper(this.#client, found.Id);
     }
     if (!(await this.#volumes.find(spec))) throw new MemoryMissingError(spec.volume);

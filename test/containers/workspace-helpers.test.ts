@@ -22,6 +22,7 @@ import { testDocker } from '../support/docker.js';
 import { until } from '../support/until.js';
 import { runInContainer } from '../support/run-in-container.js';
 import { workspaceHelper } from '../support/workspace-helper.js';
+import { Gate } from '../workflows/support/gate.js';
 
 const fixture = testDocker();
 const { docker, host, installation, labels } = fixture;
@@ -106,6 +107,18 @@ test('processes share one helper, which is used again', async () => {
   const first = await idOf(spec);
   expect(await ask(spec, read)).toMatchObject({ value: { content: 'one' } });
   expect([await idOf(spec), (await helpersOf(spec)).length]).toEqual([first, 1]);
+});
+
+test('one that another process has made and not started yet is used, and not taken from it', async () => {
+  const spec = await newAgent();
+  const start = new Gate();
+  const slow = ask(spec, write('one'), newHelpers(), () => start.pass());
+  await until(async () => (await helpersOf(spec)).length === 1);
+  const made = await idOf(spec);
+  expect(await ask(spec, write('two'))).toMatchObject({ value: { size: 3 } });
+  start.open();
+  expect(await slow).toMatchObject({ value: { size: 3 } });
+  expect(await helpersOf(spec)).toEqual([made]);
 });
 
 test('who asked for too much for one frame gets it whole', async () => {

@@ -92,5 +92,5 @@ test(
     expect(unlucky(neverDone)).toEqual([]);
     expect(requests).toBeGreaterThan(1_000);
   },
-  MINUTES * 60_000 + 480_000,
+  (MINUTES + 20) * 60_000, // for what hangs
 );
