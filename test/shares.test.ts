@@ -22,6 +22,20 @@ test('what one owner has under way is bounded, and so is all together', () => {
   expect(() => shares.take('one')).toThrow(TooManyRequestsError);
 });
 
+test(
+  'those who have as much as they may, together, keep nobody out who has little',
+  { tags: 'attack' },
+  () => {
+    const [most, perOwner] = [256, 64];
+    const shares = new Shares({ most, perOwner });
+    for (let greedy = 0; greedy < 50; greedy++) {
+      while (shares.tryTake(`greedy ${greedy}`));
+    }
+    expect(shares.tryTake('other')).toBeDefined();
+    expect(shares.tryTake('other')).toBeUndefined();
+  },
+);
+
 test('what is taken may be more than one, and is given back as a whole', () => {
   const shares = new Shares({ perOwner: 10 });
   const giveBack = shares.take('one', 8);
