@@ -130,6 +130,11 @@ test('what is sold is listed with its price and what it takes, and how to pay', 
   });
 });
 
+test('anybody may ask a hundred times a minute', async () => {
+  const { headers } = await buy({});
+  expect(headers.get('ratelimit-limit')).toBe('100');
+});
+
 describe('by a payment session', () => {
   test('a run is a debit with its voucher', async () => {
     const session = await open(3n * PRICE);

@@ -2,6 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { signerRun } from './support/signer-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
+/** Four of them, and Temporal suggests another run as it does after thousands of events. */
+const A_MEGABYTE = 1_048_576;
+
 let lab: WorkflowLab;
 let bundle: Awaited<ReturnType<typeof bundleWorkflows>>;
 beforeAll(async () => {
@@ -17,6 +20,18 @@ test('a signer that was woken while it paid looks once more, and then ends', asy
     if (rounds < 3) await wake();
   });
   expect(rounds).toBe(3);
+});
+
+test('a signer that is woken without end goes on in another run, with nothing lost', async () => {
+  let rounds = 0;
+  const { workflowId } = await signerRun(lab.environment, bundle, async (wake) => {
+    if (++rounds === 1) for (let n = 0; n < 5; n++) await wake('x'.repeat(A_MEGABYTE));
+  });
+  expect(rounds).toBe(2);
+  const { events } = await lab.environment.client.workflow.getHandle(workflowId).fetchHistory();
+  expect(events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId).not.toBe(
+    '',
+  );
 });
 
 test('a node that is away for days leaves no event behind', async () => {

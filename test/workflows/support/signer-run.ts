@@ -10,12 +10,12 @@ import { chainSignerId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.js';
 export async function signerRun(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
-  payAll: (wake: () => Promise<void>) => Promise<void>,
+  payAll: (wake: (said?: string) => Promise<void>) => Promise<void>,
 ): Promise<{ readonly workflowId: string }> {
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const signerId = `4217-${randomUUID()}`;
   const workflowId = chainSignerId(signerId);
-  const wake = () => client.workflow.getHandle(workflowId).signal(wakeSignal);
+  const wake = (said = '') => client.workflow.getHandle(workflowId).signal(wakeSignal.name, said);
   const activities = { payAll: () => payAll(wake) } satisfies Partial<PaymentActivities>;
   const common = { connection, namespace };
   const [runs, payments] = await Promise.all([

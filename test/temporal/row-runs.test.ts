@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ChainSigners } from '../../temporal/chain-signers.js';
+import { cloneRuns, paymentSessionRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
+import { WorkflowLab } from '../workflows/support/workflow-lab.js';
+
+let lab: WorkflowLab;
+beforeAll(async () => {
+  lab = await WorkflowLab.open();
+});
+afterAll(() => lab?.close());
+
+const clientOf = () => lab.environment.client;
+const runOf = async (workflowId: string) => {
+  const { runId, type } = await clientOf().workflow.getHandle(workflowId).describe();
+  return { runId, type };
+};
+
+test.each([
+  ['a payment session', paymentSessionRuns, 'payment-session', 'settlePaymentSession'],
+  ['a clone', cloneRuns, 'clone-agent', 'cloneAgent'],
+  ['a split', royaltySplitRuns, 'royalty-split', 'payRoyaltySplit'],
+] as const)('the run of %s is one, named by its row', async (_, runsOf, name, type) => {
+  const [runs, id] = [runsOf(clientOf()), randomUUID()];
+  await Promise.all([runs.start(id), runs.start(id, 60_000)]);
+  const run = await runOf(`${name}-${id}`);
+  expect(run.type).toBe(type);
+  expect(await runs.start(id)).toBe(true);
+  expect(await runOf(`${name}-${id}`)).toEqual(run);
+});
+
+test('a signer has one run on each chain, however often it is woken', async () => {
+  const signers = new ChainSigners(clientOf());
+  const address = `0x${randomUUID().replaceAll('-', '')}`;
+  const [here, there] = [`4217-${address}`, `84532-${address}`];
+  await Promise.all([signers.wake(here), signers.wake(here), signers.wake(there)]);
+  const run = await runOf(`chain-signer-${here}`);
+  expect(run.type).toBe('chainSigner');
+  await signers.wake(here);
+  expect(await runOf(`chain-signer-${here}`)).toEqual(run);
+  expect((await runOf(`chain-signer-${there}`)).runId).not.toBe(run.runId);
+});
