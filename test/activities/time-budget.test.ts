@@ -300,7 +300,10 @@ describe('what may take long', () => {
       const turn = new Turns(1);
       const held = turn.run({ owner: 'somebody', isUrgent: true }, () => delay(700));
       const attempt = counted({ [what]: minutes * MINUTES - 400 });
+      let usedMs: Readonly<Record<string, number>> = {};
+      attempt.on('heartbeat', (details: { usedMs: typeof usedMs }) => (usedMs = details.usedMs));
       await attempt.run(stepsIn(turn)[step]);
+      expect(usedMs[what]).toBeLessThan(minutes * MINUTES);
       await held;
     },
   );
