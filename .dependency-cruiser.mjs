@@ -63,6 +63,16 @@ export default {
       to: { path: `(^|/)${NPM}/(koa|@koa/|@types/koa|koa-|passport|@temporalio/)` },
     },
     {
+      name: 'keys-where-they-sign',
+      severity: 'error',
+      comment: "Nothing but the process that makes payments opens a wallet's key.",
+      from: { path: within(PRODUCT), pathNot: '^(src/payment-services|worker/payments)\\.ts$' },
+      to: {
+        path: '^src/(wallets/open-key|payment-services)\\.ts$',
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
       name: 'messages-of-workflows',
       severity: 'error',
       comment: "Of the workflows, others know types, ids and messages: their code is Temporal's.",

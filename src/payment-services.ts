@@ -9,7 +9,7 @@ import { SigningKeys, type KeptKeys } from './payments/signing-keys.js';
 import { SessionHolds } from './payment-sessions/session-holds.js';
 import { SecretBox } from './secrets/secret-box.js';
 import type { Settings } from './settings.js';
-import { openKey } from './wallets/wallet-keys.js';
+import { openKey } from './wallets/open-key.js';
 
 interface PaymentFoundation {
   readonly settings: Settings;

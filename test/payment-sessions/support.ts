@@ -17,7 +17,7 @@ import { SessionOpenings, SessionWaitsError } from '../../src/payment-sessions/s
 import { ChainPayments } from '../../src/payments/chain-payments.js';
 import { Signer } from '../../src/payments/signer.js';
 import { SigningKeys } from '../../src/payments/signing-keys.js';
-import { openKey } from '../../src/wallets/wallet-keys.js';
+import { openKey } from '../../src/wallets/open-key.js';
 import { keptLog } from '../support/platform-environment.js';
 import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../support/chain/chain.js';
 import { walletSite, type WalletSite } from '../wallets/support.js';

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { PaymentConflictError } from '../../src/payments/chain-payments.js';
 import { Signer } from '../../src/payments/signer.js';
 import { SigningKeys } from '../../src/payments/signing-keys.js';
-import { openKey, sealKey } from '../../src/wallets/wallet-keys.js';
+import { openKey } from '../../src/wallets/open-key.js';
+import { sealKey } from '../../src/wallets/wallet-keys.js';
 import { testSecrets } from '../support/secrets.js';
 import {
   newAddress,

@@ -69,7 +69,11 @@ describe('of what breaks the rules', () => {
       'src/agents/agent.ts': '',
       'api/main.ts': '',
       'api/koa.ts': type('../worker/main.js'),
-      'worker/main.ts': type('../api/main.js'),
+      'worker/main.ts': type('../api/main.js') + value('../src/payment-services.js'),
+      'worker/payments.ts': value('../src/payment-services.js'),
+      'src/payment-services.ts': value('./wallets/open-key.js'),
+      'src/wallets/open-key.ts': '',
+      'src/wallets/own-wallets.ts': value('./open-key.js'),
       'activities/heartbeats.ts': type('../temporal/schedules.js'),
       'activities/records.ts': '',
       'temporal/schedules.ts': value('../workflows/watch.js'),
@@ -114,6 +118,13 @@ describe('of what breaks the rules', () => {
     expect(of('workflows-know-types').sort()).toEqual([
       'workflows-know-types: workflows/watch.ts > activities/records.ts',
       'workflows-know-types: workflows/watch.ts > src/agents/agent.ts',
+    ]);
+  });
+
+  test('so is who would open keys beside the process that signs', () => {
+    expect(of('keys-where-they-sign').sort()).toEqual([
+      'keys-where-they-sign: src/wallets/own-wallets.ts > src/wallets/open-key.ts',
+      'keys-where-they-sign: worker/main.ts > src/payment-services.ts',
     ]);
   });
 

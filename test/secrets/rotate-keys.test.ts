@@ -11,7 +11,8 @@ import { rotateKeys, SEALED_COLUMNS } from '../../src/secrets/rotate-keys.js';
 import { SecretBox } from '../../src/secrets/secret-box.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
-import { openKey, sealKey, type SealedKey } from '../../src/wallets/wallet-keys.js';
+import { openKey } from '../../src/wallets/open-key.js';
+import { sealKey, type SealedKey } from '../../src/wallets/wallet-keys.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 
 const [first, second] = [

@@ -2,7 +2,7 @@ import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'vi
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { MAX_AGENT_WALLETS } from '../../src/wallets/agent-wallets.js';
 import { isLinked } from '../../src/wallets/own-wallets.js';
-import { openKey } from '../../src/wallets/wallet-keys.js';
+import { openKey } from '../../src/wallets/open-key.js';
 import { queryRows } from '../database/catalog.js';
 import type { CallOptions } from '../support/http.js';
 import { walletSite, type Person, type WalletSite } from './support.js';

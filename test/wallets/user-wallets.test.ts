@@ -3,7 +3,7 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { isLinked, linkedWallets } from '../../src/wallets/own-wallets.js';
 import { MAX_IMPORTED } from '../../src/wallets/user-wallets.js';
-import { openKey } from '../../src/wallets/wallet-keys.js';
+import { openKey } from '../../src/wallets/open-key.js';
 import { queryRows } from '../database/catalog.js';
 import { PATH_USD, testChain, type TestChain } from '../support/chain/chain.js';
 import type { CallOptions } from '../support/http.js';
