@@ -1,6 +1,6 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
 import { BLOCKS, HEADINGS, UNREAD, weighText } from './elements.js';
-import { isDiscussion, isLeftOut } from './places.js';
+import { isDiscussion, isLeftOut, marksOf, type Marks } from './places.js';
 import { collapsed } from './plain-text.js';
 
 export type BlockKind = 'heading' | 'paragraph' | 'item' | 'quote' | 'code' | 'row';
@@ -34,6 +34,8 @@ export interface Block {
   readonly text: string;
   /** The part of its letters that is in links. */
   readonly linkDensity: number;
+  /** Where its links lead, each once. */
+  readonly links: ReadonlySet<string>;
   readonly region: Region;
 }
 
@@ -62,7 +64,8 @@ const STYLES: Readonly<Record<string, Run['style']>> = {
 export function blocksOf(document: Document): Block[] {
   const weights = weighText(document);
   const all = weights.get(document) || 1;
-  const reader = new BlockReader((element) => (weights.get(element) ?? 0) / all);
+  const share = (element: Element) => (weights.get(element) ?? 0) / all;
+  const reader = new BlockReader(share, marksOf(document));
   const root: Region = {
     element: undefined,
     parent: undefined,
@@ -84,7 +87,10 @@ class BlockReader {
   #breaks = 0;
 
   /** @param share of the page's text that is in an element. */
-  constructor(private readonly share: (element: Element) => number) {}
+  constructor(
+    private readonly share: (element: Element) => number,
+    private readonly marks: Marks,
+  ) {}
 
   /** As deep as the tree, which is bounded. */
   readAll(nodes: readonly ChildNode[], context: Context): void {
@@ -105,8 +111,24 @@ class BlockReader {
       return this.readAll(element.children, context);
     }
     this.flush();
-    this.readAll(element.children, blockContext(element, context, this.share(element)));
+    this.readAll(element.children, this.#inBlock(element, context));
     this.flush();
+  }
+
+  #inBlock(element: Element, context: Context): Context {
+    const { region: parent } = context;
+    const share = this.share(element);
+    const isOut = parent.isLeftOut || isLeftOut(element, share, parent.isDiscussion, this.marks);
+    return blockContext(element, {
+      ...context,
+      region: {
+        element,
+        parent,
+        depth: parent.depth + 1,
+        isLeftOut: isOut,
+        isDiscussion: parent.isDiscussion || isDiscussion(element, share),
+      },
+    });
   }
 
   #addText(text: string, context: Context): void {
@@ -138,15 +160,17 @@ class BlockReader {
     if (text === '') return;
     let inLinks = 0;
     let letters = 0;
+    const links = new Set<string>();
     for (const run of runs) {
       const { length } = run.text.trim();
       letters += length;
       if (run.href !== undefined && !(kind === 'heading' && run.href.startsWith('#'))) {
         inLinks += length;
+        if (length > 0) links.add(run.href);
       }
     }
     const linkDensity = letters === 0 ? 0 : inLinks / letters;
-    this.blocks.push({ kind, level, isNumbered, runs, text, linkDensity, region });
+    this.blocks.push({ kind, level, isNumbered, runs, text, linkDensity, links, region });
   }
 }
 
@@ -157,27 +181,19 @@ function inlineContext({ attribs, name }: Element, context: Context): Context {
   return { ...context, style, href };
 }
 
-function blockContext(element: Element, context: Context, share: number): Context {
-  const { name } = element;
-  const { region: parent } = context;
-  const region: Region = {
-    element,
-    parent,
-    depth: parent.depth + 1,
-    isLeftOut: parent.isLeftOut || isLeftOut(element, share, parent.isDiscussion),
-    isDiscussion: parent.isDiscussion || isDiscussion(element, share),
-  };
+/** What holds in an element that begins a line. */
+function blockContext({ name }: Element, context: Context): Context {
   const heading = HEADINGS[name];
-  if (heading !== undefined) return { ...context, region, kind: 'heading', level: heading };
-  if (name === 'pre') return { ...context, region, kind: 'code' };
-  if (name === 'blockquote') return { ...context, region, kind: 'quote' };
-  if (name === 'tr') return { ...context, region, kind: 'row', level: 0 };
+  if (heading !== undefined) return { ...context, kind: 'heading', level: heading };
+  if (name === 'pre') return { ...context, kind: 'code' };
+  if (name === 'blockquote') return { ...context, kind: 'quote' };
+  if (name === 'tr') return { ...context, kind: 'row', level: 0 };
   if (name === 'ul' || name === 'ol') {
     const level = context.kind === 'item' ? context.level + 1 : 1;
-    return { ...context, region, kind: 'item', level, isNumbered: name === 'ol' };
+    return { ...context, kind: 'item', level, isNumbered: name === 'ol' };
   }
-  if (name === 'dt' || name === 'dd') return { ...context, region, kind: 'item', level: 1 };
-  return { ...context, region };
+  if (name === 'dt' || name === 'dd') return { ...context, kind: 'item', level: 1 };
+  return context;
 }
 
 /** A cell with paragraphs of its own is a part of a page's layout, not of a row. */

@@ -5,6 +5,15 @@ import { countWords, weightOf } from './plain-text.js';
 /** Fewer words are no content that the rest could be told from. */
 export const FEW_WORDS = 100;
 
+/** Letters: a region that says less may be a part of the content. */
+const ENOUGH = 600;
+
+/** What a small region holds of all that a page says, to be its content. */
+const MOST = 0.7;
+
+/** Letters: what says less may be none. */
+const LITTLE = 180;
+
 /** Text in which sentences end. */
 const SENTENCE = /[.!?…。！？؟۔।;:，、,]/;
 
@@ -21,15 +30,35 @@ const NOISE = 12;
  * page, which has its navigation as well.
  */
 export function mainContent(blocks: readonly Block[]): readonly Block[] {
-  const readable = blocks.filter(({ region }) => !region.isLeftOut);
-  const best = bestRegion(readable);
-  const inside = best === undefined ? readable : withTwins(best, readable);
-  const content = trimmed(
-    withoutButtons(withoutTeasers(fromHeadline(withoutLists(withLead(inside, readable))))),
-  );
+  const { content, readable } = contentOf(blocks);
   if (wordsOfAll(content) >= FEW_WORDS) return content;
   return readable.length > 0 ? readable : blocks;
 }
+
+/**
+ * The same for who wants nothing else: of a page that says little as well. Where its region is a small part of that,
+ * such as one part of a front page, it is all of it.
+ */
+export function mainContentAlone(blocks: readonly Block[]): readonly Block[] {
+  const { content, readable } = contentOf(blocks);
+  if (sumOf(content) >= ENOUGH) return content;
+  const all = refined(withCards(readable));
+  const best = sumOf(content) > MOST * sumOf(all) ? content : all;
+  if (sumOf(best) >= LITTLE) return best;
+  return readable.length > 0 ? readable : blocks;
+}
+
+function contentOf(blocks: readonly Block[]) {
+  const readable = blocks.filter(({ region }) => !region.isLeftOut);
+  const all = withCards(readable);
+  const best = bestRegion(all);
+  const inside = best === undefined ? all : withTwins(best, all);
+  return { content: refined(withLead(inside, all)), readable };
+}
+
+/** Without what stands in it and is not what it says. */
+const refined = (blocks: readonly Block[]): readonly Block[] =>
+  trimmed(withoutButtons(withoutTeaserLabels(withoutTeasers(fromHeadline(withoutLists(blocks))))));
 
 export const wordsOfAll = (blocks: readonly Block[]): number =>
   blocks.reduce((sum, { text }) => sum + countWords(text), 0);
@@ -66,6 +95,38 @@ function valueOf({ kind, linkDensity, text }: Block): number {
   if (kind === 'row') return said * 0.4;
   if (isSentence) return said;
   return kind === 'item' ? said * 0.3 : -NOISE;
+}
+
+/**
+ * Where a page is made of cards, they are no links but what it says: texts with a heading that are one link. What
+ * is short in them are labels.
+ */
+function withCards(blocks: readonly Block[]): readonly Block[] {
+  const cards = new Map<Block, boolean>();
+  for (let index = 0; index < blocks.length;) {
+    const link = onlyLinkOf(blocks[index]);
+    let end = index + 1;
+    while (link !== undefined && onlyLinkOf(blocks[end]) === link) end++;
+    const card = blocks.slice(index, end);
+    const isCard =
+      card.some(({ kind }) => kind === 'heading') &&
+      card.some((block) => block.kind !== 'heading' && !isShort(block));
+    if (link !== undefined && isCard) for (const block of card) cards.set(block, isShort(block));
+    index = end;
+  }
+  const beside = blocks.filter(
+    (block) => block.kind !== 'heading' && !isLinks(block) && !isShort(block),
+  );
+  if (sumOf(beside) >= ENOUGH && sumOf([...cards.keys()]) * 2 < sumOf(blocks)) return blocks;
+  return blocks
+    .filter((block) => !cards.get(block))
+    .map((block) => (cards.has(block) ? { ...block, linkDensity: 0 } : block));
+}
+
+function onlyLinkOf(block: Block | undefined): string | undefined {
+  if (!isLinks(block) || block?.links.size !== 1) return undefined;
+  const [link] = block.links;
+  return link;
 }
 
 /** The page's own word for it. */
@@ -125,7 +186,8 @@ function withoutLists(blocks: readonly Block[]): readonly Block[] {
     const block = blocks[index];
     if (!block) break;
     const end = endOfLinks(blocks, index);
-    if (end - index > FEW_LINKS && !announces(kept.at(-1))) {
+    const run = blocks.slice(index, end);
+    if (isList(run) && !announces(kept.at(-1))) {
       while (isHead(kept.at(-1))) kept.pop();
       index = end;
     } else {
@@ -135,7 +197,7 @@ function withoutLists(blocks: readonly Block[]): readonly Block[] {
   }
   return kept.filter((block, index) => {
     const next = kept[index + 1];
-    if (block.kind !== 'heading') return true;
+    if (block.kind !== 'heading' || isTeaserHead(block)) return true;
     return next !== undefined && !(next.kind === 'heading' && next.level <= block.level);
   });
 }
@@ -149,14 +211,23 @@ function withLead(inside: readonly Block[], readable: readonly Block[]): readonl
   if (first === undefined || inside.some(isHeadline)) return inside;
   const start = readable.indexOf(first);
   const above = readable.slice(Math.max(0, start - MAX_LEAD), start);
-  const isNext = above.at(-1)?.kind === 'heading' && first.kind !== 'heading';
+  const next = above.at(-1);
+  const isNext = next?.kind === 'heading' && !isHome(next) && first.kind !== 'heading';
   const at = isNext ? above.length - 1 : above.findLastIndex(isHeadline);
   if (at < 0) return inside;
   const lead = above.slice(at + 1).filter((block) => block.kind === 'paragraph' && !isLinks(block));
   return [...above.slice(at, at + 1), ...lead.filter((block) => !isLabel(block)), ...inside];
 }
 
-const isHeadline = ({ kind, level }: Block): boolean => kind === 'heading' && level === 1;
+/** Not what the site is called. */
+const isHeadline = (block: Block): boolean =>
+  block.kind === 'heading' && block.level === 1 && !isHome(block);
+
+/** What leads to the site's front page alone. */
+const isHome = (block: Block): boolean =>
+  isLinks(block) && block.links.size === 1 && [...block.links].every((link) => HOME.test(link));
+
+const HOME = /^(?:https?:\/\/[^/]*\/?|\/)(?:index\.\w{1,5})?$/;
 
 /** The part of the content that may stand above its headline. */
 const ABOVE = 0.3;
@@ -189,6 +260,52 @@ function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
   }
   if (sumOf([...teasers]) * 2 > sumOf(blocks)) return blocks;
   return blocks.filter((block) => !teasers.has(block));
+}
+
+/** Teasers that have the same labels. */
+const ALIKE = 3;
+
+/**
+ * Leaves out what stands at each of several teasers and never says anything: authors, dates, counters. It has one
+ * place in each, so that two of them are never in a row.
+ */
+function withoutTeaserLabels(blocks: readonly Block[]): readonly Block[] {
+  const areTeasers = blocks.filter(isTeaserHead).length >= ALIKE;
+  const groups = new Map<string, Block[]>();
+  const others = new Set<string>();
+  let before = '';
+  for (const block of blocks) {
+    const place = placeOf(block);
+    if (place === before || !isShort(block) || weightOf(block.text) > LABEL) others.add(place);
+    const group = groups.get(place) ?? [];
+    group.push(block);
+    groups.set(place, group);
+    before = place;
+  }
+  const labels = new Set<Block>();
+  for (const [place, group] of groups) {
+    if (others.has(place)) continue;
+    const isOfTeasers = areTeasers && group.length >= ALIKE;
+    const isOfPosts = group.length > 1 && group.every(({ links }) => links.size > 0);
+    if (!isOfTeasers && !isOfPosts) continue;
+    for (const block of group) labels.add(block);
+  }
+  return blocks.filter((block) => !labels.has(block));
+}
+
+const isTeaserHead = ({ kind, links }: Block): boolean => kind === 'heading' && links.size > 0;
+
+/** Letters of a label at most. */
+const LABEL = 40;
+
+/** A line that says nothing in a sentence. */
+const isShort = ({ kind, text }: Block): boolean =>
+  kind === 'paragraph' && weightOf(text) < LONG && !SENTENCE_END.test(text);
+
+/** What a page calls the element of a block and the one around it. */
+function placeOf({ region: { element, parent } }: Block): string {
+  const nameOf = (each: Region['element']) => `${each?.name} ${each?.attribs.class}`;
+  return `${nameOf(parent?.element)} > ${nameOf(element)}`;
 }
 
 /** Leaves out short links that are there more than once: what can be done with each comment or each entry. */
@@ -257,12 +374,35 @@ const sumOf = (blocks: readonly Block[]): number =>
 /** Links in a row that may be a part of the text. */
 const FEW_LINKS = 2;
 
-/** Where the links that begin there end. */
+/** Where the links that begin there end, and what stands between them of what things cost. */
 function endOfLinks(blocks: readonly Block[], start: number): number {
   let end = start;
-  while (isLinks(blocks[end])) end++;
+  while (isLinks(blocks[end]) || isOffer(blocks[end])) end++;
+  // It heads what comes below it.
+  while (end > start && end < blocks.length && blocks[end - 1]?.kind === 'heading') end--;
   return end;
 }
+
+/** Whether they are a list of links. */
+function isList(run: readonly Block[]): boolean {
+  const links = run.filter((block) => block.links.size > 0);
+  if (run.length > FEW_LINKS && links.length * 3 >= run.length) return true;
+  return run.some(
+    (block) =>
+      block.kind !== 'heading' && block.links.size > FEW_LINKS && !SENTENCE_END.test(block.text),
+  );
+}
+
+/** In money. */
+const AMOUNT = /\p{Sc}\s?\p{Nd}|\p{Nd}\s?(?:\p{Sc}|[円元원])/u;
+
+/** What something is called and costs. */
+const isOffer = (block: Block | undefined): boolean =>
+  block !== undefined &&
+  (block.kind === 'paragraph' || block.kind === 'item') &&
+  AMOUNT.test(block.text) &&
+  weightOf(block.text) < LONG &&
+  !SENTENCE_END.test(block.text);
 
 /** Links that a line announces are a part of what it says. */
 const announces = (block: Block | undefined): boolean =>

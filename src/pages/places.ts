@@ -1,5 +1,5 @@
-import { isTag, type Element } from 'domhandler';
-import { HEADINGS } from './elements.js';
+import { isTag, type Document, type Element } from 'domhandler';
+import { elementsOf, HEADINGS, textOf } from './elements.js';
 
 /** What a page names as something else than its content. */
 const TAGS = new Set(['nav', 'footer', 'aside', 'dialog', 'menu']);
@@ -30,7 +30,10 @@ const PLAIN_WORDS = setOf(
 );
 
 /** What people say to each other below an article; on some pages it is all there is. */
-const DISCUSSION = setOf('comment comments replies respond');
+const DISCUSSION = setOf('comment comments replies respond reviews ratings');
+
+/** Of a product: what it costs, and what others say of it. */
+const PROPERTIES = setOf('offers review reviews aggregaterating comment');
 
 /** Parts of a page that hold its content, whatever other words are with them. */
 const CONTENT_WORDS = setOf('article content post entry main story body text');
@@ -61,7 +64,12 @@ const MOST = 0.4;
  * @param share of the page's text that is in it, from 0 to 1.
  * @param isInDiscussion where what people say to each other is the page's content.
  */
-export function isLeftOut(element: Element, share: number, isInDiscussion: boolean): boolean {
+export function isLeftOut(
+  element: Element,
+  share: number,
+  isInDiscussion: boolean,
+  { boxes, counted }: Marks,
+): boolean {
   const { attribs, name } = element;
   if (name === 'html' || name === 'body' || name === 'main' || name === 'article') {
     return isHidden(element);
@@ -69,14 +77,57 @@ export function isLeftOut(element: Element, share: number, isInDiscussion: boole
   if (TAGS.has(name) || isHidden(element)) return true;
   if (attribs.role !== undefined && ROLES.has(attribs.role.trim().toLowerCase())) return true;
   if (name === 'form') return !holdsMuch(element);
+  if (boxes.has(element)) return true;
   if (name === 'header' && !isWithinArticle(element)) return !holdsMuch(element);
   // Names of headings are made of their texts.
   if (share >= MOST || name in HEADINGS) return false;
+  if (attribs.id !== undefined && counted.has(attribs.id) && !holdsMain(element)) return true;
+  if (attribs.itemprop !== undefined && PROPERTIES.has(attribs.itemprop.trim().toLowerCase()))
+    return !holdsMain(element);
   const words = wordsOf(element);
   if (!isInDiscussion && words.some((word) => DISCUSSION.has(word))) return !holdsMain(element);
   if (words.some((word) => PLAIN_WORDS.has(word))) return !holdsMain(element);
   if (!words.some((word) => WORDS.has(word) || SIDEBAR.test(word))) return false;
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
+}
+
+/** What other elements of a page say of its places. */
+export interface Marks {
+  /** Ids whose entries a link counts: `Reviews (31)`. They are by others. */
+  readonly counted: ReadonlySet<string>;
+  /** Around a field for somebody's address, with what is said to get it. */
+  readonly boxes: ReadonlySet<Element>;
+}
+
+const COUNTED = /\(\p{Nd}[\p{Nd}.,\s]{0,9}\)\s*$/u;
+
+/** That are looked at. */
+const MAX_LINKS = 500;
+const MAX_FIELDS = 20;
+
+/** Letters of a box at most. */
+const BOX = 400;
+
+const BOXES = setOf('div section');
+
+export function marksOf(document: Document): Marks {
+  const counted = new Set<string>();
+  const boxes = new Set<Element>();
+  let links = 0;
+  let fields = 0;
+  for (const element of elementsOf(document)) {
+    const { attribs, name } = element;
+    if (name === 'a' && attribs.href?.startsWith('#') && links++ < MAX_LINKS) {
+      if (COUNTED.test(textOf(element))) counted.add(attribs.href.slice(1));
+    }
+    const isField = name === 'input' && attribs.type?.toLowerCase() === 'email';
+    if (!isField || fields++ >= MAX_FIELDS) continue;
+    for (let around = element.parent; around && isTag(around); around = around.parent) {
+      if (holdsMain(around) || textOf(around).length > BOX) break;
+      if (BOXES.has(around.name)) boxes.add(around);
+    }
+  }
+  return { counted, boxes };
 }
 
 /** Of a page's text; below an article, what is said about it is less. */

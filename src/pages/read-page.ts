@@ -2,7 +2,7 @@ import type { Document } from 'domhandler';
 import { blocksOf, type Block } from './blocks.js';
 import { decodeText } from './decode-text.js';
 import { elementsOf, textOf } from './elements.js';
-import { mainContent, wordsOfAll } from './main-content.js';
+import { mainContent, mainContentAlone, wordsOfAll } from './main-content.js';
 import { markdown, plainText } from './markdown.js';
 import {
   descriptionOf,
@@ -63,7 +63,8 @@ export function readPage<R extends Reading>(page: FetchedPage, reading: R): Page
 const READERS: { readonly [R in Reading]: (page: FetchedPage) => PageReadings[R] } = {
   summarize(page) {
     const document = documentOf(page);
-    const content = contentOf(document, structuredData(document).articleBody);
+    const blocks = mainContent(blocksOf(document));
+    const content = contentOf(blocks, structuredData(document).articleBody);
     return {
       title: titleOf(document),
       description: descriptionOf(metaValues(document)),
@@ -85,7 +86,7 @@ const READERS: { readonly [R in Reading]: (page: FetchedPage) => PageReadings[R]
     const document = documentOf(page);
     const data = structuredData(document);
     const values = metaValues(document);
-    const content = contentOf(document, data.articleBody);
+    const content = contentOf(mainContentAlone(blocksOf(document)), data.articleBody);
     return {
       title: titleOf(document),
       ...factsOf(document, values, data),
@@ -109,8 +110,7 @@ interface Content {
 /** The article that a page has in its data is more than what it shows of it, on some by far. */
 const MUCH_MORE = 2;
 
-function contentOf(document: Document, articleBody: string | undefined): Content {
-  const blocks = mainContent(blocksOf(document));
+function contentOf(blocks: readonly Block[], articleBody: string | undefined): Content {
   if (articleBody !== undefined && countWords(articleBody) > MUCH_MORE * wordsOfAll(blocks)) {
     return contentOfText(articleBody);
   }

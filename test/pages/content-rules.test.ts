@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { readPage } from '../../src/pages/read-page.js';
 
-const read = (html: string) =>
-  readPage(
-    { bytes: Buffer.from(html), contentType: 'text/html; charset=utf-8', url: 'http://a.test/' },
-    'read',
-  );
+const pageOf = (html: string) => ({
+  bytes: Buffer.from(html),
+  contentType: 'text/html; charset=utf-8',
+  url: 'http://a.test/',
+});
+const read = (html: string) => readPage(pageOf(html), 'read');
 
 const SENTENCE = 'The river rises in the hills, runs past the old mill and ends in the lake.';
 const some = (count: number) => Array(count).fill(SENTENCE).join(' ');
@@ -13,6 +14,7 @@ const some = (count: number) => Array(count).fill(SENTENCE).join(' ');
 const ARTICLE = some(10);
 const CONTENT = `<p>${ARTICLE}</p><p>${ARTICLE}</p>`;
 const OTHER = SENTENCE.replace('river', 'brook');
+const LINE = 'How the river rises in these hills, and why';
 const SHORT = 'It is sold in all of our shops.';
 const labels = (count: number) => '<p>Label</p>'.repeat(count);
 const links = (count: number) =>
@@ -31,10 +33,35 @@ describe('What a page says of its places', () => {
     ['not displayed', `${CONTENT}<p style="Display:none">${OTHER}</p>`, 'CONTENT'],
     ['by its role', `${CONTENT}<div role=" Navigation "><p>${OTHER}</p></div>`, 'CONTENT'],
     ['of a header', `<header><p>${OTHER}</p></header>${CONTENT}`, 'CONTENT'],
+    ['what others say of it', `${CONTENT}<div class=reviews><p>${OTHER}</p></div>`, 'CONTENT'],
+    ['a price, in its data', `${CONTENT}<div itemprop=offers><p>${OTHER}</p></div>`, 'CONTENT'],
+    [
+      'counted by a link to it',
+      `<a href="#r">آراء (٣١)</a>${CONTENT}<div id=r><p>${OTHER}</p></div>`,
+      'CONTENT',
+    ],
+    [
+      'said to get an address',
+      `${CONTENT}<div><p>${OTHER}</p><form><input type=email></form></div><p>${SHORT}</p>`,
+      texts('CONTENT', SHORT),
+    ],
     ['in a word with two heads', `${CONTENT}<p class=siteBreadcrumb>${OTHER}</p>`, 'CONTENT'],
   ];
   test.each(rules)('leaves out what is %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(text));
+  });
+
+  test.each([
+    ['a chapter that has a number', '<a href="#r">Part 2</a>', '<div id=r>', '</div>'],
+    [
+      'a text with a form in it',
+      '',
+      '<div>',
+      `<p>${some(6)}</p><form><input type=email></form></div>`,
+    ],
+  ])('leaves in %s', (_what, link, begin, end) => {
+    const text = read(`<div>${link}${CONTENT}${begin}<p>${OTHER}</p>${end}</div>`).text;
+    expect(text).toContain(OTHER);
   });
 
   test('leaves in the header of an article', () => {
@@ -99,8 +126,50 @@ describe('The region of the content', () => {
     expect(read(page).text).toBe(texts(some(7), ARTICLE));
   });
 
-  test('is the whole page where all of it is less than 100 words', () => {
-    expect(read(`<div><p>${some(4)}</p><p>12 May</p></div>`).text).toBe(texts(some(4), '12 May'));
+  test('is the whole page in a summary where all of it is less than 100 words', () => {
+    const page = `${links(3)}<div><p>${some(4)}</p><p>12 May</p></div>`;
+    expect(readPage(pageOf(page), 'summarize').paragraphs.slice(-2)).toEqual([some(4), '12 May']);
+    expect(readPage(pageOf(page), 'summarize').paragraphs).toContain('Other 0');
+    expect(read(page).text).toBe(some(4));
+  });
+
+  const part = (text: string) => `<div><h2>Part</h2><p>${text}</p></div>`;
+
+  test('is all of a page that says little, in many places, and not the largest of them', () => {
+    const said = '这条河发源于山中，流过古老的磨坊，最后注入湖泊。'.repeat(5);
+    const page = [said, OTHER, OTHER].map(part).join(links(20));
+    expect(read(page).text).toBe(texts('Part', said, 'Part', OTHER, 'Part', OTHER));
+  });
+
+  test('is one place of a page that says little elsewhere', () => {
+    const page = `${part(some(5))}${links(20)}<div><p>${SHORT}</p></div>`;
+    expect(read(page).text).toBe(texts('Part', some(5)));
+  });
+
+  test('is little more than nothing where that is all', () => {
+    expect(read(`${links(3)}<p>${SHORT}</p>`).text).toContain('Other 0');
+  });
+
+  const card = (index: number) =>
+    `<div><a href="/${index}"><span>Kicker</span><h3>Card ${index}</h3><p>${OTHER}</p><span>By Ada</span></a></div>`;
+  const cards = (count: number) =>
+    Array.from({ length: count }, (_, index) => card(index)).join('');
+  const inCards = (count: number) =>
+    Array.from({ length: count }, (_, index) => texts(`Card ${index}`, OTHER)).join('\n\n');
+
+  test('is that of cards, each one link, where a page is made of them', () => {
+    expect(read(`<div>${links(3)}${cards(4)}<p>Press</p></div>`).text).toBe(inCards(4));
+    expect(read(`<div>${cards(12)}</div><div><p>${ARTICLE}</p></div>`).text).toContain(inCards(12));
+    const front = `<div><h2>Part</h2><p>${some(4)}</p></div><div><h2>Part</h2>${cards(2)}</div>`;
+    expect(read(front).text).toBe(texts('Part', some(4), 'Part', inCards(2)));
+    const parts = `${part(some(4))}${links(20)}${cards(2)}`;
+    expect(read(parts).text).toBe(texts('Part', some(4), inCards(2)));
+  });
+
+  test('is without cards where it says more than they do', () => {
+    expect(read(`<div><p>${some(12)}</p><p>${ARTICLE}</p>${cards(4)}</div>`).text).toBe(
+      texts(some(12), ARTICLE),
+    );
   });
 
   test('weighs Chinese by what it says', () => {
@@ -113,6 +182,16 @@ describe('The region of the content', () => {
 });
 
 describe('The content', () => {
+  /** Each with something above its text. */
+  const entries = (count: number, above: (index: number) => string) =>
+    Array.from(
+      { length: count },
+      (_, index) => `<div class=entry>${above(index)}<div class=said>${some(4)}</div></div>`,
+    ).join('');
+  const entriesOf = (count: number, above: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) => texts(above(index), some(4))).join('\n\n');
+  const head = (index: number) => `<h2><a href="/${index}">Part ${index}</a></h2>`;
+
   const without: readonly Rule[] = [
     [
       'links with what heads them',
@@ -130,6 +209,36 @@ describe('The content', () => {
     [
       'a last line with a link',
       `${CONTENT}<p>Read <a href="/1">more about others</a> in our library</p>`,
+      'CONTENT',
+    ],
+    [
+      'several links in one line',
+      `${CONTENT}<p><a href="/1">Back</a> | <a href="/2">Up</a> | <a href="/3">On</a></p><p>${SHORT}</p>`,
+      texts('CONTENT', SHORT),
+    ],
+    [
+      'what other things are called and cost, with what heads them',
+      `${CONTENT}<div>Also bought</div>${'<div><a href="/1">Other</a></div><div>12,50 €</div>'.repeat(2)}<p>${SHORT}</p>`,
+      texts('CONTENT', SHORT),
+    ],
+    [
+      'what stands at each of its teasers',
+      entries(3, (index) => `${head(index)}<i>By Ada</i>`),
+      [0, 1, 2].map((index) => texts(`Part ${index}`, some(4))).join('\n\n'),
+    ],
+    [
+      'links at each of its posts',
+      entries(2, (index) => `<p><a href="/${index}">Ada ${index}</a>, writer</p>`),
+      texts(some(4), some(4)),
+    ],
+    [
+      'what its site is called',
+      `<h1><a href="https://a.test/">The site</a></h1>${labels(3)}<p>${SHORT}</p><div>${CONTENT}</div>`,
+      'CONTENT',
+    ],
+    [
+      'that either, right above it',
+      `<h2><a href="/">The site</a></h2>${labels(3)}<h2><a href="/index.html">Home</a></h2><div>${CONTENT}</div>`,
       'CONTENT',
     ],
     ['a last line with a number', `${CONTENT}<p>Written on the 12th of the month</p>`, 'CONTENT'],
@@ -169,6 +278,60 @@ describe('The content', () => {
       'a long text of rights',
       `${CONTENT}<p>© ${OTHER} ${OTHER}</p>`,
       texts('CONTENT', `© ${OTHER} ${OTHER}`),
+    ],
+    [
+      'teasers without a text where that is what it is about',
+      `<p>${some(3)}</p>${Array.from({ length: 9 }, (_, index) => `<h2><a href="/${index}">${long} ${index}</a></h2>`).join('')}<p>${some(3)}</p>`,
+      texts(some(3), ...Array.from({ length: 9 }, (_, index) => `${long} ${index}`), some(3)),
+    ],
+    [
+      'what stands above each of its parts, where they are no teasers',
+      `<p>${ARTICLE}</p>${entries(3, (index) => `<h2>Part</h2><div>Step ${index}</div>`)}`,
+      texts(
+        ARTICLE,
+        entriesOf(3, (index) => texts('Part', `Step ${index}`)),
+      ),
+    ],
+    [
+      'one line with a link between its texts',
+      `<p>${ARTICLE}</p><div class=see>See <a href="/1">the mill</a> too</div><p>${ARTICLE}</p>`,
+      texts(ARTICLE, 'See the mill too', ARTICLE),
+    ],
+    [
+      'several lines at each of its teasers',
+      `<p>${ARTICLE}</p>${entries(3, (index) => `${head(index)}<div>One line</div><div>And one more</div>`)}`,
+      texts(
+        ARTICLE,
+        entriesOf(3, (index) => texts(`Part ${index}`, 'One line', 'And one more')),
+      ),
+    ],
+    [
+      'longer lines at each of its teasers',
+      entries(3, (index) => `${head(index)}<div>${LINE}</div>`),
+      entriesOf(3, (index) => texts(`Part ${index}`, LINE)),
+    ],
+    [
+      'what stands at one or two of its teasers',
+      `<p>${ARTICLE}</p>${entries(3, (index) => `${head(index)}${index === 0 ? '' : '<div>One line</div>'}`)}`,
+      texts(
+        ARTICLE,
+        entriesOf(3, (index) => texts(`Part ${index}`, ...(index === 0 ? [] : ['One line']))),
+      ),
+    ],
+    [
+      'prices that are no list of links',
+      `${CONTENT}<p>Soup 4 €</p><p>Bread 2 €</p><p>Fish 14 €</p><p>${SHORT}</p>`,
+      texts('CONTENT', 'Soup 4 €', 'Bread 2 €', 'Fish 14 €', SHORT),
+    ],
+    [
+      'links in a sentence',
+      `${CONTENT}<p><a href="/1">The river</a>, <a href="/2">the mill</a> and <a href="/3">the lake</a>.</p><p>${SHORT}</p>`,
+      texts('CONTENT', 'The river, the mill and the lake.', SHORT),
+    ],
+    [
+      'verse at its end',
+      `<p>${ARTICLE}</p><p>${ARTICLE}</p>${'<p>And the water ran</p>'.repeat(8)}`,
+      texts('CONTENT', ...Array<string>(8).fill('And the water ran')),
     ],
     ['a paragraph after two ends of a line', `${ARTICLE}<br> <br>${ARTICLE}`, texts('CONTENT')],
     ['no paragraph after one', `${ARTICLE}<br>a,<br>b.<br>${OTHER}`, `${ARTICLE} a, b. ${OTHER}`],
