@@ -38,13 +38,33 @@ export type NewMessage = Pick<
   'id' | 'agentId' | 'userId' | 'conversation' | 'role' | 'content' | 'status'
 >;
 
-/** Keeps one side of a turn; given again it is kept once. */
+/** Bytes that are kept of what was said to and by one agent: who owns it says how much that is. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** About so many are said between two looks at how many there are. */
+const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
+
+const TRIM = `
+  DELETE FROM messages WHERE agent_id = $agentId AND position <= (
+    SELECT position FROM (
+      SELECT position, sum(octet_length(content)) OVER (ORDER BY position DESC) AS bytes
+        FROM messages WHERE agent_id = $agentId) AS newest
+     WHERE bytes > $most ORDER BY position DESC LIMIT 1)`;
+
+/**
+ * Keeps one side of a turn; given again it is kept once. What is oldest of too much goes.
+ *
+ * @param turnBytes of both sides.
+ */
 export async function keepMessage(
   tenant: TenantDatabase,
   message: NewMessage,
+  turnBytes: number,
 ): Promise<MessageRow> {
   return tenant.transaction(async (db) => {
     await db.Message.bulkCreate([message], { ignoreDuplicates: true });
+    if (Math.random() * LOOK_EVERY_BYTES < turnBytes) {
+      await db.query(TRIM, { agentId: message.agentId, most: MAX_BYTES });
+    }
     return db.Message.getByPk(message.id);
   });
 }

@@ -73,7 +73,9 @@ export async function* chatTurn(
   } finally {
     // Also when the reader leaves in the middle, which ends this generator here.
     const said = { ...side, id: answerId, role: 'assistant', content, status } as const;
-    stored = await withinWait(keepSurely(tenant, said, bounds), bounds.waitMs);
+    const turnBytes = Buffer.byteLength(message) + Buffer.byteLength(content);
+    const kept = keepSurely(tenant, { message: said, turnBytes }, bounds);
+    stored = await withinWait(kept, bounds.waitMs);
   }
   const unstored = { id: answerId, conversation, content, createdAt: new Date() };
   yield { kind: 'done', message: stored ?? unstored };
@@ -82,13 +84,13 @@ export async function* chatTurn(
 /** Also when the database is away for a while. */
 async function keepSurely(
   tenant: TenantDatabase,
-  message: NewMessage,
+  { message, turnBytes }: { readonly message: NewMessage; readonly turnBytes: number },
   { mostMs, retryMs }: Keeping,
 ): Promise<MessageRow> {
   const end = performance.now() + mostMs;
   for (;;) {
     try {
-      return await keepMessage(tenant, message);
+      return await keepMessage(tenant, message, turnBytes);
     } catch (error) {
       if (refusesData(error) || performance.now() > end) throw error;
       // A process that ends does not wait for it.

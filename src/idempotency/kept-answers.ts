@@ -22,7 +22,7 @@ export interface KeptAnswer {
 /** A request that has run this long is taken for dead with its process. */
 const LOCK_SECONDS = 60;
 const KEEP_HOURS = 24;
-/** Old rows are removed as new ones are stored, so the table stays bounded without a cleaner. */
+/** Old rows are removed as requests end, so the table stays bounded without a cleaner. */
 const PURGED_AT_ONCE = 10;
 
 // A key is free when it is new, older than KEEP_HOURS, or left `running` by a dead process.
@@ -49,19 +49,20 @@ const OF_RUN = `caller = $caller AND route = $route AND key = $key
 const OWNED = `${OF_RUN} AND state = 'running'`;
 const DONE = `SET state = 'done', status = $status, body = $body::jsonb, headers = $headers::jsonb`;
 
-const FINISH = `
+const PURGE = `
   WITH purged AS (
     DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM idempotency_keys
       WHERE created_at < now() - make_interval(hours => ${KEEP_HOURS})
-      ORDER BY created_at LIMIT ${PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)))
-  UPDATE idempotency_keys ${DONE} WHERE ${OWNED}`;
+      ORDER BY created_at LIMIT ${PURGED_AT_ONCE} FOR UPDATE SKIP LOCKED)))`;
+
+const FINISH = `${PURGE} UPDATE idempotency_keys ${DONE} WHERE ${OWNED}`;
 
 // Also what the same run has kept already: who did not hear of it asks again.
 const KEEP = `UPDATE idempotency_keys ${DONE} WHERE ${OF_RUN} RETURNING true AS kept`;
 
 // Free for the same request alone: the failed one may have done its work, and then its key is taken.
-const RELEASE = `UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
+const RELEASE = `${PURGE} UPDATE idempotency_keys SET locked_until = now() WHERE ${OWNED}`;
 
 /** Keeps an answer before its request is done. */
 export interface EarlyKeeper {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { listMessages } from '../../src/chat/messages.js';
+import { keepMessage, listMessages } from '../../src/chat/messages.js';
 import { chatTurn, type TurnEvent } from '../../src/chat/turn.js';
 import { Database } from '../../src/database/database.js';
 import { ConflictError } from '../../src/errors.js';
@@ -113,4 +113,20 @@ test('the same words are asked again by another request', async () => {
   await said(turn());
   await said(chatTurn(tenant(), AGENT, { ...QUESTION, requestId: 'request-2' }, answering()));
   expect([asked, await kept()]).toEqual([2, [...BOTH, ...BOTH]]);
+});
+
+test('of an agent that says much the newest 64 MiB are kept', { tags: 'attack' }, async () => {
+  const db = database.db.asPlatform();
+  await db.query(
+    `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, created_at)
+     SELECT 'old ' || n, '${AGENT.id}', '${AGENT.userId}', 'c' || n % 9, 'assistant',
+            repeat('x', 1024 * 1024), now()
+       FROM generate_series(1, 70) n`,
+  );
+  const content = 'x'.repeat(4 * 1024 * 1024);
+  const side = { agentId: AGENT.id, userId: AGENT.userId, conversation: 'here' };
+  const last = { ...side, id: 'new', role: 'assistant', content, status: 'complete' } as const;
+  await keepMessage(tenant(), last, content.length);
+  const ids = await db.query<{ id: string }>('SELECT id FROM messages ORDER BY position');
+  expect([ids.length, ids[0]?.id, ids.at(-1)?.id]).toEqual([61, 'old 11', 'new']);
 });

@@ -187,6 +187,17 @@ test('after a day a key is free, and old rows are removed on the way', async () 
   expect(rows.map(({ key }) => key)).toEqual(['k']);
 });
 
+test('old rows are removed also on the way of what is not kept', async () => {
+  await make('a', 'old');
+  await statement(`UPDATE idempotency_keys SET created_at = now() - interval '25 h'`);
+  runs = [];
+  expect((await make('taken', 'k')).status).toBe(409);
+  const rows = await database.db
+    .asPlatform()
+    .query<{ key: string }>('SELECT key FROM idempotency_keys');
+  expect(rows.map(({ key }) => key)).toEqual(['k']);
+});
+
 test('two callers with the same key do not meet', async () => {
   const anonymous = await make('a', 'k');
   const session = await make('a', 'k', signedIn);
