@@ -1,4 +1,8 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { UnderWay } from '../api/http/under-way.js';
+import { AI_CALLS_AT_ONCE } from '../api/openai/limits.js';
+import { WAITS_AT_ONCE } from '../api/views/operations.js';
 import { Chats } from '../src/chat/chats.js';
 import type { Database } from '../src/database/database.js';
 import { TooManyRequestsError } from '../src/errors.js';
@@ -47,6 +51,31 @@ test('what is taken may be more than one, and is given back as a whole', () => {
 });
 
 describe('who has as much under way as one may', { tags: 'attack' }, () => {
+  test.each([
+    ['AI calls', AI_CALLS_AT_ONCE],
+    ['operations that are waited for', WAITS_AT_ONCE],
+  ])('of %s, by however many accounts, keeps nobody else from them', async (_what, limit) => {
+    const underWay = new UnderWay();
+    // As much of one as a call needs whose client has gone.
+    const response = { destroyed: true } as ServerResponse;
+    let begun = 0;
+    const ask = (userId: string) =>
+      underWay
+        .run(limit, userId, response, () => {
+          begun++;
+          return new Promise<never>(() => undefined);
+        })
+        .catch(() => undefined);
+    for (let account = 0; account < 20; account++) {
+      for (let count = 0; count < 200; count++) void ask(`greedy ${account}`);
+    }
+    const byThem = begun;
+    expect(byThem).toBeLessThan(limit.most ?? 0);
+    void ask('other');
+    await new Promise(setImmediate);
+    expect(begun).toBe(byThem + 1);
+  });
+
   test("of log streams keeps nobody else from following an agent's log", () => {
     const live = new LiveLogs();
     const host = {

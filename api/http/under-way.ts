@@ -7,6 +7,8 @@ export interface ConcurrencyLimit {
   /** Unique within a listener. */
   readonly name: string;
   readonly max: number;
+  /** Of all users together, in this process; without a bound unless said. */
+  readonly most?: number;
   /** Which of them count, by what was asked; all unless said. */
   readonly counts?: (query: unknown) => boolean;
 }
@@ -38,9 +40,12 @@ export class UnderWay {
     return working;
   }
 
-  #sharesOf({ name, max }: ConcurrencyLimit): Shares {
+  #sharesOf({ name, max: perOwner, most }: ConcurrencyLimit): Shares {
     let shares = this.#shares.get(name);
-    if (!shares) this.#shares.set(name, (shares = new Shares({ perOwner: max })));
+    if (!shares) {
+      shares = new Shares({ perOwner, ...(most !== undefined && { most }) });
+      this.#shares.set(name, shares);
+    }
     return shares;
   }
 }

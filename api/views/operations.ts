@@ -23,6 +23,8 @@ export const waitQuery = z.object({
 export const WAITS_AT_ONCE: ConcurrencyLimit = {
   name: 'waits',
   max: 50,
+  // Each asks the database twice a second.
+  most: 500,
   counts: (query) => isObject(query) && Number(query.wait) > 0,
 };
 
