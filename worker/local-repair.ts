@@ -15,7 +15,7 @@ import { ControlPlaneReach } from '../src/local-repair/reach.js';
 import type { Settings } from '../src/settings.js';
 import type { Supervisors } from '../temporal/supervisors.js';
 
-const TIMES: LocalRepairTimes = {
+export const LOCAL_REPAIR_TIMES: LocalRepairTimes = {
   ask: 5_000,
   away: 30_000,
   pause: REPAIR_PAUSE_MS,
@@ -47,7 +47,15 @@ export interface LocalRepairParts {
 
 /** What keeps this host's agents up while Temporal or PostgreSQL cannot be reached. */
 export async function openLocalRepair(parts: LocalRepairParts) {
-  const { atHand, database, docker, log, mayAct = () => true, settings, times = TIMES } = parts;
+  const {
+    atHand,
+    database,
+    docker,
+    log,
+    mayAct = () => true,
+    settings,
+    times = LOCAL_REPAIR_TIMES,
+  } = parts;
   const { host, watchdog } = settings.agents;
   const folder = path.join(settings.process.dataDir, 'host-journal', host);
   const journal = await HostJournal.open(folder, log);

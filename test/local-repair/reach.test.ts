@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { ControlPlaneReach } from '../../src/local-repair/reach.js';
+import { LOCAL_REPAIR_TIMES } from '../../worker/local-repair.js';
 import { keptLog } from '../support/platform-environment.js';
 
 /** Between two calls, of which each is answered or refused at once. */
@@ -38,4 +39,11 @@ test('it is there again with its first answer', async () => {
   const known = await awayBefore(['refused', 'refused', 'refused', 'answered', 'refused']);
   expect(known[3]).toBeGreaterThan(0);
   expect(known.slice(4)).toEqual([0, 0]);
+});
+
+test('a host repairs by itself after 30 s, and as a supervisor does', () => {
+  const { ask, away, grace, pause } = LOCAL_REPAIR_TIMES;
+  expect({ away, pause, grace }).toEqual({ away: 30_000, pause: 5_000, grace: 30_000 });
+  // Three calls in a row are refused, or not answered, before.
+  expect(ask).toBeLessThan(away / 3);
 });

@@ -1,5 +1,5 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { variablesOf } from '../../scripts/settings-page.js';
@@ -279,6 +279,12 @@ describe('the environment', () => {
         expect.stringContaining('SESSION_SETTLE_THRESHOLD must be an amount above zero'),
       ]);
     }
+  });
+
+  test('lets as many agents start at a time as the host has cores for, or as it is told', () => {
+    const startsAtOnce = (env = {}) => loadSettings({ ...NEEDED, ...env }).agents.startsAtOnce;
+    expect(startsAtOnce()).toBe(Math.max(4, 2 * availableParallelism()));
+    expect(startsAtOnce({ AGENT_STARTS_AT_ONCE: '3' })).toBe(3);
   });
 
   test('takes a host by its name, and as many places as it says', () => {
