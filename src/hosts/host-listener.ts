@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { meansUs } from '../http/own-names.js';
 import { tryParseJson } from '../json.js';
+import { Shares, type GiveBack } from '../shares.js';
 import { readText } from '../read-beginning.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import type { HostAccess } from './host-access.js';
@@ -19,8 +20,9 @@ import {
   type HostCall,
 } from './host-wire.js';
 
-/** Calls at a time, of which most are logs that are followed. */
+/** Calls at a time, of which most are logs that are followed, and the part of one owner. */
 const MAX_CALLS = 400;
+const PART_OF_OWNER = 1 / 4;
 const MAX_CONNECTIONS = 1_000;
 
 /** Milliseconds for a call to arrive, and for a reader to take what it was sent. */
@@ -53,6 +55,7 @@ export interface HostListenerParts {
   readonly log: Logger;
   /** For tests. */
   readonly pulseMs?: number;
+  readonly maxCalls?: number;
 }
 
 /** Serves what API processes elsewhere ask of one host's agents: it is no way to its Docker. */
@@ -60,9 +63,12 @@ export class HostListener {
   readonly #parts: HostListenerParts;
   readonly #server: http.Server;
   readonly #open = new Set<AbortController>();
+  readonly #calls: Shares;
 
   constructor(parts: HostListenerParts) {
     this.#parts = parts;
+    const most = parts.maxCalls ?? MAX_CALLS;
+    this.#calls = new Shares({ most, perOwner: most * PART_OF_OWNER });
     const [network = '', bits] = parts.agentsNetwork.split('/');
     const agents = new BlockList();
     agents.addSubnet(network, Number(bits), 'ipv4');
@@ -103,15 +109,17 @@ export class HostListener {
     const { id, log, secrets } = this.#parts;
     const ending = new AbortController();
     response.once('close', () => ending.abort());
+    let giveBack: GiveBack | undefined;
     try {
       if (!meansUs(request, this.#parts.names)) return refuse(response, 421);
       if (request.method !== 'POST' || request.url !== CALLS_PATH) return refuse(response, 404);
       const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
       if (!isHostToken(secrets, id, token)) return refuse(response, 401);
-      if (this.#open.size >= MAX_CALLS) return refuse(response, 503);
       this.#open.add(ending);
       const call = hostCall.safeParse(tryParseJson(await readText(request, MAX_CALL_BYTES))).data;
       if (!call) return refuse(response, 400);
+      giveBack = this.#calls.tryTake(ownerOf(call));
+      if (!giveBack) return refuse(response, 503);
       response.writeHead(200, {
         'content-type': ANSWER_TYPE,
         'cache-control': 'no-store',
@@ -124,6 +132,7 @@ export class HostListener {
       if (!ending.signal.aborted) log.warn({ err: error }, 'a call to this host was broken off');
       response.destroy();
     } finally {
+      giveBack?.();
       this.#open.delete(ending);
     }
   }
@@ -169,6 +178,12 @@ export class HostListener {
       }
     }
   }
+}
+
+/** Whose call it is, as far as it says: an agent's is its owner's. */
+function ownerOf(call: HostCall): string {
+  if ('userId' in call && call.userId !== undefined) return `user:${call.userId}`;
+  return 'agentId' in call ? `agent:${call.agentId}` : 'platform';
 }
 
 function refuse(response: ServerResponse, status: number): void {

@@ -223,6 +223,33 @@ describe('a host elsewhere', () => {
     await until(() => Promise.resolve(ended));
   });
 
+  test('has room for others when some ask as much as they may', { tags: 'attack' }, async () => {
+    const url = await serve(
+      {
+        async *ask() {
+          yield 'one';
+          await new Promise<never>(() => undefined);
+        },
+      },
+      { maxCalls: 40 },
+    );
+    const leaving = new AbortController();
+    const ask = (userId: string) =>
+      remote(url)
+        .ask({ ...agent, userId }, question, leaving.signal)
+        .next()
+        .then(
+          ({ value }) => value,
+          () => 'refused',
+        );
+    for (let account = 0; account < 6; account++) {
+      await Promise.all(Array.from({ length: 10 }, () => ask(`greedy ${account}`)));
+    }
+    expect(await ask('greedy 0')).toBe('refused');
+    expect(await ask('other')).toBe('one');
+    leaving.abort();
+  });
+
   test('drops the connections of agents', async () => {
     const url = await serve(
       { stats: () => Promise.resolve(null) },
