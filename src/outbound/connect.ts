@@ -1,4 +1,5 @@
-import net, { isIPv6 } from 'node:net';
+import type net from 'node:net';
+import { isIPv6 } from 'node:net';
 import tls from 'node:tls';
 import { OutboundError } from './outbound-error.js';
 import { mayReach, type Allowed } from './reachable.js';
@@ -15,7 +16,11 @@ const CONNECT_MS = 3_000;
 export interface Guard {
   readonly allowed: Allowed;
   readonly resolve: ResolveName;
+  readonly connect: Connect;
 }
+
+/** Begins a connection to an address that has been checked. */
+export type Connect = (to: net.TcpNetConnectOpts) => net.Socket;
 
 /**
  * Finds the addresses of a target, and refuses it when a single one of them may not be reached.
@@ -45,6 +50,7 @@ export async function checkedAddresses(
 export async function connectTo(
   target: Target,
   addresses: readonly string[],
+  { connect }: Guard,
   signal: AbortSignal,
 ): Promise<net.Socket> {
   const tried = addresses.slice(0, MAX_TRIED);
@@ -53,7 +59,7 @@ export async function connectTo(
     const isLast = index === tried.length - 1;
     const limit = isLast ? signal : AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)]);
     try {
-      const socket = await openSocket(address, target.port, limit);
+      const socket = await openSocket(address, target.port, connect, limit);
       return target.url.protocol === 'https:' ? await secured(socket, target, signal) : socket;
     } catch (error) {
       signal.throwIfAborted();
@@ -64,9 +70,14 @@ export async function connectTo(
   throw new OutboundError('UNREACHABLE', 'The host of the URL does not answer', { cause: last });
 }
 
-async function openSocket(host: string, port: number, signal: AbortSignal): Promise<net.Socket> {
+async function openSocket(
+  host: string,
+  port: number,
+  connect: Connect,
+  signal: AbortSignal,
+): Promise<net.Socket> {
   signal.throwIfAborted();
-  const socket = net.connect({ host, port, autoSelectFamily: false });
+  const socket = connect({ host, port, autoSelectFamily: false });
   await happens(socket, 'connect', signal);
   // Whatever stands between us and the network, this is where bytes would go.
   if (!isSameAddress(socket.remoteAddress ?? '', host)) {

@@ -1,6 +1,6 @@
 import http from 'node:http';
-import type { Socket } from 'node:net';
-import { checkedAddresses, connectTo, type Guard } from './connect.js';
+import net, { type Socket } from 'node:net';
+import { checkedAddresses, connectTo, type Connect, type Guard } from './connect.js';
 import { ACCEPTED_ENCODINGS, decompressed, encodingsOf } from './decompress.js';
 import { OutboundError } from './outbound-error.js';
 import { isNamed, NOTHING_MORE, type Allowed } from './reachable.js';
@@ -52,8 +52,12 @@ export interface OutboundAnswer {
 export class Outbound {
   readonly #guard: Guard;
 
-  constructor({ allow = NOTHING_MORE, resolve = resolveName }: OutboundOptions = {}) {
-    this.#guard = { allowed: allow, resolve };
+  constructor({
+    allow = NOTHING_MORE,
+    connect = net.connect,
+    resolve = resolveName,
+  }: OutboundOptions = {}) {
+    this.#guard = { allowed: allow, connect, resolve };
   }
 
   /**
@@ -94,7 +98,7 @@ export class Outbound {
     let socket: Socket | undefined;
     try {
       const addresses = await checkedAddresses(target, this.#guard, call.signal);
-      socket = await connectTo(target, addresses, call.signal);
+      socket = await connectTo(target, addresses, this.#guard, call.signal);
       const response = await requestOver(socket, target, call);
       const { location } = response.headers;
       const status = response.statusCode ?? 0;
@@ -111,6 +115,7 @@ export class Outbound {
 export interface OutboundOptions {
   readonly allow?: Allowed;
   readonly resolve?: ResolveName;
+  readonly connect?: Connect;
 }
 
 /** Headers are read as latin-1, and some servers send addresses as UTF-8 in them. */

@@ -8,12 +8,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { decompressed } from '../../src/outbound/decompress.js';
 import { Outbound, type OutboundCall } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/allowed-places.js';
+import type { Connect } from '../../src/outbound/connect.js';
 import { resolveName, type ResolveName } from '../../src/outbound/resolve-name.js';
 import { FORGED_HOSTS, FORGED_URLS, LYING_ANSWERS } from './forged.js';
 
 let answer: RequestListener = (_request, response) => response.end();
 let connections = 0;
-const server = http.createServer((request, response) => answer(request, response));
+let requests = 0;
+const server = http.createServer((request, response) => {
+  requests++;
+  answer(request, response);
+});
 server.on('connection', () => connections++);
 let port: number;
 let here: string;
@@ -35,9 +40,20 @@ const CALL: OutboundCall = {
   signal: new AbortController().signal,
 };
 
+/** Where somebody was about to connect to who may not. Nothing leaves: a check that fails is seen here. */
+const reached: unknown[] = [];
+const nowhere: Connect = ({ host, port: its }) => {
+  reached.push(`${host} ${its}`);
+  return new net.Socket().destroy(new Error('nowhere'));
+};
+const onlyHere: Connect = (to) =>
+  to.host === '127.0.0.1' && to.port === port ? net.connect(to) : nowhere(to);
+
 /** May reach the test's own server, and that alone. */
 const outbound = (resolve: ResolveName = resolveName) =>
-  new Outbound({ allow: allowedPlaces.parse(`127.0.0.1:${port}`), resolve });
+  new Outbound({ allow: allowedPlaces.parse(`127.0.0.1:${port}`), connect: onlyHere, resolve });
+const refusing = (resolve: ResolveName = resolveName) =>
+  new Outbound({ connect: nowhere, resolve });
 
 const codeOf = (reading: Promise<unknown>) =>
   reading.then(
@@ -53,25 +69,27 @@ const html =
 describe('What is not public is refused before anything is sent', { tags: 'attack' }, () => {
   const refusals = ['URL_NOT_ALLOWED', 'INVALID_URL'];
 
+  afterEach(() => expect(reached.splice(0)).toEqual([]));
+
   test.each(FORGED_HOSTS)('http://%s', async (host) => {
     const before = connections;
     for (const scheme of ['http', 'https']) {
       // Neither on its usual port nor, where that is not the one address with its port, on ours.
-      expect(refusals).toContain(await codeOf(new Outbound().get(`${scheme}://${host}/`, CALL)));
-      const onPort = new Outbound().get(`${scheme}://${host}:${port}/`, CALL);
+      expect(refusals).toContain(await codeOf(refusing().get(`${scheme}://${host}/`, CALL)));
+      const onPort = refusing().get(`${scheme}://${host}:${port}/`, CALL);
       expect(refusals).toContain(await codeOf(onPort));
     }
     expect(connections).toBe(before);
   });
 
   test.each(FORGED_URLS)('%j', async (url) => {
-    expect(refusals).toContain(await codeOf(new Outbound().get(url, CALL)));
+    expect(refusals).toContain(await codeOf(refusing().get(url, CALL)));
   });
 
   test.each(LYING_ANSWERS.map((addresses) => [addresses.join(', '), addresses] as const))(
     'a name that is %s',
     async (_text, addresses) => {
-      const lying = new Outbound({ resolve: () => Promise.resolve(addresses) });
+      const lying = refusing(() => Promise.resolve(addresses));
       expect(await codeOf(lying.get(`http://name.test:${port}/`, CALL))).toBe('URL_NOT_ALLOWED');
     },
   );
@@ -280,24 +298,38 @@ describe('A page is not read', () => {
     expect(await at([...silent, '127.0.0.1'])).toBe('UNREACHABLE');
   });
 
-  test('of a host that is not who it is asked for, and is told who that is', async () => {
-    let asked = '';
-    const secure = tls.createServer({
-      SNICallback: (name, tell) => {
-        asked = name;
-        tell(new Error('not here'));
-      },
+  test.each(['name.test', 'name.test.'])(
+    'of %s when it is another, and is told who that is',
+    async (host) => {
+      let asked = '';
+      const secure = tls.createServer({
+        SNICallback: (name, tell) => {
+          asked = name;
+          tell(new Error('not here'));
+        },
+      });
+      secure.on('tlsClientError', () => undefined);
+      await once(secure.listen(0, '127.0.0.1'), 'listening');
+      const { port: its } = secure.address() as AddressInfo;
+      const allow = allowedPlaces.parse(`127.0.0.1:${its}`);
+      const named = new Outbound({ allow, resolve: () => Promise.resolve(['127.0.0.1']) });
+      await expect(named.get(`https://${host}:${its}/`, CALL)).rejects.toThrow(
+        /^No secure connection could be made to the host$/,
+      );
+      expect(asked).toBe('name.test');
+      await new Promise((resolve) => secure.close(resolve));
+    },
+  );
+
+  test('of an address that a connection does not end at', { tags: 'attack' }, async () => {
+    answer = html('elsewhere');
+    const before = requests;
+    const astray = new Outbound({
+      allow: allowedPlaces.parse('127.0.0.0/8'),
+      connect: (to) => net.connect({ ...to, host: '127.0.0.1' }),
     });
-    secure.on('tlsClientError', () => undefined);
-    await once(secure.listen(0, '127.0.0.1'), 'listening');
-    const { port: its } = secure.address() as AddressInfo;
-    const allow = allowedPlaces.parse(`127.0.0.1:${its}`);
-    const named = new Outbound({ allow, resolve: () => Promise.resolve(['127.0.0.1']) });
-    await expect(named.get(`https://name.test:${its}/`, CALL)).rejects.toThrow(
-      /^No secure connection could be made to the host$/,
-    );
-    expect(asked).toBe('name.test');
-    await new Promise((resolve) => secure.close(resolve));
+    expect(await codeOf(astray.get(`http://127.0.0.2:${port}/`, CALL))).toBe('URL_NOT_ALLOWED');
+    expect(requests).toBe(before);
   });
 
   test('of a host that never says a word, once its time is up', { tags: 'attack' }, async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import http, { type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createSummarizer } from '../../api/summarizer/summarizer.js';
 import { Outbound } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/allowed-places.js';
@@ -47,11 +47,15 @@ function answer(path: string): void {
   held.get(path)?.writeHead(200, { 'content-type': 'text/html' }).end('<p>Here.</p>');
 }
 
-test('what one client asks for does not hold up another: the next place is theirs', async () => {
+test.each([
+  ['one address', ['203.0.113.1', '203.0.113.1', '203.0.113.1'], '203.0.113.2'],
+  ['a /64', ['2001:db8::1', '2001:db8::2', '2001:db8:0:0:ffff::3'], '2001:db8:0:1::1'],
+])('who has %s does not hold up another: the next place is theirs', async (_of, clients, next) => {
+  held.clear();
   const pages = pagesWithin({ atOnce: 2 });
-  const many = ['/a1', '/a2', '/a3'].map((path) => reading(pages, '203.0.113.1', path));
+  const many = clients.map((client, index) => reading(pages, client, `/a${index + 1}`));
   await expect.poll(() => held.has('/a1')).toBe(true);
-  const other = reading(pages, '203.0.113.2', '/b1');
+  const other = reading(pages, next, '/b1');
   await expect.poll(() => held.has('/b1')).toBe(true);
   // They came before, and wait: their client has its half.
   expect([held.has('/a2'), held.has('/a3')]).toEqual([false, false]);
@@ -101,6 +105,40 @@ test('who leaves ends the fetch that nobody else waits for, however much time it
   await closed;
   answer('/shared');
   await expect(stays).resolves.toMatchObject({ value: { text: 'Here.' } });
+});
+
+test('the time of a page counts while it waits for a place at its host', async () => {
+  const fetchMs = 987_654;
+  const clocks: AbortController[] = [];
+  const timeout = AbortSignal.timeout.bind(AbortSignal);
+  const clock = vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
+    if (ms !== fetchMs) return timeout(ms);
+    const controller = new AbortController();
+    clocks.push(controller);
+    return controller.signal;
+  });
+  try {
+    const pages = pagesWithin({ perHost: 1, fetchMs });
+    const first = reading(pages, '203.0.113.5', '/d1');
+    await expect.poll(() => held.has('/d1')).toBe(true);
+    const ofFirst = clocks.length;
+    const second = reading(pages, '203.0.113.5', '/d2');
+    await expect.poll(() => pages.waitingFor(`${site}/d2`)).toBe(1);
+    // That of the fetch, which others might share, runs as well.
+    expect(clocks.length).toBe(2 * ofFirst);
+    clocks.at(-1)?.abort(new DOMException('late', 'TimeoutError'));
+    await expect(second).rejects.toMatchObject({ code: 'TIMEOUT' });
+    const third = reading(pages, '203.0.113.5', '/d3');
+    await expect.poll(() => pages.waitingFor(`${site}/d3`)).toBe(1);
+    answer('/d1');
+    await first;
+    await expect.poll(() => held.has('/d3')).toBe(true);
+    expect(held.has('/d2')).toBe(false);
+    answer('/d3');
+    await third;
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 test('a full queue is told with 503, and when to come again', async () => {
