@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
   type DockerDaemon,
@@ -24,6 +24,8 @@ export class OwnEngine implements BenchEngine {
 
   /** @returns when it answered, in Unix milliseconds. */
   async start(): Promise<number> {
+    // Users of containers, who are others than this machine's, have to come through.
+    await mkdir(this.folder, { recursive: true, mode: 0o711 });
     this.daemon = await startDockerDaemon(this.dataDir, path.join(this.folder, 'run-docker'));
     return Date.now();
   }
