@@ -1,6 +1,5 @@
 import type Docker from 'dockerode';
 import { HELPER_SOCKET, HELPER_VIEWS, type HelperTask } from '../workspace/helper-protocol.js';
-import { DockerRefusedError, ImageUnavailableError } from './container-errors.js';
 import { AGENT_LIMITS, AGENT_UID, volumeMount } from './container-profile.js';
 import { LABEL, STATE_DIRECTORY } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
@@ -108,24 +107,6 @@ export function helperContainer(
     Env: ['HOME=/tmp', 'NODE_OPTIONS='],
     Healthcheck: { Test: ['NONE'] },
   };
-}
-
-/** @returns its id. @throws ImageUnavailableError */
-export async function createHelper(
-  client: DockerClient,
-  options: Docker.ContainerCreateOptions,
-): Promise<string> {
-  try {
-    const { id } = await client.call((docker, bound) =>
-      docker.createContainer({ ...options, ...bound }),
-    );
-    return id;
-  } catch (error) {
-    if (error instanceof DockerRefusedError && error.statusCode === 404) {
-      throw new ImageUnavailableError(options.Image ?? '', { cause: error });
-    }
-    throw error;
-  }
 }
 
 /** @param unusedMs milliseconds after which a connection ends on which nothing is asked. */

@@ -1,10 +1,7 @@
 import type Docker from 'dockerode';
-import {
-  DockerRefusedError,
-  ForeignContainerError,
-  ImageUnavailableError,
-} from './container-errors.js';
+import { ForeignContainerError } from './container-errors.js';
 import { isOurs } from './container-profile.js';
+import { createContainer } from './create-container.js';
 import type { DockerClient } from './docker-client.js';
 
 /** An installation's containers by their names. What has such a name and is not ours is refused. */
@@ -30,18 +27,8 @@ export class NamedContainers {
    * @returns its id.
    * @throws ImageUnavailableError, DockerRefusedError with 409 when the name is taken.
    */
-  async create(options: Docker.ContainerCreateOptions): Promise<string> {
-    try {
-      const { id } = await this.#client.call((docker, bound) =>
-        docker.createContainer({ ...options, ...bound }),
-      );
-      return id;
-    } catch (error) {
-      if (error instanceof DockerRefusedError && error.statusCode === 404) {
-        throw new ImageUnavailableError(options.Image ?? '', { cause: error });
-      }
-      throw error;
-    }
+  create(options: Docker.ContainerCreateOptions): Promise<string> {
+    return createContainer(this.#client, options);
   }
 
   /**

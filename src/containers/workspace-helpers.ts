@@ -14,13 +14,9 @@ import {
   MemoryMissingError,
 } from './container-errors.js';
 import { LABEL, spareNames } from './container-spec.js';
+import { createContainer } from './create-container.js';
 import type { DockerClient } from './docker-client.js';
-import {
-  connectToHelper,
-  createHelper,
-  helperContainer,
-  type WorkspaceSpec,
-} from './helper-container.js';
+import { connectToHelper, helperContainer, type WorkspaceSpec } from './helper-container.js';
 import { HelperGoneError, type HelperLine } from './helper-line.js';
 import { endHelper, helperLabels } from './helper-leftovers.js';
 import { removeContainer, removeLeftovers } from './throw-away.js';
@@ -153,7 +149,7 @@ export class WorkspaceHelpers {
     if (!found) throw new ConflictError(NO_NETWORK);
     const { runtime } = this.#options;
     const pushes = { network: found.Id, allow };
-    const id = await createHelper(
+    const id = await createContainer(
       this.#client,
       helperContainer(this.#client, { program, spec, runtime, idleMs: PUSH_IDLE_MS, pushes }),
     );
@@ -287,7 +283,7 @@ export class WorkspaceHelpers {
     }
     if (!(await this.#volumes.find(spec))) throw new MemoryMissingError(spec.volume);
     await this.#makeRoom(spec);
-    return createHelper(this.#client, { name, ...options, Labels: labels });
+    return createContainer(this.#client, { name, ...options, Labels: labels });
   }
 
   /** Starts one that was made, unless its memory is not there or not to be touched any more: then it goes. */
