@@ -12,12 +12,20 @@ import type {
 /** The file in which `scripts/test.ts` finds the lines again, by environment variable. */
 export const FAILED_TESTS_FILE = 'FAILED_TESTS_FILE';
 
+/** Lines of one failure that are kept. */
+const DETAILS = 60;
+
 interface Thrown {
+  readonly diff?: string;
   readonly message?: string;
   readonly name?: string;
+  readonly stack?: string;
 }
 
-/** Says of each failure one line when it happens, among what the others report, and keeps it for the end. */
+/**
+ * Says of each failure one line when it happens, among what the others report, and keeps it for the end,
+ * with what was thrown in the indented lines after it.
+ */
 export default class FailedTests implements Reporter {
   onTestCaseResult(test: TestCase): void {
     const { errors, state } = test.result();
@@ -52,7 +60,10 @@ function tell(file: string, name: string, errors: readonly Thrown[] | undefined)
   const line = failedLine(file, name, errors?.[0]);
   console.log(line);
   const kept = process.env[FAILED_TESTS_FILE];
-  if (kept !== undefined) appendFileSync(path.resolve(kept), `${line}\n`);
+  if (kept === undefined) return;
+  const details = (errors ?? []).flatMap(({ stack = '', diff = '' }) => [stack, diff]).join('\n');
+  const indented = details.split('\n').slice(0, DETAILS);
+  appendFileSync(path.resolve(kept), [line, ...indented.map((each) => `  ${each}`), ''].join('\n'));
 }
 
 /** `FAILED <file> > <name>: <first line of the message>` */

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { poll } from '../dev/poll.js';
 import { projectRoot } from '../dev/root.js';
 import { stopping } from '../dev/processes/stopping.js';
@@ -8,19 +9,26 @@ import { stopping } from '../dev/processes/stopping.js';
 const GRACE_MS = 60_000;
 
 /**
- * Runs a Node program in this terminal, with all that it starts in a process group, which is asked to end
- * when everything is to, and then ended.
+ * Runs a Node program, with all that it starts in a process group, which is asked to end when everything is
+ * to, and then ended.
  *
+ * @param output the file that gets what it prints, instead of this terminal.
  * @returns the code that it ended with, once nothing of its group is left in that case.
  */
-export async function runGroup(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+export async function runGroup(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  output?: string,
+): Promise<number> {
   stopping.signal.throwIfAborted();
+  const printed = output === undefined ? undefined : openSync(output, 'w', 0o600);
   const child = spawn(process.execPath, args, {
     cwd: projectRoot,
     env,
     detached: true,
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', printed ?? 'inherit', printed ?? 'inherit'],
   });
+  if (printed !== undefined) closeSync(printed);
   const { pid } = child;
   const end = () => pid !== undefined && signal(pid, 'SIGTERM');
   stopping.signal.addEventListener('abort', end);

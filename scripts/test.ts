@@ -21,6 +21,9 @@ import { countTests, type TestCounts } from './test-results.js';
 /** Projects of vitest.config.ts that need no containers, kill nothing and skip what time they wait. */
 const FAST = ['fast', 'mocking'];
 
+/** What is said of tests that ended without one of them having failed. */
+const LAST_LINES = 100;
+
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => stopping.abort());
 }
@@ -70,9 +73,15 @@ async function main(args: string[]): Promise<number> {
       ...{ TEST_SUITE: suite, [FAILED_TESTS_FILE]: failedFile, TMPDIR: temporary },
     };
     const projects = isFast ? FAST.map((name) => `--project=${name}`) : [];
-    vitest = await runVitest([...projects, ...filters], report, environment);
+    const output = process.env.CI === undefined ? undefined : path.join(folder, 'output.log');
+    vitest = await runVitest([...projects, ...filters], report, environment, output);
     if (existsSync(report)) tests = countTests(report);
     if (existsSync(failedFile)) failed = readFileSync(failedFile, 'utf8').trimEnd().split('\n');
+    if (output !== undefined) {
+      // A log that is kept is read for what failed, and often in part: what all tests print would hide it.
+      for (const line of failed) say(line);
+      if (vitest !== 0 && failed.length === 0) say(lastOf(output));
+    }
     // What was not asked for was not skipped.
     if (isAttack) tests = { ...tests, skipped: [] };
   } catch (error) {
@@ -93,16 +102,17 @@ async function runVitest(
   args: readonly string[],
   reportFile: string,
   env: Readonly<Record<string, string>>,
+  output: string | undefined,
 ): Promise<number> {
   const program = path.join(projectRoot, 'node_modules', 'vitest', 'vitest.mjs');
-  // Of a log that is kept, its reader wants what failed.
-  const shown = `--reporter=${process.env.CI === undefined ? 'default' : 'minimal'}`;
   const failed = `--reporter=${builtProgram('scripts', 'failed-tests.js')}`;
   const json = ['--reporter=json', `--outputFile.json=${reportFile}`];
-  return runGroup([program, 'run', shown, failed, ...json, ...args], {
-    ...process.env,
-    ...env,
-  });
+  const all = [program, 'run', '--reporter=default', failed, ...json, ...args];
+  return runGroup(all, { ...process.env, ...env }, output);
+}
+
+function lastOf(output: string): string {
+  return readFileSync(output, 'utf8').split('\n').slice(-LAST_LINES).join('\n');
 }
 
 /** Ends the engines that tests have not come to end, by the records of them in the tests' folders. */
@@ -129,6 +139,6 @@ function report(
   const skippedInCi = process.env.CI !== undefined && tests.skipped.length > 0;
   say(`${passed} passed, ${failed} failed, ${tests.skipped.length} skipped`);
   for (const { name } of checks.failed) say(`FAILED check of ${name}: its output is above`);
-  for (const line of failedTests) say(line);
+  for (const line of failedTests.filter((each) => each.startsWith('FAILED'))) say(line);
   return failed > 0 || vitest !== 0 || skippedInCi ? 1 : 0;
 }

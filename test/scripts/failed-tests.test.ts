@@ -41,7 +41,11 @@ test('each failure is one line with file, name and what it says, when it happens
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const printed = await text(child.stdout);
-  for (const lines of [printed, await readFile(kept, 'utf8')]) {
+  const all = await readFile(kept, 'utf8');
+  expect(all).toMatch(
+    /^FAILED failing.*\n {2}Error: the first line\n {2}and the second\n {2} +at .*failing/m,
+  );
+  for (const lines of [printed, all]) {
     const failed = lines.split('\n').filter((line) => line.startsWith('FAILED'));
     expect(failed.sort()).toEqual(FAILED);
   }
