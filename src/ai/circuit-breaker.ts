@@ -55,6 +55,8 @@ export class CircuitBreaker {
     for (const key of keysOf(target, owner)) {
       const state = this.#states.get(key);
       if (state === undefined || state.skipUntil === 0) continue;
+      // Who has tried it and failed keeps nobody else from it.
+      if (state.owners.includes(owner)) continue;
       this.#set(key, { ...state, triedUntil: this.#now() + SKIP_MS });
     }
   }
@@ -81,10 +83,10 @@ export class CircuitBreaker {
     const owners = [...new Set([...(known?.owners ?? []), owner])].slice(0, 2);
     const isAlone = owners.length < leastOwners;
     const skipMs = isAlone ? 0 : Math.max(failures >= FAILURES ? SKIP_MS : 0, pauseMs);
-    const now = this.#now();
-    // What was under way already when others had it skipped does not end that.
-    const before = known && known.skipUntil > now ? known.skipUntil : 0;
-    const skipUntil = skipMs === 0 ? before : Math.max(before, now + skipMs);
+    // What was under way already when others had it skipped does not end that; nor does the call that
+    // tries it, of which the next one is to be the only one again.
+    const before = known?.skipUntil ?? 0;
+    const skipUntil = skipMs === 0 ? before : Math.max(before, this.#now() + skipMs);
     // Nobody alone goes on with what two have begun.
     this.#set(key, { failures, owners: skipMs > 0 ? [] : owners, skipUntil, triedUntil: 0 });
   }

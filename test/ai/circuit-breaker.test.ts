@@ -131,6 +131,18 @@ describe('what fails for one owner alone', () => {
     expect(circuit.isOpen(LUNA, DAN)).toBe(false);
   });
 
+  test('is tried by one at a time, also when the one that tried fails', () => {
+    fail(LUNA, 2);
+    fail(LUNA, 1, 'overloaded', undefined, BOB);
+    now += 30 * SECOND;
+    fail(LUNA, 1, 'overloaded', undefined, BOB);
+    expect(circuit.isOpen(LUNA, CY)).toBe(false);
+    circuit.probing(LUNA, CY);
+    expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, DAN)]).toEqual([true, true]);
+    circuit.failed(LUNA, CY, new ProviderError('openai', 'overloaded', 500));
+    expect(circuit.isOpen(LUNA, DAN)).toBe(true);
+  });
+
   test('and asks for a pause is left in peace by that one, and by nobody else', attack, () => {
     for (let n = 0; n < 10; n++) fail(LUNA, 1, 'rate_limited', 90 * SECOND);
     expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(LUNA, BOB)]).toEqual([true, false]);
