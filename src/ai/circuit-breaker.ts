@@ -99,11 +99,19 @@ export class CircuitBreaker {
 const untilOf = ({ skipUntil, triedUntil }: State): number => Math.max(skipUntil, triedUntil);
 
 /**
+ * What a key may be refused with for one call or one model alone: it would cost more than is left, it is not let
+ * use that model, or something before the provider does not like what was said.
+ */
+const OF_CALL: readonly unknown[] = [402, 403];
+
+/**
  * Whether it is a fault of the whole provider. What else goes wrong is one model's matter, also an answer
  * that breaks off when it has begun: behind one provider can be many.
  */
 const isOfProvider = ({ failure, status }: ProviderError): boolean =>
-  failure === 'bad_key' || (failure === 'unreachable' && status === undefined);
+  failure === 'bad_key'
+    ? !OF_CALL.includes(status)
+    : failure === 'unreachable' && status === undefined;
 
 const nameOf = ({ model, provider }: Target): string => `${provider}/${model}`;
 

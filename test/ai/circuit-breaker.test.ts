@@ -164,6 +164,11 @@ test.each(['bad_key', 'unreachable'] as const)('%s is of the whole provider', (f
   expect(circuit.isOpen(LUNA, ADA)).toBe(false);
 });
 
+test.each([402, 403])('a key that is refused with %i is one model’s matter', (status) => {
+  fail(LUNA, 3, 'bad_key', undefined, ADA, status);
+  expect([circuit.isOpen(LUNA, ADA), circuit.isOpen(SOL, ADA)]).toEqual([true, false]);
+});
+
 test.each(['too_long', 'refused', 'bad_request'] as const)(
   '%s says nothing of who was asked',
   (failure) => {
