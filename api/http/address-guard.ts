@@ -1,9 +1,10 @@
+import { setBounded } from '../../src/bounded-map.js';
 import { networksOf } from '../../src/http/client-networks.js';
 import type { RateLimit, Taken } from './rate-limit.js';
 
 const WINDOW_MS = 60_000;
 
-/** Addresses that are counted; beyond, all are forgotten rather than kept. */
+/** Addresses that are counted; beyond, the one that has asked for nothing for longest is forgotten. */
 const MAX_ADDRESSES = 200_000;
 
 /**
@@ -30,16 +31,14 @@ export class AddressGuard {
   /** @returns undefined when the request may go on. */
   refuse(address: string): Taken | undefined {
     const now = this.#now();
-    if (now >= this.#endsAt || this.#counts.size >= MAX_ADDRESSES) {
+    if (now >= this.#endsAt) {
       this.#counts.clear();
       this.#endsAt = now + WINDOW_MS;
     }
     const { host } = networksOf(address);
-    const count = this.#counts.get(host) ?? 0;
-    if (count < this.#limit.max) {
-      this.#counts.set(host, count + 1);
-      return undefined;
-    }
+    const count = (this.#counts.get(host) ?? 0) + 1;
+    setBounded(this.#counts, host, count, MAX_ADDRESSES);
+    if (count <= this.#limit.max) return undefined;
     const resetMs = this.#endsAt - now;
     return { refused: true, counts: [{ limit: this.#limit, remaining: 0, resetMs }] };
   }
