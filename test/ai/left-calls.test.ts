@@ -193,9 +193,9 @@ test('a stream that goes on and on after its client has left is left too', async
   await askAndLeave(user, { stream: true });
   const event = `data: ${JSON.stringify(chunk('stub', { content: PIECE }).data)}\n\n`;
   for (const response of open) {
+    const gone = once(response, 'close');
     while (!response.destroyed) {
-      if (!response.write(event))
-        await Promise.race([once(response, 'drain'), once(response, 'close')]);
+      if (!response.write(event)) await Promise.race([once(response, 'drain'), gone]);
     }
   }
   await expect.poll(() => recorded(user)).toHaveLength(1);
