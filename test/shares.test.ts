@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { FILES_AT_ONCE } from '../api/backend/browse-contract.js';
 import { UnderWay } from '../api/http/under-way.js';
 import { AI_CALLS_AT_ONCE } from '../api/openai/limits.js';
 import { WAITS_AT_ONCE } from '../api/views/operations.js';
@@ -54,6 +55,7 @@ describe('who has as much under way as one may', { tags: 'attack' }, () => {
   test.each([
     ['AI calls', AI_CALLS_AT_ONCE],
     ['operations that are waited for', WAITS_AT_ONCE],
+    ['files', FILES_AT_ONCE],
   ])('of %s, by however many accounts, keeps nobody else from them', async (_what, limit) => {
     const underWay = new UnderWay();
     // As much of one as a call needs whose client has gone.

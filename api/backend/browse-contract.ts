@@ -15,7 +15,7 @@ import type { ConcurrencyLimit } from '../http/under-way.js';
 export const BROWSE_MS = 45_000;
 
 /** Each may hold megabytes of an answer. */
-const FILES_AT_ONCE: ConcurrencyLimit = { name: 'files', max: 8 };
+export const FILES_AT_ONCE: ConcurrencyLimit = { name: 'files', max: 8, most: 100 };
 
 const browse = area({
   ...{ tag: 'Files', auth: bearer, atOnce: FILES_AT_ONCE },
