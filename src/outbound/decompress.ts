@@ -10,7 +10,14 @@ const gentle = { finishFlush: zlib.constants.Z_SYNC_FLUSH };
 const brotli = { finishFlush: zlib.constants.BROTLI_OPERATION_FLUSH };
 
 /** Only some versions of Node have it. */
-const zstd = (zlib as { createZstdDecompress?: () => Transform }).createZstdDecompress;
+const zstd = (
+  zlib as {
+    createZstdDecompress?: (options: { params: Readonly<Record<number, number>> }) => Transform;
+  }
+).createZstdDecompress;
+
+/** ZSTD_d_windowLogMax, as a power of two: 8 MB, as the web allows. A few bytes could ask for 128 MB. */
+const zstdWindow = { params: { 100: 23 } };
 
 const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
   gzip: () => zlib.createGunzip(gentle),
@@ -19,7 +26,7 @@ const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
   // Some send it with zlib's head, as they should, and some without.
   deflate: (first) =>
     (first & 0x0f) === 8 ? zlib.createInflate(gentle) : zlib.createInflateRaw(gentle),
-  ...(zstd && { zstd: () => zstd() }),
+  ...(zstd && { zstd: () => zstd(zstdWindow) }),
 };
 
 /** What this process can unpack, as a request says it. */

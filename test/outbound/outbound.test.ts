@@ -71,6 +71,10 @@ describe('What is not public is refused before anything is sent', { tags: 'attac
 
   afterEach(() => expect(reached.splice(0)).toEqual([]));
 
+  test('each of 120 spellings and addresses, none of them twice', () => {
+    expect(new Set([...FORGED_HOSTS, ...FORGED_URLS]).size).toBeGreaterThanOrEqual(120);
+  });
+
   test.each(FORGED_HOSTS)('http://%s', async (host) => {
     const before = connections;
     for (const scheme of ['http', 'https']) {
@@ -204,6 +208,26 @@ describe('A page', () => {
     expect((await outbound().get(here, CALL)).body.toString()).toBe(text);
   });
 
+  // Node has it from 22.15 on.
+  test('comes as zstd where Node unpacks that, and else is told as what is not known', async () => {
+    const isKnown = 'createZstdDecompress' in zlib;
+    let accepted: string | undefined;
+    const bytes = zstdFrame(text, 23);
+    answer = (request, response) => {
+      accepted = String(request.headers['accept-encoding']);
+      html(bytes, { 'content-encoding': 'zstd' })(request, response);
+    };
+    const reading = outbound().get(here, CALL);
+    if (isKnown) expect((await reading).body.toString()).toBe(text);
+    else {
+      await expect(reading).rejects.toMatchObject({
+        code: 'BAD_ENCODING',
+        message: 'The page is compressed in a way that is not known here',
+      });
+    }
+    expect(accepted?.includes('zstd')).toBe(isKnown);
+  });
+
   test('of many pieces is unpacked without what Node takes for a leak', async () => {
     const warnings: string[] = [];
     const note = (warning: Error) => warnings.push(warning.message);
@@ -239,6 +263,11 @@ describe('A page is not read', () => {
     ['compressed as nobody does', 'BAD_ENCODING', html('', { 'content-encoding': 'rot13' })],
     ['compressed three times', 'BAD_ENCODING', html('', { 'content-encoding': 'gzip,gzip,gzip' })],
     ['not compressed as it says', 'BAD_ENCODING', html('<p>', { 'content-encoding': 'gzip' })],
+    [
+      'whose zstd asks for 128 MB',
+      'BAD_ENCODING',
+      html(zstdFrame('<p>', 27), { 'content-encoding': 'zstd' }),
+    ],
     ['over a megabyte', 'TOO_LARGE', html(Buffer.alloc(1024 ** 2 + 1, 'a'))],
     ['that breaks off', 'UNREACHABLE', html('<p>', { 'content-length': 100 })],
     ['that asks for another protocol', 'UNREACHABLE', upgrade],
@@ -398,6 +427,14 @@ describe('A page is not read', () => {
     expect(await codeOf(nowhere.get('http://name.test/', CALL))).toBe('UNREACHABLE');
   });
 });
+
+/** A frame of zstd that holds a text as it is. @param windowLog how much memory it asks for, as a power of two. */
+function zstdFrame(text: string, windowLog: number): Buffer {
+  const head = [0x28, 0xb5, 0x2f, 0xfd, 0, (windowLog - 10) << 3];
+  const block = Buffer.alloc(3);
+  block.writeUIntLE((Buffer.byteLength(text) << 3) | 1, 0, 3);
+  return Buffer.concat([Buffer.from(head), block, Buffer.from(text)]);
+}
 
 function redirect(location: string): RequestListener {
   return (_request, response) => response.writeHead(302, { location }).end();

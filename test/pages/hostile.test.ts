@@ -58,6 +58,10 @@ const HOSTILE: Readonly<Record<string, string>> = {
 const readingsOf = (name: string) =>
   /links|pictures|metadata|address/.test(name) ? (['extract'] as const) : (['read'] as const);
 
+test('there are 25 of them', () => {
+  expect(Object.keys(HOSTILE).length).toBeGreaterThanOrEqual(25);
+});
+
 test.each(Object.entries(HOSTILE))(
   '%s: read or given up, and the next page is read',
   async (name, text) => {

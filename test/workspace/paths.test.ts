@@ -137,7 +137,7 @@ const ODD_NAMES = [
 ];
 
 test('a path that is not a plain relative one is refused, and so is what git keeps', async () => {
-  expect(REFUSED.length).toBeGreaterThanOrEqual(80);
+  expect(new Set(REFUSED).size).toBeGreaterThanOrEqual(80);
   for (const given of REFUSED) {
     const asked = [() => at.workspace.read(given), () => at.workspace.write(given, 'mine')];
     for (const answer of asked) {
