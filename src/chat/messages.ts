@@ -40,20 +40,22 @@ export type NewMessage = Pick<
 
 /** Bytes that are kept of what was said to and by one agent: who owns it says how much that is. */
 const MAX_BYTES = 64 * 1024 * 1024;
+/** Of a message beside its text: its row, and its places in indexes. */
+const MESSAGE_BYTES = 512;
 /** About so many are said between two looks at how many there are. */
 const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
 
 const TRIM = `
   DELETE FROM messages WHERE agent_id = $agentId AND position <= (
     SELECT position FROM (
-      SELECT position, sum(octet_length(content)) OVER (ORDER BY position DESC) AS bytes
+      SELECT position, sum(octet_length(content) + ${MESSAGE_BYTES}) OVER (ORDER BY position DESC) AS bytes
         FROM messages WHERE agent_id = $agentId) AS newest
      WHERE bytes > $most ORDER BY position DESC LIMIT 1)`;
 
 /**
  * Keeps one side of a turn; given again it is kept once. What is oldest of too much goes.
  *
- * @param turnBytes of both sides.
+ * @param turnBytes of the texts of both sides.
  */
 export async function keepMessage(
   tenant: TenantDatabase,
@@ -62,7 +64,7 @@ export async function keepMessage(
 ): Promise<MessageRow> {
   return tenant.transaction(async (db) => {
     await db.Message.bulkCreate([message], { ignoreDuplicates: true });
-    if (Math.random() * LOOK_EVERY_BYTES < turnBytes) {
+    if (Math.random() * LOOK_EVERY_BYTES < turnBytes + 2 * MESSAGE_BYTES) {
       await db.query(TRIM, { agentId: message.agentId, most: MAX_BYTES });
     }
     return db.Message.getByPk(message.id);

@@ -6,6 +6,7 @@ import { ConflictError } from '../../src/errors.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js';
 
+const attack = { tags: 'attack' };
 const AGENT = { id: 'agent-1', userId: 'operator' };
 const QUESTION = { message: 'hello', conversation: 'here', requestId: 'request-1' };
 
@@ -115,18 +116,27 @@ test('the same words are asked again by another request', async () => {
   expect([asked, await kept()]).toEqual([2, [...BOTH, ...BOTH]]);
 });
 
-test('of an agent that says much the newest 64 MiB are kept', { tags: 'attack' }, async () => {
-  const db = database.db.asPlatform();
-  await db.query(
-    `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, created_at)
-     SELECT 'old ' || n, '${AGENT.id}', '${AGENT.userId}', 'c' || n % 9, 'assistant',
-            repeat('x', 1024 * 1024), now()
-       FROM generate_series(1, 70) n`,
-  );
-  const content = 'x'.repeat(4 * 1024 * 1024);
-  const side = { agentId: AGENT.id, userId: AGENT.userId, conversation: 'here' };
-  const last = { ...side, id: 'new', role: 'assistant', content, status: 'complete' } as const;
-  await keepMessage(tenant(), last, content.length);
-  const ids = await db.query<{ id: string }>('SELECT id FROM messages ORDER BY position');
-  expect([ids.length, ids[0]?.id, ids.at(-1)?.id]).toEqual([61, 'old 11', 'new']);
-});
+test(
+  'of an agent that says much, or little very often, the newest 64 MiB are kept',
+  attack,
+  async () => {
+    const db = database.db.asPlatform();
+    const say = (count: number, bytes: number) =>
+      db.query(
+        `INSERT INTO messages (id, agent_id, user_id, conversation, role, content, created_at)
+       SELECT $bytes || '-' || n, '${AGENT.id}', '${AGENT.userId}', 'c' || n % 9, 'assistant',
+              repeat('x', $bytes::integer), now()
+         FROM generate_series(1, $count::integer) n`,
+        { bytes: String(bytes), count },
+      );
+    await say(70, 1024 * 1024);
+    await say(10_000, 1);
+    const content = 'x'.repeat(4 * 1024 * 1024);
+    const side = { agentId: AGENT.id, userId: AGENT.userId, conversation: 'here' };
+    const last = { ...side, id: 'new', role: 'assistant', content, status: 'complete' } as const;
+    await keepMessage(tenant(), last, content.length);
+    const ids = await db.query<{ id: string }>('SELECT id FROM messages ORDER BY position');
+    // A small one takes half a kilobyte.
+    expect([ids.length, ids[0]?.id, ids.at(-1)?.id]).toEqual([10_056, '1048576-16', 'new']);
+  },
+);
