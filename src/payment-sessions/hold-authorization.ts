@@ -76,40 +76,51 @@ export function isInTime(deadline: bigint, now: number = Date.now()): boolean {
   return deadline > BigInt(Math.floor(now / 1_000)) && deadline <= latestDeadline(now);
 }
 
-/**
- * Whether the wallet has signed the hold: by its key, which needs no chain, or as a contract there (ERC-1271).
- * The escrow takes the word of a key where there is no code.
- *
- * @throws ChainAwayError when a contract would have to be asked.
- */
-export async function isHoldSigned(
-  domain: HoldDomain,
-  hold: Hold,
-  signature: Hex,
-  node: Pick<ChainNode, 'call'>,
-): Promise<boolean> {
-  const hash = hashTypedData(holdTypedData(domain, hold));
-  if (await isOfItsKey(hash, signature, hold.payer)) return true;
-  return isSignedByCode(domain, hold, signature, node);
-}
+/** A signature under a hold: what it says is hashed once, and the wallet's code asked once. */
+export class HoldSignature {
+  readonly #hash: Hex;
+  readonly #payer: Hex;
+  readonly #escrow: Hex;
+  readonly #signature: Hex;
+  readonly #node: Pick<ChainNode, 'call'>;
+  #taken: Promise<boolean> | undefined;
 
-/** Whether the code of the wallet takes the signature, within the gas of an opening. @throws ChainAwayError */
-export async function isSignedByCode(
-  domain: HoldDomain,
-  hold: Hold,
-  signature: Hex,
-  node: Pick<ChainNode, 'call'>,
-): Promise<boolean> {
-  const hash = hashTypedData(holdTypedData(domain, hold));
-  const call = { abi: erc1271, functionName: 'isValidSignature' } as const;
-  const data = encodeFunctionData({ ...call, args: [hash, signature] });
-  try {
-    const answer = await node.call({ from: domain.escrow, to: hold.payer, data, gas: ESCROW_GAS });
-    // Where no contract is, nothing answers.
-    return answer.length === 66 && decodeFunctionResult({ ...call, data: answer }) === IS_VALID;
-  } catch (error) {
-    if (error instanceof CallRevertedError) return false;
-    throw error;
+  constructor(domain: HoldDomain, hold: Hold, signature: Hex, node: Pick<ChainNode, 'call'>) {
+    this.#hash = hashTypedData(holdTypedData(domain, hold));
+    this.#payer = hold.payer;
+    this.#escrow = domain.escrow;
+    this.#signature = signature;
+    this.#node = node;
+  }
+
+  /**
+   * Whether it is the wallet's: by its key, which needs no chain, or as a contract there (ERC-1271).
+   * The escrow takes the word of a key where there is no code.
+   *
+   * @throws ChainAwayError when a contract would have to be asked.
+   */
+  async isOfWallet(): Promise<boolean> {
+    if (await isOfItsKey(this.#hash, this.#signature, this.#payer)) return true;
+    return this.isTakenByCode();
+  }
+
+  /** Whether the code of the wallet takes it, within the gas of an opening. @throws ChainAwayError */
+  isTakenByCode(): Promise<boolean> {
+    return (this.#taken ??= this.#askCode());
+  }
+
+  async #askCode(): Promise<boolean> {
+    const call = { abi: erc1271, functionName: 'isValidSignature' } as const;
+    const data = encodeFunctionData({ ...call, args: [this.#hash, this.#signature] });
+    const [from, to] = [this.#escrow, this.#payer];
+    try {
+      const answer = await this.#node.call({ from, to, data, gas: ESCROW_GAS });
+      // Where no contract is, nothing answers.
+      return answer.length === 66 && decodeFunctionResult({ ...call, data: answer }) === IS_VALID;
+    } catch (error) {
+      if (error instanceof CallRevertedError) return false;
+      throw error;
+    }
   }
 }
 

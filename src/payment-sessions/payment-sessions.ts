@@ -24,10 +24,9 @@ import { linkedWallets } from '../wallets/own-wallets.js';
 import { WrongEscrowError, type Escrow } from './escrow.js';
 import {
   holdIdOf,
+  HoldSignature,
   holdTypedData,
-  isHoldSigned,
   isInTime,
-  isSignedByCode,
   latestDeadline,
   newNonce,
   type Hold,
@@ -67,6 +66,11 @@ export interface Authorization {
   /** Unix seconds. */
   readonly deadline: bigint;
   readonly signature: Hex;
+}
+
+/** The same, once it is known that it was the wallet. */
+interface Signed extends Authorization {
+  readonly word: HoldSignature;
 }
 
 export interface WantedSession {
@@ -246,17 +250,13 @@ export class PaymentSessions {
   }
 
   /** Undefined unless the wallet has signed this, for now. */
-  async #signedOf(escrow: Escrow, wanted: WantedSession): Promise<Authorization | undefined> {
+  async #signedOf(escrow: Escrow, wanted: WantedSession): Promise<Signed | undefined> {
     const { authorization } = wanted;
     if (!authorization || !isInTime(authorization.deadline)) return undefined;
     const hold = holdOf(wanted, authorization);
-    const isSigned = await isHoldSigned(
-      domainOf(escrow),
-      hold,
-      authorization.signature,
-      this.#parts.node,
-    );
-    return isSigned ? authorization : undefined;
+    const { signature } = authorization;
+    const word = new HoldSignature(domainOf(escrow), hold, signature, this.#parts.node);
+    return (await word.isOfWallet()) ? { ...authorization, word } : undefined;
   }
 
   /**
@@ -316,13 +316,9 @@ export class PaymentSessions {
   async #requireAccepted(
     escrow: Escrow,
     wanted: WantedSession,
-    signed: Authorization | undefined,
+    signed: Signed | undefined,
   ): Promise<void> {
-    const { node } = this.#parts;
-    const isAccepted =
-      signed &&
-      (await isSignedByCode(domainOf(escrow), holdOf(wanted, signed), signed.signature, node));
-    if (!isAccepted) {
+    if (!(await signed?.word.isTakenByCode())) {
       const message =
         'The wallet has code: the escrow asks that, not its key, for its word (ERC-1271)';
       throw this.#unauthorized(escrow, wanted, message);

@@ -3,8 +3,8 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { CallRevertedError, ChainAwayError } from '../../src/chain/chain-node.js';
 import {
+  HoldSignature,
   holdTypedData,
-  isHoldSigned,
   isInTime,
   latestDeadline,
   newNonce,
@@ -27,7 +27,7 @@ const sign = () => wallet.signTypedData(holdTypedData(DOMAIN, hold));
 const answering = (answer: () => Promise<Hex> = () => Promise.resolve('0x')) => ({ call: answer });
 
 const isSigned = (signature: Hex, node = answering(), signed: Hold = hold) =>
-  isHoldSigned(DOMAIN, signed, signature, node);
+  new HoldSignature(DOMAIN, signed, signature, node).isOfWallet();
 
 describe('an authorization', () => {
   test('is good for an hour at most, and not at its last second', () => {
@@ -56,6 +56,21 @@ describe('an authorization', () => {
       '0x',
     ];
     for (const each of forged) expect(await isSigned(each)).toBe(false);
+  });
+
+  test('has the code of its wallet asked once, and not before its key', async () => {
+    let asked = 0;
+    const node = answering((): Promise<Hex> => {
+      asked++;
+      return Promise.resolve(`0x1626ba7e${'0'.repeat(56)}` as const);
+    });
+    const [ofKey, ofCode] = [await sign(), '0x01' as const].map(
+      (signature) => new HoldSignature(DOMAIN, hold, signature, node),
+    );
+    expect([await ofKey?.isOfWallet(), asked]).toEqual([true, 0]);
+    expect([await ofKey?.isTakenByCode(), asked]).toEqual([true, 1]);
+    expect([await ofCode?.isOfWallet(), await ofCode?.isTakenByCode()]).toEqual([true, true]);
+    expect(asked).toBe(2);
   });
 
   test('of a contract is what that answers, and nothing else', { tags: 'attack' }, async () => {
