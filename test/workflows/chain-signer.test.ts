@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { signalLate, STAYS_ENDED } from './support/late-signal.js';
 import { signerRun } from './support/signer-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
@@ -43,4 +44,19 @@ test('a node that is away for days leaves no event behind', async () => {
   const { events } = await lab.environment.client.workflow.getHandle(workflowId).fetchHistory();
   expect(attempts).toBe(500);
   expect(events?.length).toBeLessThan(15);
+});
+
+test('a late signal never brings back a signer that has ended, and a late start of it pays nothing again', async () => {
+  const [due, paid] = [['the payment'], [] as string[]];
+  let looks = 0;
+  const pay = () => {
+    looks++;
+    paid.push(...due.splice(0));
+    return Promise.resolve();
+  };
+  const { signerId, workflowId } = await signerRun(lab.environment, bundle, pay);
+  expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
+  await signerRun(lab.environment, bundle, pay, signerId);
+  expect({ paid, looks }).toEqual({ paid: ['the payment'], looks: 2 });
+  expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
 });

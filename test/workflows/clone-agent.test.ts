@@ -7,6 +7,7 @@ import type { PaymentState } from '../../src/clones/clone-payments.js';
 import { UnavailableError } from '../../src/errors.js';
 import { cloneAgentId } from '../../workflows/ids.js';
 import { cloneRun } from './support/clone-run.js';
+import { signalLate, STAYS_ENDED } from './support/late-signal.js';
 import { bundleWorkflows, WorkflowLab } from './support/workflow-lab.js';
 
 let lab: WorkflowLab;
@@ -82,4 +83,15 @@ test('a clone that is tried again is another run under the same id', async () =>
     { made: false, workflowId: cloneAgentId(id) },
     { made: true, workflowId: cloneAgentId(id) },
   ]);
+});
+
+test('a late signal never brings back a clone that was handed over, nor does a late start', async () => {
+  const id = randomUUID();
+  // Handed over, it waits for no payment any more.
+  const { activities, seen } = scene(['paid', 'over']);
+  const first = await cloneRun(lab.environment, bundle, activities, id);
+  expect(await signalLate(lab.environment, first.workflowId)).toEqual(STAYS_ENDED);
+  const late = await cloneRun(lab.environment, bundle, activities, id);
+  expect([first.made, late.made, seen.provisioned]).toEqual([true, false, ['the operation']]);
+  expect(await signalLate(lab.environment, first.workflowId)).toEqual(STAYS_ENDED);
 });

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createSplitActivities } from '../../activities/splits.js';
 import { ChainAwayError } from '../../src/chain/chain-node.js';
 import { SplitWaitsError } from '../../src/splits/split-payments.js';
+import { signalLate, STAYS_ENDED } from './support/late-signal.js';
 import { splitRun, type SplitRunActivities } from './support/split-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
@@ -35,7 +37,8 @@ function split(over: Partial<Parameters<typeof createSplitActivities>[0]> = {}) 
         failure: undefined,
       }),
   };
-  return { asked, note, run: () => splitRun(lab.environment, bundle, activities) };
+  const run = (id?: string) => splitRun(lab.environment, bundle, activities, id);
+  return { asked, note, run };
 }
 
 test('each payment is written down when it has ended, and then the split', async () => {
@@ -70,4 +73,15 @@ test.each([
   });
   expect((await run()).result).toBe('completed');
   expect(asked).toEqual(['request', 'await first', 'settle first', 'finish']);
+});
+
+test('a late signal never brings back a split that is paid, and a late start of it pays nothing again', async () => {
+  const id = randomUUID();
+  const due = [['first']];
+  const { asked, run } = split({ request: () => Promise.resolve(due.shift() ?? []) });
+  const { workflowId } = await run(id);
+  expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
+  expect((await run(id)).result).toBe('completed');
+  expect(asked).toEqual(['await first', 'settle first', 'finish', 'finish']);
+  expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
 });

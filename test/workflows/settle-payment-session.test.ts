@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   createPaymentSessionActivities,
@@ -7,6 +8,8 @@ import {
 import { ChainAwayError } from '../../src/chain/chain-node.js';
 import { SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
 import type { SettlementStep } from '../../src/payment-sessions/session-settlements.js';
+import type { PaymentSessionState } from '../../src/payment-sessions/states.js';
+import { signalLate, STAYS_ENDED } from './support/late-signal.js';
 import { sessionRun } from './support/session-run.js';
 import { WorkflowLab, bundleWorkflows } from './support/workflow-lab.js';
 
@@ -24,10 +27,12 @@ interface Steps {
   /** What is to be done after it is opened, step by step. */
   readonly steps?: readonly SettlementStep[];
   readonly hasNoDebits?: () => Promise<boolean>;
+  /** What it is when nothing is to be done; `active` unless said. */
+  readonly state?: PaymentSessionState;
 }
 
 /** A session that is being opened, and what is asked for of it. */
-function session({ finish, hasNoDebits, request, steps = [] }: Steps = {}) {
+function session({ finish, hasNoDebits, request, state = 'active', steps = [] }: Steps = {}) {
   const asked: string[] = [];
   const note = <T>(what: string, answer: T): Promise<T> => {
     asked.push(what);
@@ -37,7 +42,7 @@ function session({ finish, hasNoDebits, request, steps = [] }: Steps = {}) {
   const platform = {
     ...createPaymentSessionActivities({ finish: finish ?? (() => note('finish', true)) }),
     ...createSettlementActivities({
-      request: () => Promise.resolve(left.shift() ?? { next: 'nothing', state: 'active' }),
+      request: () => Promise.resolve(left.shift() ?? { next: 'nothing', state }),
       hasNoDebits: hasNoDebits ?? (() => note('look at debits', true)),
       settle: (_, cause) => note(`settle ${cause}`, undefined),
       closeAged: () => Promise.resolve(0),
@@ -51,7 +56,8 @@ function session({ finish, hasNoDebits, request, steps = [] }: Steps = {}) {
         ...{ hash: undefined, block: undefined, failure: undefined },
       }),
   };
-  return { asked, note, run: () => sessionRun(lab.environment, bundle, { platform, payments }) };
+  const run = (id?: string) => sessionRun(lab.environment, bundle, { platform, payments }, id);
+  return { asked, note, run };
 }
 
 test('the hold is asked for, waited for, and then written down', async () => {
@@ -115,3 +121,17 @@ test('a run that goes on for long continues as new', async () => {
   expect((await run()).result).toBe('active');
   expect(asked.filter((what) => what === 'finish')).toHaveLength(2);
 });
+
+test.each(['closed', 'failed'] as const)(
+  'a late signal never brings back a session that is %s, nor does a late start',
+  async (state) => {
+    const id = randomUUID();
+    const isOpened = state !== 'failed';
+    const request = () => Promise.resolve(undefined);
+    const { asked, run } = session({ request, state, finish: () => Promise.resolve(isOpened) });
+    const { result, workflowId } = await run(id);
+    expect([result, asked]).toEqual([state, []]);
+    expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
+    expect([(await run(id)).result, asked]).toEqual([state, []]);
+  },
+);

@@ -6,14 +6,14 @@ import { wakeSignal } from '../../../workflows/chain-signer-messages.js';
 import type { chainSigner } from '../../../workflows/chain-signer.js';
 import { chainSignerId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.js';
 
-/** The run of one signer, with workers of its own. */
+/** The run of one signer, with workers of its own; begun as it is woken. */
 export async function signerRun(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
   payAll: (wake: (said?: string) => Promise<void>) => Promise<void>,
-): Promise<{ readonly workflowId: string }> {
+  signerId = `4217-${randomUUID()}`,
+): Promise<{ readonly workflowId: string; readonly signerId: string }> {
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
-  const signerId = `4217-${randomUUID()}`;
   const workflowId = chainSignerId(signerId);
   const wake = (said = '') => client.workflow.getHandle(workflowId).signal(wakeSignal.name, said);
   const activities = { payAll: () => payAll(wake) } satisfies Partial<PaymentActivities>;
@@ -24,12 +24,16 @@ export async function signerRun(
   ]);
   await runs.runUntil(
     payments.runUntil(
-      client.workflow.execute<typeof chainSigner>('chainSigner', {
-        workflowId,
-        taskQueue: workflowId,
-        args: [signerId],
-      }),
+      (async () => {
+        const started = await client.workflow.signalWithStart<typeof chainSigner>('chainSigner', {
+          workflowId,
+          taskQueue: workflowId,
+          args: [signerId],
+          signal: wakeSignal,
+        });
+        await started.result();
+      })(),
     ),
   );
-  return { workflowId };
+  return { workflowId, signerId };
 }
