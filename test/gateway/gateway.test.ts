@@ -283,6 +283,15 @@ describe('what is not paid is not run', () => {
     }
   });
 
+  test('of x402, which the product does not sell, nothing is to be had, whoever would pay', async () => {
+    const session = await open(PRICE);
+    for (const headers of [{}, session.headers]) {
+      const { body, status } = await buy(headers, { plugin: 'x402', action: 'a-slug' }, real);
+      expect([status, body]).toEqual([404, { error: 'Unknown plugin' }]);
+    }
+    expect(await books(session)).toMatchObject({ left: PRICE, held: 0n, vouchers: [] });
+  });
+
   test('who shows nothing is told the price, and how to pay', async () => {
     const offered = await call(web.url, 'GET', PATH);
     const { cookie } = await person(0n);
