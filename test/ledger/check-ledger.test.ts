@@ -377,21 +377,29 @@ describe('operators', () => {
   test('are told how much waits for a chain that is not configured any more, and of no other', async () => {
     const userId = await newUser(database);
     for (const [n, chainId] of [42_431, KNOWN.own, KNOWN.royalties].entries()) {
-      const given = { payments: {}, payment_sessions: {}, royalty_splits: { status: 'queued' } };
+      const given = {
+        ...{ payments: {}, payment_sessions: {}, royalty_splits: { status: 'queued' } },
+        ...{ agents: {}, clones: { state: 'waiting' } },
+      };
       for (const [table, state] of Object.entries(given)) {
         const row = ROWS[table]?.(userId, n + 1) ?? {};
-        await owner(insertSql(table, { ...row, chain_id: chainId, ...state }));
+        await owner(
+          insertSql(table, { ...row, ...(table !== 'agents' && { chain_id: chainId }), ...state }),
+        );
       }
     }
     await pass();
     expect(await told()).toEqual(
       expect.arrayContaining([
         expect.stringMatching(/^1 row waits for chain 4217,/),
-        expect.stringMatching(/^3 rows wait for chain 42431,/),
-        expect.stringMatching(/^1 row waits for chain 84532,/),
+        expect.stringMatching(/^4 rows wait for chain 42431,/),
+        expect.stringMatching(/^2 rows wait for chain 84532,/),
       ]),
     );
-    await owner('DELETE FROM payments; DELETE FROM payment_sessions; DELETE FROM royalty_splits');
+    await owner(
+      `DELETE FROM payments; DELETE FROM payment_sessions; DELETE FROM royalty_splits;
+       DELETE FROM agents`,
+    );
     await pass();
     expect(await told()).toEqual([]);
   });
