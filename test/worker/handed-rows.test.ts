@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import type { Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -9,9 +9,11 @@ import { ChainPayments } from '../../src/payments/chain-payments.js';
 import { PaymentStore } from '../../src/payments/payment-store.js';
 import {
   accountDeletions,
+  clones,
   mails,
   payments,
   paymentSessions,
+  royaltySplits,
   securityEvents,
 } from '../../worker/handed-rows.js';
 import { handOver, handOverPeriodically, type Handed } from '../../worker/hand-over.js';
@@ -26,6 +28,8 @@ beforeAll(async () => {
 afterAll(() => database?.close());
 
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
+const PAST = '2026-01-01T00:00:00Z';
+
 const away = () => Promise.reject(new UnavailableError('Temporal is away'));
 
 type Start = (id: string) => Promise<boolean>;
@@ -79,7 +83,71 @@ const KINDS: readonly Kind[] = [
     },
     againSeconds: 30,
   },
+  {
+    kind: 'a payment',
+    table: 'payments',
+    handed: (start) => payments(database.db, { wake: async (id) => void (await start(id)) }),
+    async written() {
+      const signer: Hex = `0x${randomBytes(20).toString('hex')}`;
+      await askForPayment(signer);
+      return `4217-${signer}`;
+    },
+    againSeconds: 60,
+  },
+  {
+    kind: 'a payment session that is opened',
+    table: 'payment_sessions',
+    handed: (start) => paymentSessions(database.db, { start }),
+    written: () => newPaymentSession({ state: 'opening' }),
+    againSeconds: 20,
+  },
+  {
+    kind: 'a payment session of which something is to be settled',
+    table: 'payment_sessions',
+    handed: (start) => paymentSessions(database.db, { start }),
+    written: () =>
+      newPaymentSession({
+        ...{ state: 'active', opened_at: PAST, hold_expires_at: PAST, settlement_due_at: PAST },
+      }),
+    againSeconds: 20,
+  },
+  {
+    kind: 'a clone',
+    table: 'clones',
+    handed: (start) => clones({ start }),
+    async written() {
+      const user = await newUser(database);
+      await owner(insertSql('agents', ROWS.agents?.(user, 1) ?? {}));
+      await owner(insertSql('clones', { ...ROWS.clones?.(user, 1), state: 'waiting' }));
+      return `${user}-agent-1`;
+    },
+    againSeconds: 60,
+  },
+  {
+    kind: 'a split',
+    table: 'royalty_splits',
+    handed: (start) => royaltySplits({ start }),
+    async written() {
+      const row = ROWS.royalty_splits?.(await newUser(database), 1) ?? {};
+      await owner(insertSql('royalty_splits', { ...row, status: 'queued' }));
+      return String(row.id);
+    },
+    againSeconds: 20,
+  },
 ];
+
+async function newPaymentSession(values: Readonly<Record<string, string>>): Promise<string> {
+  const id = randomUUID();
+  const { user_id, ...row } = ROWS.payment_sessions?.(id, 1) ?? {};
+  await owner(insertSql('payment_sessions', { ...row, id, ...values }));
+  return id;
+}
+
+const askForPayment = (signer: Hex) =>
+  new ChainPayments(database.db).request(database.db.asPlatform(), {
+    ...{ cause: randomUUID(), chainId: 4_217, signer },
+    calls: [{ to: signer, data: '0x', value: 0n }],
+  });
 
 /** Runs that write down that they were started. */
 function runs() {
@@ -114,6 +182,19 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
     await later(10);
     await look(start);
     expect(started).toEqual([id, id]);
+  });
+
+  test('whose start was lost is started by who was looking all the time', async () => {
+    const id = await written();
+    const [ending, { started, start }] = [new AbortController(), runs()];
+    const parts = { database: database.db, log: pino({ enabled: false }) };
+    const handing = handOverPeriodically(parts, handed(start), ending.signal);
+    await expect.poll(() => started).toEqual([id]);
+    // Nothing has come of it.
+    await later(againSeconds);
+    await expect.poll(() => started).toEqual([id, id]);
+    ending.abort();
+    await handing;
   });
 
   test('that cannot be handed over keeps no other from it, and is due at once', async () => {
@@ -170,31 +251,19 @@ describe('the run of a payment session', () => {
       undefined,
     ]);
   });
-
-  async function newPaymentSession(values: Readonly<Record<string, string>>): Promise<string> {
-    const id = randomUUID();
-    const { user_id, ...row } = ROWS.payment_sessions?.('nobody', 1) ?? {};
-    await owner(insertSql('payment_sessions', { ...row, id, ...values }));
-    return id;
-  }
 });
 
 test('payments that are heard of are left for a moment to a run that pays already', async () => {
   const claimed: Hex = `0x${'1'.repeat(40)}`;
   const other: Hex = `0x${'2'.repeat(40)}`;
-  const ask = (signer: Hex) =>
-    new ChainPayments(database.db).request(database.db.asPlatform(), {
-      ...{ cause: randomUUID(), chainId: 4_217, signer },
-      calls: [{ to: signer, data: '0x', value: 0n }],
-    });
   const [ending, woken] = [new AbortController(), [] as string[]];
   const wake = (signerId: string) => Promise.resolve(void woken.push(signerId));
   const handed = { ...payments(database.db, { wake }), patienceMs: 500 };
   const parts = { database: database.db, log: pino({ enabled: false }) };
-  await ask(claimed);
+  await askForPayment(claimed);
   const handing = handOverPeriodically(parts, handed, ending.signal);
   await new PaymentStore(database.db, { chainId: 4_217, address: claimed }).claim();
-  await ask(other);
+  await askForPayment(other);
   await expect.poll(() => woken).toEqual([`4217-${other}`]);
   ending.abort();
   await handing;
