@@ -162,7 +162,7 @@ export class PaymentSessions {
     ]);
     const isKept = await this.#isKept(by, wanted.address);
     const isOwner = isKept || (await this.#isOwner(by, wanted.address));
-    const signed = isKept ? undefined : await this.#signedOf(escrow, wanted);
+    let signed = isKept ? undefined : await this.#signedOf(escrow, wanted);
     if (!signed && !isOwner) throw this.#unauthorized(escrow, wanted);
     // One that fails while it is waited for makes room for another.
     while (!waits.aborted) {
@@ -178,7 +178,11 @@ export class PaymentSessions {
         this.#parts.node.hasCode(wanted.address),
         this.#availableOf(escrow, wanted.address),
       ]);
-      if (hasCode) await this.#requireAccepted(escrow, wanted, signed);
+      if (hasCode) {
+        // The key that is kept counts for nothing there.
+        signed ??= await this.#signedOf(escrow, wanted);
+        await this.#requireAccepted(escrow, wanted, signed);
+      }
       requireCover(escrow, wanted, available);
       const made = await this.#insert(by, escrow, wanted, signed);
       if (made === 'another') continue;

@@ -42,9 +42,13 @@ const post = (body: unknown, user?: Awaited<ReturnType<typeof lab.site.person>>)
   lab.site.web(user, 'POST', SESSIONS, { body });
 
 /** Asks for a session of a wallet with what somebody has signed. */
-async function open({ address }: Wallet, signer: PrivateKeyAccount) {
+async function open(
+  { address }: Wallet,
+  signer: PrivateKeyAccount,
+  by?: Parameters<typeof post>[1],
+) {
   const authorization = await lab.sign(signer, 2n * ONE, { payer: address });
-  return post({ address, deposit: '2', authorization });
+  return post({ address, deposit: '2', authorization }, by);
 }
 
 const failuresOf = ({ lower }: Wallet) =>
@@ -79,7 +83,8 @@ test('a key whose wallet has code signs nothing for it, what the code takes open
   expect((await balance()) - before).toBe(2n * ONE);
 });
 
-test('a wallet that is kept here is not signed for by its key when it has code', async () => {
+test('a wallet that is kept here is not signed for by its key when it has code, and opens with what its code takes', async () => {
+  run();
   const [ada, privateKey] = [await lab.site.person(), generatePrivateKey()];
   const { database, dependencies } = lab.site;
   const sealed = sealKey(dependencies.secrets, ada.id, privateKey);
@@ -88,10 +93,12 @@ test('a wallet that is kept here is not signed for by its key when it has code',
     .transaction((db) =>
       db.Wallet.create({ id: randomUUID(), userId: ada.id, kind: 'imported', ...sealed }),
     );
-  const wallet = await lab.wallet(2n * ONE, privateKey);
-  await delegate(wallet, await lab.chain.deployWallet(wallet));
+  const [wallet, owner] = [await lab.wallet(2n * ONE, privateKey), await lab.wallet(0n)];
+  await delegate(wallet, await lab.chain.deployWallet(owner));
   expect(await post({ address: wallet.address, deposit: '2' }, ada)).toMatchObject(refusal);
+  expect(await open(wallet, wallet, ada)).toMatchObject(refusal);
   expect(await failuresOf(wallet)).toEqual([]);
+  expect((await open(wallet, owner, ada)).status).toBe(201);
 });
 
 test('code that takes a signature with more gas than an opening has does not take it', async () => {
