@@ -8,7 +8,7 @@ const LEFT_TO_LITTLE = 1 / 4;
 const LITTLE = 1 / 64;
 
 /** Gives back what was taken. Again it does nothing. */
-export type GiveBack = () => void;
+export type Release = () => void;
 
 export interface ShareBounds {
   /** In all; without a bound unless said. */
@@ -38,14 +38,14 @@ export class Shares {
   }
 
   /** @throws TooManyRequestsError when the owner, or all together, would have more than may be. */
-  take(owner: string, amount = 1): GiveBack {
+  take(owner: string, amount = 1): Release {
     const taken = this.tryTake(owner, amount);
     if (taken) return taken;
     throw new TooManyRequestsError(this.#refusal, undefined, { retryAfter: RETRY_AFTER_S });
   }
 
   /** @returns undefined when the owner, or all together, would have more than may be. */
-  tryTake(owner: string, amount = 1): GiveBack | undefined {
+  tryTake(owner: string, amount = 1): Release | undefined {
     const own = (this.#taken.get(owner) ?? 0) + amount;
     const sum = this.#sum + amount;
     if (own > this.#perOwner || sum > this.#most) return undefined;

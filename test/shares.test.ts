@@ -43,11 +43,11 @@ test(
 
 test('what is taken may be more than one, and is given back as a whole', () => {
   const shares = new Shares({ perOwner: 10 });
-  const giveBack = shares.take('one', 8);
+  const release = shares.take('one', 8);
   expect(shares.tryTake('one', 3)).toBeUndefined();
   expect(() => shares.take('one', 3)).toThrow('Too many requests at a time, please wait.');
   expect(shares.tryTake('other', 10)).toBeDefined();
-  giveBack();
+  release();
   expect(shares.tryTake('one', 10)).toBeDefined();
 });
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Shares, type GiveBack } from '../../src/shares.js';
+import { Shares, type Release } from '../../src/shares.js';
 import { whenClosed } from './when-closed.js';
 
 /** Bytes of bodies in this process, from when they come until their requests are answered. */
@@ -16,12 +16,12 @@ export class BodyMemory {
    * @returns what throws TooManyRequestsError when the owner, or all together, would have too many.
    */
   roomFor(owner: string, response: ServerResponse): (bytes: number) => void {
-    const taken: GiveBack[] = [];
+    const taken: Release[] = [];
     return (bytes) => {
       if (response.closed) return;
-      const giveBack = this.#bytes.take(owner, bytes);
+      const release = this.#bytes.take(owner, bytes);
       if (taken.length === 0) whenClosed(response, () => taken.forEach((each) => each()));
-      taken.push(giveBack);
+      taken.push(release);
     };
   }
 }

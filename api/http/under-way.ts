@@ -30,13 +30,13 @@ export class UnderWay {
     response: ServerResponse,
     work: () => Promise<T>,
   ): Promise<T> {
-    const giveBack = this.#sharesOf(limit).take(userId);
+    const release = this.#sharesOf(limit).take(userId);
     const sent = new Promise<void>((resolve) => {
       if (response.destroyed) resolve();
       else whenClosed(response, resolve);
     });
     const working = work();
-    void Promise.allSettled([working, sent]).then(giveBack);
+    void Promise.allSettled([working, sent]).then(release);
     return working;
   }
 

@@ -80,19 +80,19 @@ export class SignInLimits {
       found = await check();
     } catch (error) {
       // Nothing was found out about the password.
-      await this.#giveBack(counted);
+      await this.#release(counted);
       throw error;
     }
     if (found !== undefined) {
       const [pair, ...others] = counted;
-      await this.#giveBack(others);
+      await this.#release(others);
       if (pair) await this.#forget(pair);
     }
     return found;
   }
 
   /** A wait that it has brought about stays: others may have failed as well. */
-  async #giveBack(counted: readonly Counted[]): Promise<void> {
+  async #release(counted: readonly Counted[]): Promise<void> {
     if (counted.length === 0) return;
     await this.#database.asPlatform().query(
       `UPDATE sign_in_attempts a SET drained_at = a.drained_at - make_interval(secs => given.drain)

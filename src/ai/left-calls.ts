@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Shares, type GiveBack } from '../shares.js';
+import { Shares, type Release } from '../shares.js';
 
 /**
  * How much is still taken in of calls whose clients have left. What is held of a quota for a call
@@ -52,12 +52,12 @@ export class LeftCalls {
     this.#lives.set(life, client);
     let left = false;
     let timer: NodeJS.Timeout | undefined;
-    let giveBack: GiveBack | undefined;
+    let release: Release | undefined;
     const leave = () => {
       if (left) return;
       left = true;
-      giveBack = this.#ended ? undefined : this.#left.tryTake(userId);
-      if (!giveBack) return life.abort(client.reason);
+      release = this.#ended ? undefined : this.#left.tryTake(userId);
+      if (!release) return life.abort(client.reason);
       timer = setTimeout(() => life.abort(client.reason), this.bounds.ms);
     };
     client.addEventListener('abort', leave, { once: true });
@@ -71,7 +71,7 @@ export class LeftCalls {
       end: () => {
         client.removeEventListener('abort', leave);
         clearTimeout(timer);
-        giveBack?.();
+        release?.();
         this.#lives.delete(life);
         if (this.#lives.size === 0) this.#ended?.();
       },

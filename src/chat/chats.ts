@@ -4,7 +4,7 @@ import { requireProvider } from '../ai/route.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { HostDirectory } from '../hosts/host-directory.js';
 import type { Settings } from '../settings.js';
-import { Shares, type GiveBack } from '../shares.js';
+import { Shares, type Release } from '../shares.js';
 import { chatTurn, requireRunning, type TurnEvent } from './turn.js';
 
 /** Questions that agents are at: each may take minutes, and is read as fast as it is sent. */
@@ -57,25 +57,25 @@ export class Chats {
     const asked = { message, conversation, requestId };
     const { id, userId } = agent;
     signal.throwIfAborted();
-    const giveBack = this.#turns.take(userId);
+    const release = this.#turns.take(userId);
     // Also when its answer is never read.
-    signal.addEventListener('abort', giveBack, { once: true });
+    signal.addEventListener('abort', release, { once: true });
     const answer = host.ask(
       { agentId: id, userId, host: agent.host },
       { message, conversation },
       signal,
     );
-    return untilEnd(chatTurn(tenant, agent, asked, answer), giveBack);
+    return untilEnd(chatTurn(tenant, agent, asked, answer), release);
   }
 }
 
 async function* untilEnd(
   turn: AsyncGenerator<TurnEvent>,
-  giveBack: GiveBack,
+  release: Release,
 ): AsyncGenerator<TurnEvent> {
   try {
     yield* turn;
   } finally {
-    giveBack();
+    release();
   }
 }

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { meansUs } from '../http/own-names.js';
 import { tryParseJson } from '../json.js';
-import { Shares, type GiveBack } from '../shares.js';
+import { Shares, type Release } from '../shares.js';
 import { readText } from '../read-beginning.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import type { HostAccess } from './host-access.js';
@@ -109,7 +109,7 @@ export class HostListener {
     const { id, log, secrets } = this.#parts;
     const ending = new AbortController();
     response.once('close', () => ending.abort());
-    let giveBack: GiveBack | undefined;
+    let release: Release | undefined;
     try {
       if (!meansUs(request, this.#parts.names)) return refuse(response, 421);
       if (request.method !== 'POST' || request.url !== CALLS_PATH) return refuse(response, 404);
@@ -118,8 +118,8 @@ export class HostListener {
       this.#open.add(ending);
       const call = hostCall.safeParse(tryParseJson(await readText(request, MAX_CALL_BYTES))).data;
       if (!call) return refuse(response, 400);
-      giveBack = this.#calls.tryTake(ownerOf(call));
-      if (!giveBack) return refuse(response, 503);
+      release = this.#calls.tryTake(ownerOf(call));
+      if (!release) return refuse(response, 503);
       response.writeHead(200, {
         'content-type': ANSWER_TYPE,
         'cache-control': 'no-store',
@@ -132,7 +132,7 @@ export class HostListener {
       if (!ending.signal.aborted) log.warn({ err: error }, 'a call to this host was broken off');
       response.destroy();
     } finally {
-      giveBack?.();
+      release?.();
       this.#open.delete(ending);
     }
   }

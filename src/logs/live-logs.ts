@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { cursorOfNow, type LogLine } from '../containers/container-logs.js';
 import { ContainerMissingError } from '../containers/container-errors.js';
 import type { HostAccess } from '../hosts/host-access.js';
-import { Shares, type GiveBack } from '../shares.js';
+import { Shares, type Release } from '../shares.js';
 
 /** Where agents' logs are read: a host's Docker, or its worker. */
 type Logs = Pick<HostAccess, 'logs'>;
@@ -34,7 +34,7 @@ export interface FollowOptions {
 export class LiveLogs {
   readonly #open = new Map<
     string,
-    OpenStream & { readonly stop: AbortController; readonly giveBack: GiveBack }
+    OpenStream & { readonly stop: AbortController; readonly release: Release }
   >();
   readonly #shares = new Shares({
     most: MAX_STREAMS,
@@ -54,12 +54,12 @@ export class LiveLogs {
     options: FollowOptions,
   ): { readonly stream: OpenStream; readonly events: AsyncIterable<LogEvent> } {
     options.signal.throwIfAborted();
-    const giveBack = this.#shares.take(userId);
+    const release = this.#shares.take(userId);
     const stop = new AbortController();
     // From the moment it was asked for, not from when Docker has been reached.
     const since = options.since ?? cursorOfNow();
     const stream = { streamId: randomUUID(), agentId, startedAt: new Date().toISOString() };
-    this.#open.set(stream.streamId, { ...stream, stop, giveBack });
+    this.#open.set(stream.streamId, { ...stream, stop, release });
     options.signal.addEventListener('abort', () => this.#end(stream.streamId), { once: true });
     return { stream, events: this.#events(host, stream, stop.signal, { ...options, since }) };
   }
@@ -103,7 +103,7 @@ export class LiveLogs {
   }
 
   #end(streamId: string): void {
-    this.#open.get(streamId)?.giveBack();
+    this.#open.get(streamId)?.release();
     this.#open.delete(streamId);
   }
 }
