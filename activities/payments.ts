@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import type { TableNews } from '../src/database/row-news.js';
+import type { TableChanges } from '../src/database/row-changes.js';
 import type { PaymentWatch, SettledPayment } from '../src/payments/payment-watch.js';
 import type { Signers } from '../src/payments/signers.js';
 import { heartbeating } from './docker-activity.js';
@@ -27,14 +27,14 @@ export interface PaymentActivityDependencies {
   readonly signers: Pick<Signers, 'of'>;
   readonly watch: Pick<PaymentWatch, 'settled'>;
   /** Of payments. */
-  readonly news: TableNews;
+  readonly changes: TableChanges;
   /** Milliseconds of one wait; 60,000 unless said. */
   readonly waitMs?: number;
 }
 
 /** What makes payments. Any of it may be done again, and beside itself. */
 export function createPaymentActivities({
-  news,
+  changes,
   signers,
   waitMs = WAIT_MS,
   watch,
@@ -47,14 +47,14 @@ export function createPaymentActivities({
           const { cancellationSignal: signal } = Context.current();
           const signer = signers.of(signerId);
           let idleSince: number | undefined;
-          let [heard, waits] = [news.count, FIRST_LOOK_MS];
+          let [heard, waits] = [changes.count, FIRST_LOOK_MS];
           for (;;) {
-            const { count } = news;
+            const { count } = changes;
             if (await signer.step()) idleSince = undefined;
             else if (performance.now() - (idleSince ??= performance.now()) > LINGER_MS) return;
             waits = count === heard ? Math.min(waits * 2, LOOK_MS) : FIRST_LOOK_MS;
             heard = count;
-            await news.after(count, waits, signal);
+            await changes.after(count, waits, signal);
             signal.throwIfAborted();
           }
         }),

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Database } from './database/database.js';
-import type { TableNews } from './database/row-news.js';
+import type { TableChanges } from './database/row-changes.js';
 import { ChainPayments } from './payments/chain-payments.js';
 import { configuredChains } from './payments/chains.js';
 import { PaymentWatch } from './payments/payment-watch.js';
@@ -22,7 +22,7 @@ export interface PaymentServices {
   readonly signers: Signers;
   readonly watch: PaymentWatch;
   /** Of payments. */
-  readonly news: TableNews;
+  readonly changes: TableChanges;
   readonly sessionHolds: Pick<SessionHolds, 'request'>;
 }
 
@@ -34,7 +34,7 @@ export function createPaymentServices({
 }: PaymentFoundation): PaymentServices {
   const secrets = new SecretBox(settings.secrets.keys);
   const payments = new ChainPayments(database);
-  const news = database.newsOf('payments');
+  const changes = database.changesOf('payments');
   const kept: KeptKeys = (address) => openKey(database.asPlatform(), secrets, address);
   return {
     signers: new Signers({
@@ -43,8 +43,8 @@ export function createPaymentServices({
       keys: new SigningKeys(settings.chain.operator, kept),
       log,
     }),
-    watch: new PaymentWatch(payments, news),
-    news,
+    watch: new PaymentWatch(payments, changes),
+    changes,
     sessionHolds: new SessionHolds({
       ...{ database, payments, kept },
       operator: settings.chain.operator?.address,

@@ -217,7 +217,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       haste: new SessionHaste({
         openings: sessionOpenings(foundation),
         settlements: sessionSettlements(foundation),
-        payments: new PaymentWatch(new ChainPayments(database), database.newsOf('payments')),
+        payments: new PaymentWatch(new ChainPayments(database), database.changesOf('payments')),
         log,
       }),
     }),

@@ -1,7 +1,7 @@
 import { ENGINE_SHUTDOWN_MS } from '../src/containers/container-events.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
 import { pause } from '../src/pause.js';
-import { HostNews, type NewsDependencies } from './host-news.js';
+import { HostEvents, type HostEventsDependencies } from './host-events.js';
 
 /**
  * Nobody knows what a worker that starts has missed: a crash, or the restart of the whole host. So
@@ -11,8 +11,8 @@ const SINCE_EVER = 0;
 
 const RESTART_PAUSE_MS = 5_000;
 
-export interface FollowDependencies extends NewsDependencies {
-  readonly docker: NewsDependencies['docker'] & Pick<DockerHost, 'events'>;
+export interface FollowDependencies extends HostEventsDependencies {
+  readonly docker: HostEventsDependencies['docker'] & Pick<DockerHost, 'events'>;
   /** Is told of every connection to Docker. */
   readonly onConnected?: () => void;
 }
@@ -24,12 +24,12 @@ export interface FollowDependencies extends NewsDependencies {
 export async function followDocker(
   dependencies: FollowDependencies,
   signal: AbortSignal,
-  news = new HostNews(dependencies),
+  hostEvents = new HostEvents(dependencies),
 ): Promise<void> {
-  const telling = news.tell(signal);
+  const telling = hostEvents.tell(signal);
   while (!signal.aborted) {
     try {
-      await follow(dependencies, news, signal);
+      await follow(dependencies, hostEvents, signal);
     } catch (error) {
       dependencies.log.error({ err: error }, 'Docker cannot be followed, and is tried again');
       await pause(RESTART_PAUSE_MS, signal);
@@ -40,24 +40,24 @@ export async function followDocker(
 
 async function follow(
   { docker, log, onConnected }: FollowDependencies,
-  news: HostNews,
+  hostEvents: HostEvents,
   signal: AbortSignal,
 ): Promise<void> {
   for await (const event of docker.events(signal)) {
     switch (event.kind) {
       case 'lost':
         log.warn({ reason: event.reason }, 'Docker cannot be heard');
-        news.dockerLost();
+        hostEvents.dockerLost();
         break;
       case 'connected':
         log.info('Docker is heard');
         onConnected?.();
-        news.dockerReturned(
+        hostEvents.dockerReturned(
           event.lostAt === undefined ? SINCE_EVER : event.lostAt - ENGINE_SHUTDOWN_MS,
         );
         break;
       case 'death':
-        news.containerEnded(event);
+        hostEvents.containerEnded(event);
     }
   }
 }

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
-import type { ToldTable } from '../src/database/row-news.js';
+import type { ToldTable } from '../src/database/row-changes.js';
 import { pause } from '../src/pause.js';
 import { periodically } from './periodically.js';
 
@@ -45,8 +45,8 @@ export function handOverPeriodically(
     if (patienceMs > 0) await pause(patienceMs, signal);
     while (!signal.aborted && (await handOver(database, handed)) === MAX_TOGETHER);
   };
-  const news = database.newsOf(handed.table);
-  return periodically({ everyMs: INTERVAL_MS, failure, log, news, work }, signal);
+  const changes = database.changesOf(handed.table);
+  return periodically({ everyMs: INTERVAL_MS, failure, log, changes, work }, signal);
 }
 
 /**

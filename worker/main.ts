@@ -34,7 +34,7 @@ import {
   securityEvents,
 } from './handed-rows.js';
 import { handOverPeriodically } from './hand-over.js';
-import { HostNews } from './host-news.js';
+import { HostEvents } from './host-events.js';
 import { openLocalRepair, type TemporalAtHand } from './local-repair.js';
 import { measureMemories } from './measure-memories.js';
 import { prepareSearchAttributes, prepareTemporal } from './prepare-temporal.js';
@@ -52,8 +52,8 @@ import { builtWorkflows } from './workflow-code.js';
 /** For the last lines of the log. */
 const EXIT_AFTER_MS = 5_000;
 
-/** Agents are looked at without news of their Docker where none can be had for so long. */
-const FIRST_NEWS_MS = 30_000;
+/** Agents are looked at without events of their Docker where none can be had for so long. */
+const FIRST_EVENTS_MS = 30_000;
 
 await runProcess(main);
 // What holds the process open now has nothing left to do.
@@ -132,7 +132,7 @@ async function main(): Promise<void> {
       host: host.id,
       onConnected: () => hostEgress.dockerIsBack(),
     };
-    const news = new HostNews(following);
+    const hostEvents = new HostEvents(following);
     await prepareSearchAttributes(temporal);
     const running = runTogether(
       [
@@ -144,7 +144,7 @@ async function main(): Promise<void> {
           name: 'host',
           async run(signal) {
             await lease.held(signal);
-            await news.untilTold(FIRST_NEWS_MS, signal);
+            await hostEvents.untilTold(FIRST_EVENTS_MS, signal);
             await runWorkers(() => createHostWorkers(workers), signal);
           },
         },
@@ -152,7 +152,7 @@ async function main(): Promise<void> {
           name: 'Docker events',
           async run(signal) {
             await lease.held(signal);
-            await followDocker(following, signal, news);
+            await followDocker(following, signal, hostEvents);
           },
         },
         {

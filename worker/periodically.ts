@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { TableNews } from '../src/database/row-news.js';
+import type { TableChanges } from '../src/database/row-changes.js';
 import { jittered } from '../src/jitter.js';
 import { pause } from '../src/pause.js';
 
@@ -10,7 +10,7 @@ export interface Periodic {
   readonly failure: string;
   readonly log: Logger;
   /** As soon as something is heard of it, the next time comes. */
-  readonly news?: TableNews;
+  readonly changes?: TableChanges;
   readonly work: () => Promise<void>;
 }
 
@@ -19,12 +19,12 @@ const LOGGED_EVERY_MS = 60_000;
 
 /** Does something now, and again and again, one time after the other, until the signal aborts. */
 export async function periodically(
-  { everyMs, failure, log, news, work }: Periodic,
+  { everyMs, failure, log, changes, work }: Periodic,
   signal: AbortSignal,
 ): Promise<void> {
   let loggedAt = -Infinity;
   while (!signal.aborted) {
-    const count = news?.count ?? 0;
+    const count = changes?.count ?? 0;
     try {
       await work();
       loggedAt = -Infinity;
@@ -34,6 +34,6 @@ export async function periodically(
         log.warn({ err: error }, failure);
       }
     }
-    await (news?.after(count, jittered(everyMs), signal) ?? pause(jittered(everyMs), signal));
+    await (changes?.after(count, jittered(everyMs), signal) ?? pause(jittered(everyMs), signal));
   }
 }

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { ConnectionError, DatabaseError, QueryTypes, Sequelize, type Transaction } from 'sequelize';
 import { defineModels, type Models, type Tables } from './models.js';
 import { NamedValues, withoutNul } from './named-values.js';
-import { RowNews, type TableNews, type ToldTable } from './row-news.js';
+import { RowChanges, type TableChanges, type ToldTable } from './row-changes.js';
 import { TenantTable } from './tenant-table.js';
 
 /** Connections of each pool of one process unless it asks for another number. */
@@ -75,7 +75,7 @@ export class Database {
   readonly #models: Models;
   readonly #pool: pg.Pool;
   readonly #namedValues = new NamedValues();
-  readonly #news: RowNews;
+  readonly #changes: RowChanges;
 
   /**
    * @param options `answerTimeoutMs`: 0 where statements may take longer than the server lets them
@@ -100,7 +100,7 @@ export class Database {
       dialectOptions: connection,
     });
     this.#models = defineModels(this.#sequelize);
-    this.#news = new RowNews(url);
+    this.#changes = new RowChanges(url);
     this.#pool = new pg.Pool({
       ...connection,
       connectionString: url,
@@ -147,12 +147,12 @@ export class Database {
   }
 
   /** What is heard of a table from here on, on a connection that all who ask for it share. */
-  newsOf(table: ToldTable): TableNews {
-    return this.#news.of(table);
+  changesOf(table: ToldTable): TableChanges {
+    return this.#changes.of(table);
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#sequelize.close(), this.#pool.end(), this.#news.close()]);
+    await Promise.all([this.#sequelize.close(), this.#pool.end(), this.#changes.close()]);
   }
 
   #asTenant(userId: string | undefined): TenantDatabase {

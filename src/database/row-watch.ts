@@ -1,11 +1,11 @@
-import type { TableNews } from './row-news.js';
+import type { TableChanges } from './row-changes.js';
 
 /** Between two looks where nothing is heard, in milliseconds. */
 const LOOK_MS = 250;
 
 /** All rows that were awaited when it began. */
 interface Look<State> {
-  /** Of the news by then. */
+  /** Of the changes by then. */
   readonly count: number;
   readonly keys: ReadonlySet<string>;
   readonly states: Promise<ReadonlyMap<string, State>>;
@@ -16,16 +16,16 @@ interface Look<State> {
  * as something is heard of their table, and from time to time.
  */
 export class RowWatch<State> {
-  readonly #news: TableNews;
+  readonly #changes: TableChanges;
   readonly #statesOf: (keys: readonly string[]) => Promise<ReadonlyMap<string, State>>;
   readonly #awaited = new Map<string, number>();
   #look: Look<State> | undefined;
 
   constructor(
-    news: TableNews,
+    changes: TableChanges,
     statesOf: (keys: readonly string[]) => Promise<ReadonlyMap<string, State>>,
   ) {
-    this.#news = news;
+    this.#changes = changes;
     this.#statesOf = statesOf;
   }
 
@@ -42,10 +42,10 @@ export class RowWatch<State> {
     this.#awaited.set(key, (this.#awaited.get(key) ?? 0) + 1);
     try {
       for (;;) {
-        const { count } = this.#news;
+        const { count } = this.#changes;
         const state = (await this.#next(key)).get(key);
         if (isOver(state) || signal.aborted) return state;
-        await this.#news.after(count, LOOK_MS, signal);
+        await this.#changes.after(count, LOOK_MS, signal);
       }
     } finally {
       const others = (this.#awaited.get(key) ?? 1) - 1;
@@ -56,7 +56,7 @@ export class RowWatch<State> {
 
   /** The look that is under way, where it has the row and nothing was heard since, or else a new one. */
   #next(key: string): Promise<ReadonlyMap<string, State>> {
-    const { count } = this.#news;
+    const { count } = this.#changes;
     if (this.#look?.count === count && this.#look.keys.has(key)) return this.#look.states;
     const keys = new Set(this.#awaited.keys());
     const states = this.#statesOf([...keys]).finally(() => {

@@ -15,7 +15,7 @@ export class SessionWatch {
   /** @param left the state that they are to leave. */
   constructor(database: Database, left: PaymentSessionState) {
     this.#database = database;
-    this.#rows = new RowWatch(database.newsOf('payment_sessions'), (ids) =>
+    this.#rows = new RowWatch(database.changesOf('payment_sessions'), (ids) =>
       statesOf(database, ids),
     );
     this.#left = left;

@@ -1,4 +1,4 @@
-import type { TableNews } from '../database/row-news.js';
+import type { TableChanges } from '../database/row-changes.js';
 import { RowWatch } from '../database/row-watch.js';
 import type { ChainPayments } from './chain-payments.js';
 import type { PaymentStatus } from './payment.js';
@@ -19,9 +19,9 @@ export type SettledPayment = PaymentStatus & { readonly state: 'confirmed' | 'fa
 export class PaymentWatch {
   readonly #rows: RowWatch<PaymentStatus>;
 
-  /** @param news of payments. */
-  constructor(payments: Pick<ChainPayments, 'statesOf'>, news: TableNews) {
-    this.#rows = new RowWatch(news, (causes) => payments.statesOf(causes));
+  /** @param changes of payments. */
+  constructor(payments: Pick<ChainPayments, 'statesOf'>, changes: TableChanges) {
+    this.#rows = new RowWatch(changes, (causes) => payments.statesOf(causes));
   }
 
   /** @throws PaymentUnknownError, what the database throws, and the signal's reason. */

@@ -3,7 +3,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, test } from 'vitest';
 import { createPaymentActivities } from '../../activities/payments.js';
 import { UNCHANGED } from '../../activities/watchdog.js';
-import { TableNews } from '../../src/database/row-news.js';
+import { TableChanges } from '../../src/database/row-changes.js';
 
 const nobody = (): never => {
   throw new Error('nobody pays here');
@@ -15,7 +15,7 @@ test('a payment that takes long is waited for again, so that no slot is taken by
       signal.addEventListener('abort', () => reject(signal.reason as Error));
     });
   const { awaitPayment } = createPaymentActivities({
-    ...{ news: new TableNews(), signers: { of: nobody }, watch: { settled }, waitMs: 1 },
+    ...{ changes: new TableChanges(), signers: { of: nobody }, watch: { settled }, waitMs: 1 },
   });
   const waited = new MockActivityEnvironment().run(awaitPayment, 'cause');
   const failure: unknown = await waited.catch((error: unknown) => error);

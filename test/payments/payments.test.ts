@@ -34,11 +34,11 @@ afterAll(async () => {
 async function startWorkers(): Promise<void> {
   const { client, connection, namespace } = temporal;
   const database = lab.database.db;
-  const news = database.newsOf('payments');
+  const changes = database.changesOf('payments');
   const services = {
-    news,
+    changes,
     signers: new Signers({ ...payer.parts, chains: [payer.parts.chain] }),
-    watch: new PaymentWatch(lab.payments, news),
+    watch: new PaymentWatch(lab.payments, changes),
     sessionHolds: { request: () => Promise.resolve(undefined) },
   };
   const runs = { connection, namespace, taskQueue: PLATFORM_TASK_QUEUE, ...(await workflowCode()) };

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, expect, test, vi } from 'vitest';
-import { TableNews } from '../../src/database/row-news.js';
+import { TableChanges } from '../../src/database/row-changes.js';
 import { periodically } from '../../worker/periodically.js';
 
 afterEach(() => {
@@ -28,25 +28,29 @@ test('a failure that goes on is logged once a minute, and again as soon as it co
 });
 
 test('what is heard, also while it is done, has it done at once', async () => {
-  const [log, news, stop] = [pino({ enabled: false }), new TableNews(), new AbortController()];
+  const [log, changes, stop] = [
+    pino({ enabled: false }),
+    new TableChanges(),
+    new AbortController(),
+  ];
   let times = 0;
   const work = () => {
     times++;
     // Once before the wait begins, and once in it.
-    if (times === 1) news.tell();
-    else if (times === 2) setImmediate(() => news.tell());
+    if (times === 1) changes.tell();
+    else if (times === 2) setImmediate(() => changes.tell());
     else stop.abort();
     return Promise.resolve();
   };
-  await periodically({ everyMs: 3_600_000, failure: 'not done', log, news, work }, stop.signal);
+  await periodically({ everyMs: 3_600_000, failure: 'not done', log, changes, work }, stop.signal);
   expect(times).toBe(3);
 });
 
 test('what begins with others does not come with them for ever: its pauses are by chance', async () => {
   const chance = vi.spyOn(Math, 'random').mockReturnValue(1);
-  const [log, news] = [pino({ enabled: false }), new TableNews()];
-  const after = vi.spyOn(news, 'after').mockResolvedValue();
-  for (const heard of [{ news }, {}]) {
+  const [log, changes] = [pino({ enabled: false }), new TableChanges()];
+  const after = vi.spyOn(changes, 'after').mockResolvedValue();
+  for (const heard of [{ changes }, {}]) {
     const stop = new AbortController();
     const work = () => Promise.resolve(stop.abort());
     await periodically({ everyMs: 1_000, failure: 'not done', log, work, ...heard }, stop.signal);

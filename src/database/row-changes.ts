@@ -26,7 +26,7 @@ const RECONNECT_MS = 1_000;
  * What is heard of one table. It says when to look, never what there is, and may be missed: whoever
  * waits for something looks from time to time all the same.
  */
-export class TableNews {
+export class TableChanges {
   #count = 0;
   readonly #waiting = new Set<() => void>();
 
@@ -61,9 +61,9 @@ export class TableNews {
 }
 
 /** Hears of rows of tables, on a connection of its own, as long as there is somebody who asks. */
-export class RowNews {
+export class RowChanges {
   readonly #url: string;
-  readonly #tables = new Map<string, TableNews>();
+  readonly #tables = new Map<string, TableChanges>();
   readonly #closing = new AbortController();
   #listening: Promise<void> | undefined;
 
@@ -71,8 +71,8 @@ export class RowNews {
     this.#url = url;
   }
 
-  of(table: ToldTable): TableNews {
-    const found = this.#tables.get(table) ?? new TableNews();
+  of(table: ToldTable): TableChanges {
+    const found = this.#tables.get(table) ?? new TableChanges();
     this.#tables.set(table, found);
     if (!this.#closing.signal.aborted) this.#listening ??= this.#listen(this.#closing.signal);
     return found;
@@ -95,7 +95,7 @@ export class RowNews {
   async #hear(signal: AbortSignal): Promise<void> {
     const client = new pg.Client({
       connectionString: this.#url,
-      application_name: 'agent-platform-service news',
+      application_name: 'agent-platform-service row changes',
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: ANSWER_TIMEOUT_MS,
       keepAlive: true,

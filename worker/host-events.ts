@@ -24,7 +24,7 @@ const IDLE_MS = 24 * 60 * 60_000;
 /** Ends that nobody could be told of yet, one for each agent: more than a host has agents. */
 const MAX_ENDS = 10_000;
 
-export interface NewsDependencies {
+export interface HostEventsDependencies {
   readonly database: Database;
   readonly supervisors: Pick<Supervisors, 'containerEnded' | 'dockerReturned'>;
   readonly docker: Pick<DockerHost, 'available' | 'containers'>;
@@ -48,19 +48,19 @@ interface Return {
  * PostgreSQL or Temporal are away. First comes that Docker is back: what ended while it was away was
  * not the agents' doing, so no end is told before that.
  */
-export class HostNews {
+export class HostEvents {
   #return: Return | undefined;
   /** The last end of each agent's container. */
   readonly #ends = new Map<string, ContainerDeath>();
   /** Aborted once a return of Docker was told everywhere. */
   readonly #told = new AbortController();
   /** Aborted when there is something new, and at the end. */
-  #news = new AbortController();
+  #awake = new AbortController();
 
-  readonly #dependencies: NewsDependencies;
+  readonly #dependencies: HostEventsDependencies;
   readonly #limit = pLimit(AT_ONCE);
 
-  constructor(dependencies: NewsDependencies) {
+  constructor(dependencies: HostEventsDependencies) {
     this.#dependencies = dependencies;
   }
 
@@ -84,20 +84,20 @@ export class HostNews {
     // One that was not told everywhere began earlier.
     const since = Math.min(awayFrom, this.#return?.awayFrom ?? Number.POSITIVE_INFINITY);
     this.#return = { awayFrom: since, told: new Set(), untold: new Set() };
-    this.#news.abort();
+    this.#awake.abort();
   }
 
   containerEnded(death: ContainerDeath): void {
     setBounded(this.#ends, death.agentId, death, MAX_ENDS);
-    this.#news.abort();
+    this.#awake.abort();
   }
 
   /** Tells all there is and what comes, until the signal aborts. */
   async tell(signal: AbortSignal): Promise<void> {
     const { log } = this.#dependencies;
-    signal.addEventListener('abort', () => this.#news.abort(), { once: true });
+    signal.addEventListener('abort', () => this.#awake.abort(), { once: true });
     for (let failures = 0; !signal.aborted;) {
-      this.#news = new AbortController();
+      this.#awake = new AbortController();
       let pauseMs = IDLE_MS;
       try {
         await this.#tellWhatThereIs();
@@ -110,7 +110,7 @@ export class HostNews {
         const longest = Math.min(FIRST_PAUSE_MS * 2 ** failures++, LAST_PAUSE_MS);
         pauseMs = longest * (0.5 + Math.random() / 2);
       }
-      if (!signal.aborted) await pause(pauseMs, this.#news.signal);
+      if (!signal.aborted) await pause(pauseMs, this.#awake.signal);
     }
   }
 

@@ -2,7 +2,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { builtProgram } from '../../dev/root.js';
 import { Database } from '../../src/database/database.js';
-import type { TableNews, ToldTable } from '../../src/database/row-news.js';
+import type { TableChanges, ToldTable } from '../../src/database/row-changes.js';
 import { RowWatch } from '../../src/database/row-watch.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { runProgram } from '../support/run-program.js';
@@ -30,7 +30,7 @@ let listening: Database;
 beforeAll(async () => {
   database = await testDatabase();
   listening = new Database(database.url, { maxConnections: 2 });
-  await Promise.all(TOLD.map((table) => began(listening.newsOf(table))));
+  await Promise.all(TOLD.map((table) => began(listening.changesOf(table))));
 });
 afterAll(async () => {
   await listening?.close();
@@ -40,34 +40,35 @@ afterAll(async () => {
 const owner = (sql: string) => queryRows<Record<string, unknown>>(database.ownerUrl, sql);
 
 /** Who begins to listen is told to look. */
-const began = (news: TableNews) => news.after(0, HOUR_MS, never);
+const began = (changes: TableChanges) => changes.after(0, HOUR_MS, never);
 
 /** What is told in turn is heard in turn. */
 async function heardAll(): Promise<void> {
-  const news = listening.newsOf('mails');
-  const { count } = news;
+  const changes = listening.changesOf('mails');
+  const { count } = changes;
   await owner(`NOTIFY rows, 'mails'`);
-  await news.after(count, HOUR_MS, never);
+  await changes.after(count, HOUR_MS, never);
 }
 
 const killListeners = () =>
   database.db.asPlatform().query(
     `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-      WHERE datname = current_database() AND application_name LIKE '% news'`,
+      WHERE datname = current_database() AND application_name LIKE '% row changes'`,
   );
 
 test('a row that somebody waits for is told of in every table that has such rows', async () => {
   const rows = Object.entries(ROWS);
-  const counts = new Map(TOLD.map((table) => [table, listening.newsOf(table).count]));
+  const counts = new Map(TOLD.map((table) => [table, listening.changesOf(table).count]));
   for (const [table, row] of rows) await owner(insertSql(table, row('ada', 1)));
-  for (const [table, count] of counts) await listening.newsOf(table).after(count, HOUR_MS, never);
+  for (const [table, count] of counts)
+    await listening.changesOf(table).after(count, HOUR_MS, never);
 });
 
 test('a process that hears nothing any more is held open by nothing', async () => {
   const program = `
     import { Database } from ${JSON.stringify(pathToFileURL(builtProgram('src', 'database', 'database.js')))};
     const database = new Database(process.argv[1], { maxConnections: 1 });
-    await database.newsOf('mails').after(0, ${HOUR_MS}, new AbortController().signal);
+    await database.changesOf('mails').after(0, ${HOUR_MS}, new AbortController().signal);
     await database.close();
     console.log(process.getActiveResourcesInfo().filter((name) => name === 'Timeout'));
   `;
@@ -76,37 +77,37 @@ test('a process that hears nothing any more is held open by nothing', async () =
 });
 
 describe('of a payment session', () => {
-  const news = () => listening.newsOf('payment_sessions');
+  const changes = () => listening.changesOf('payment_sessions');
 
   test('it is told what becomes of it, and not what is debited', async () => {
     await heardAll();
-    const { count } = news();
+    const { count } = changes();
     await owner(`UPDATE payment_sessions SET delivered = 1, settlement_due_at = now()`);
     await heardAll();
-    expect(news().count).toBe(count);
+    expect(changes().count).toBe(count);
     await owner(`UPDATE payment_sessions SET state = 'failed', failure = 'reverted'`);
-    await news().after(count, HOUR_MS, never);
+    await changes().after(count, HOUR_MS, never);
   });
 });
 
 test('nobody is told of a row that was taken back', async () => {
   await heardAll();
-  const { count } = listening.newsOf('payments');
+  const { count } = listening.changesOf('payments');
   await owner(`BEGIN; ${insertSql('payments', ROWS.payments?.('ada', 9) ?? {})}; ROLLBACK`);
   await heardAll();
-  expect(listening.newsOf('payments').count).toBe(count);
+  expect(listening.changesOf('payments').count).toBe(count);
 });
 
 test('a connection that breaks is replaced, and whoever waits looks for what was missed', async () => {
-  const { count } = listening.newsOf('payments');
+  const { count } = listening.changesOf('payments');
   await killListeners();
-  await listening.newsOf('payments').after(count, HOUR_MS, never);
+  await listening.changesOf('payments').after(count, HOUR_MS, never);
   await heardAll();
 });
 
 describe('who waits for a row', () => {
-  const watch = (news: TableNews) =>
-    new RowWatch(news, async (ids) => {
+  const watch = (changes: TableChanges) =>
+    new RowWatch(changes, async (ids) => {
       const found = await owner(
         `SELECT id, state FROM payments WHERE id IN (${ids.map((id) => `'${id}'`).join()})`,
       );
@@ -122,7 +123,7 @@ describe('who waits for a row', () => {
 
   test('sees what nobody told of, because the listener was killed, or the notice lost', async () => {
     const id = await written(2);
-    const waiting = watch(listening.newsOf('payments')).until(id, isOver, never);
+    const waiting = watch(listening.changesOf('payments')).until(id, isOver, never);
     await killListeners();
     // As if it came while nobody listened.
     await owner(
@@ -135,14 +136,14 @@ describe('who waits for a row', () => {
 
   test('sees it with a look that began after it was told, whoever looked before', async () => {
     const id = await written(3);
-    const news = listening.newsOf('payments');
+    const changes = listening.changesOf('payments');
     await heardAll();
     const looks: ((states: ReadonlyMap<string, string>) => void)[] = [];
-    const slow = new RowWatch<string>(news, () => new Promise((resolve) => looks.push(resolve)));
+    const slow = new RowWatch<string>(changes, () => new Promise((resolve) => looks.push(resolve)));
     const first = slow.until(id, isOver, never);
-    const { count } = news;
+    const { count } = changes;
     await owner(`UPDATE payments SET ${END} WHERE id = '${id}'`);
-    await news.after(count, HOUR_MS, never);
+    await changes.after(count, HOUR_MS, never);
     const second = slow.until(id, isOver, never);
     looks[1]?.(new Map([[id, 'failed']]));
     expect(await second).toBe('failed');
@@ -155,17 +156,17 @@ describe('who waits for a row', () => {
   test('ends when its signal aborts, with what was seen last', async () => {
     const id = await written(4);
     const signal = AbortSignal.abort();
-    expect(await watch(listening.newsOf('payments')).until(id, isOver, signal)).toBe('queued');
+    expect(await watch(listening.changesOf('payments')).until(id, isOver, signal)).toBe('queued');
   });
 });
 
 test('a database that is closed is not listened to any more', async () => {
   const another = new Database(database.url, { maxConnections: 1 });
-  await began(another.newsOf('mails'));
+  await began(another.changesOf('mails'));
   await another.close();
   const left = await database.db.asPlatform().query(
     `SELECT pid FROM pg_stat_activity
-      WHERE datname = current_database() AND application_name LIKE '% news'`,
+      WHERE datname = current_database() AND application_name LIKE '% row changes'`,
   );
   expect(left.length).toBeLessThanOrEqual(1);
 });

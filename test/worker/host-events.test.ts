@@ -4,7 +4,7 @@ import type { ContainerEvent } from '../../src/containers/container-events.js';
 import type { Database } from '../../src/database/database.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { followDocker, type FollowDependencies } from '../../worker/follow-docker.js';
-import { HostNews } from '../../worker/host-news.js';
+import { HostEvents } from '../../worker/host-events.js';
 import { queryRows } from '../database/catalog.js';
 import { ROWS, insertSql } from '../database/rows.js';
 import { keptLog } from '../support/platform-environment.js';
@@ -43,7 +43,7 @@ class Follower {
   attempts = 0;
   /** Whether those who look at containers may begin. */
   isTold = false;
-  readonly #news: HostNews;
+  readonly #hostEvents: HostEvents;
   readonly #events: ContainerEvent[] = [];
   readonly #stop = new AbortController();
   #more: () => void = () => undefined;
@@ -77,9 +77,9 @@ class Follower {
       log: keptLog().log,
       host: this.host,
     };
-    this.#news = new HostNews(dependencies);
-    this.#following = followDocker(dependencies, this.#stop.signal, this.#news);
-    void this.#news.untilTold(60_000, this.#stop.signal).then(() => (this.isTold = true));
+    this.#hostEvents = new HostEvents(dependencies);
+    this.#following = followDocker(dependencies, this.#stop.signal, this.#hostEvents);
+    void this.#hostEvents.untilTold(60_000, this.#stop.signal).then(() => (this.isTold = true));
   }
 
   async agent(name: string, watchdog?: WatchdogMemory): Promise<string> {
