@@ -1,8 +1,19 @@
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../dev/ports.js';
 
 test('no port is found twice in a row, though nothing listens on the first yet', async () => {
   const ports: number[] = [];
   for (let n = 0; n < 900; n++) ports.push(await freePort());
   expect(new Set(ports).size).toBe(900);
+});
+
+test('no port is found that the kernel gives to whoever asks for any', async () => {
+  const server = createServer();
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port: any } = server.address() as AddressInfo;
+  expect(any).toBeGreaterThan(30_000);
+  for (let n = 0; n < 20; n++) expect(await freePort()).toBeLessThan(20_000);
 });

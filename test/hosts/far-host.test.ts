@@ -9,7 +9,7 @@ import { DockerHost } from '../../src/containers/docker-host.js';
 import { createApiServices } from '../../src/services.js';
 import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
 import { serveHost } from '../../worker/serve-host.js';
-import { freePort } from '../support/docker.js';
+import { freePort } from '../../dev/ports.js';
 import { until } from '../support/until.js';
 import { allEvents, call, eventsOf, send } from '../support/http.js';
 import { workspaceHelper } from '../support/workspace-helper.js';

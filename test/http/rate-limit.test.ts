@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { BlockList, createServer, type AddressInfo } from 'node:net';
+import { BlockList } from 'node:net';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -11,6 +11,7 @@ import { anonymous } from '../../api/auth/anonymous.js';
 import type { Authentication } from '../../api/auth/authentication.js';
 import { AI_LIMIT, GENERAL_LIMIT } from '../../api/backend/limits.js';
 import { session } from '../../api/auth/session.js';
+import { freePort } from '../../dev/ports.js';
 import { networksOf } from '../../src/http/client-networks.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { MemoryCounters } from '../../api/http/memory-counters.js';
@@ -321,14 +322,6 @@ describe('in Redis', () => {
     expect(log.filter(({ level }) => level === 40)).toHaveLength(1);
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 function answers(port: number): Promise<boolean> {
   return new Promise((resolve) => {

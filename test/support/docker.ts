@@ -4,7 +4,7 @@ import type { AgentContainerSpec } from '../../src/containers/container-spec.js'
 import type { AgentContainers } from '../../src/containers/agent-containers.js';
 import { DockerHost } from '../../src/containers/docker-host.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
-import { canListen } from '../../src/containers/port-check.js';
+import { freePort } from '../../dev/ports.js';
 
 /** Label on everything that one test run makes, in addition to the product's own. */
 export const TEST_RUN_LABEL = 'test-run';
@@ -49,14 +49,6 @@ export function testDocker(): TestDocker {
     }),
     close: () => removeAll(docker, installation),
   };
-}
-
-/** A loopback port below the system's own range, so that nothing else takes it in between. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000);
-    if (await canListen('127.0.0.1', port)) return port;
-  }
 }
 
 /** One of 65,536 small networks that are not the product's default ones. */
