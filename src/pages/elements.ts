@@ -64,6 +64,36 @@ export function textOf(
   return pieces.join('');
 }
 
+/** Nodes that a short text may have. */
+const FEW_NODES = 2_000;
+
+/** The same of an element that has few nodes; undefined of one that has many, or more letters than so. */
+export function shortTextOf(element: Element, most: number): string | undefined {
+  let text = '';
+  let nodes = 0;
+  const ahead: (ChildNode | string)[] = [];
+  const [first] = element.children;
+  if (first) ahead.push(first);
+  for (let node = ahead.pop(); node !== undefined; node = ahead.pop()) {
+    if (text.length > most || nodes > FEW_NODES) return undefined;
+    if (typeof node === 'string') {
+      text += node;
+      continue;
+    }
+    nodes++;
+    if (node.next) ahead.push(node.next);
+    if (isText(node)) text += node.data;
+    else if (isTag(node) && !isUnread(node)) {
+      const ends = node.name === 'br' || BLOCKS.has(node.name) ? ' ' : '';
+      text += ends;
+      ahead.push(ends);
+      const [inside] = node.children;
+      if (inside) ahead.push(inside);
+    }
+  }
+  return text.length > most ? undefined : text;
+}
+
 export const isUnread = ({ name }: Element): boolean => UNREAD.has(name);
 
 /** Letters of text outside of links, for each element that begins and ends a line, and for the whole. */

@@ -1,5 +1,5 @@
-import { isTag, type Document, type Element } from 'domhandler';
-import { elementsOf, HEADINGS, textOf } from './elements.js';
+import { type ChildNode, type Document, type Element, isTag } from 'domhandler';
+import { elementsOf, HEADINGS, shortTextOf } from './elements.js';
 
 /** What a page names as something else than its content. */
 const TAGS = new Set(['nav', 'footer', 'aside', 'dialog', 'menu']);
@@ -105,8 +105,9 @@ const COUNTED = /\(\p{Nd}[\p{Nd}.,\s]{0,9}\)\s*$/u;
 const MAX_LINKS = 500;
 const MAX_FIELDS = 20;
 
-/** Letters of a box at most. */
+/** Letters of such a link, or of a box, at most; and elements from a field up to that box. */
 const BOX = 400;
+const BOX_DEPTH = 20;
 
 const BOXES = setOf('div section');
 
@@ -118,12 +119,14 @@ export function marksOf(document: Document): Marks {
   for (const element of elementsOf(document)) {
     const { attribs, name } = element;
     if (name === 'a' && attribs.href?.startsWith('#') && links++ < MAX_LINKS) {
-      if (COUNTED.test(textOf(element))) counted.add(attribs.href.slice(1));
+      if (COUNTED.test(shortTextOf(element, BOX) ?? '')) counted.add(attribs.href.slice(1));
     }
     const isField = name === 'input' && attribs.type?.toLowerCase() === 'email';
     if (!isField || fields++ >= MAX_FIELDS) continue;
+    let depth = 0;
     for (let around = element.parent; around && isTag(around); around = around.parent) {
-      if (holdsMain(around) || textOf(around).length > BOX) break;
+      if (++depth > BOX_DEPTH || holdsMain(around)) break;
+      if (shortTextOf(around, BOX) === undefined) break;
       if (BOXES.has(around.name)) boxes.add(around);
     }
   }
@@ -176,12 +179,16 @@ const MAIN = setOf('main article h1');
 function count(element: Element, wanted: (element: Element) => boolean, enough: number): number {
   let found = 0;
   let looked = 0;
-  const ahead = [...element.children];
+  const ahead: ChildNode[] = [];
+  // One after the other: there may be many more than are looked at.
+  const go = (node: ChildNode | null) => void (node && ahead.push(node));
+  go(element.lastChild);
   for (let node = ahead.pop(); node && found < enough && looked < 2_000; node = ahead.pop()) {
+    go(node.prev);
     if (!isTag(node)) continue;
     looked++;
     if (wanted(node)) found++;
-    for (const child of node.children) ahead.push(child);
+    go(node.lastChild);
   }
   return found;
 }

@@ -80,6 +80,21 @@ test.each(Object.entries(HOSTILE))(
   },
 );
 
+/** Each part of them is in hundreds of others, of which each could be asked what it holds. */
+const NESTED: Readonly<Record<string, string>> = {
+  'fields for an address': times(500, '<div>') + times(20, '<input type=email>'),
+  'links to places of the page': times(500, '<a href="#x">'),
+};
+
+test.each(Object.entries(NESTED))('%s deep in a large page: it is read', async (_name, text) => {
+  const bytes = Buffer.from(text + times(60_000, '<b></b>') + END);
+  const page = { bytes, contentType: 'text/html', url: 'http://page.test/' };
+  const asker = { owner: 'somebody', signal: new AbortController().signal };
+  await expect(processes.read(page, 'read', asker)).resolves.toMatchObject({
+    text: expect.stringContaining('The end of it.'),
+  });
+});
+
 test('a page that takes more memory than it may is given up; the next one is read', async () => {
   const asker = { owner: 'somebody', signal: new AbortController().signal };
   const small = new ReadingProcesses(readingProgram(), { memoryMb: 32, processes: 1 });
