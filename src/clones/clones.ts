@@ -89,7 +89,7 @@ export const clonePaymentText = (
 /**
  * Agents that are made as copies of others, for a payment that was made before. A payment is claimed by
  * the transaction that creates the agent, and by nothing that is refused. Who hands the clone to its
- * workflow is `worker/hand-over-clones.ts`.
+ * workflow is `worker/handed-rows.ts`.
  */
 export class Clones {
   readonly #parts: CloneParts;

@@ -15,10 +15,13 @@ export const SECRETS_FILE = `${STATE_FOLDER}/.env`;
 
 /**
  * What of the state is one agent's alone, by its path: its tokens and credentials, what it is known by to
- * others, and what was said to it. A pattern of OpenClaw's own layout.
+ * others, what was said to it, and who runs on it: a gateway starts on no state that another one still has.
+ * Patterns of OpenClaw's own layout, whose databases have several of these.
  */
-const OF_ONE_AGENT =
-  /^\.openclaw\/(?:\.env|credentials|identity|devices|agents\/[^/]+\/(?:sessions|agent\/auth[^/]*))(?:\/|$)/;
+const OF_ONE_AGENT = new RegExp(
+  String.raw`^\.openclaw/(?:\.env|credentials|identity|devices|state|tmp|config-journal-fingerprint\.key` +
+    String.raw`|agents/[^/]+/(?:sessions|agent/(?:auth|openclaw-agent\.sqlite)[^/]*))(?:/|$)`,
+);
 
 /** Whether no other agent may have it. @param path within the state. */
 export const isOfOneAgent = (path: string): boolean => OF_ONE_AGENT.test(path);
