@@ -1,4 +1,3 @@
-import { patched } from '@temporalio/workflow';
 import type { MoneyRecordActivities } from '../activities/money.js';
 import type { SettlementActivities } from '../activities/payment-sessions.js';
 import { proxyRecords } from './records.js';
@@ -16,5 +15,5 @@ export async function keepMoney(): Promise<MoneyKept> {
     MoneyRecordActivities & Pick<SettlementActivities, 'closeAgedSessions'>
   >();
   const released = await money.releaseEndedHolds();
-  return { released, aged: patched('sessions-age') ? await money.closeAgedSessions() : 0 };
+  return { released, aged: await money.closeAgedSessions() };
 }

@@ -1,19 +1,8 @@
-import { isCancellation, log, patched, proxyActivities } from '@temporalio/workflow';
+import { isCancellation, log, proxyActivities } from '@temporalio/workflow';
 import type { RetentionActivities } from '../activities/retention.js';
 import type { Retained } from '../src/retention/retained.js';
 import { failureReason } from './failure-reason.js';
 import * as retries from './retries.js';
-
-/** What a pass removes that began before it asked what there is. */
-const BEFORE_IT_ASKED: readonly Retained[] = [
-  'agents',
-  'operations',
-  'transitions',
-  'messages',
-  'usage',
-  'audit',
-  'sessions',
-];
 
 /** Rows that were removed; of what could not be removed, nothing. */
 export type OldRemoved = Partial<Record<Retained, number>>;
@@ -23,8 +12,7 @@ export async function removeOld(): Promise<OldRemoved> {
   const records = proxyActivities<RetentionActivities>(retries.retention);
   const removed: OldRemoved = {};
   // Asked for, so that one more of them is no change of this workflow.
-  const kinds = patched('kinds-are-asked') ? await records.retainedKinds() : BEFORE_IT_ASKED;
-  for (const what of kinds) {
+  for (const what of await records.retainedKinds()) {
     try {
       removed[what] = await records.removeOldRows(what);
     } catch (error) {
