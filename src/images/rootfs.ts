@@ -27,34 +27,34 @@ const EPOCH = new Date(0);
  * are set in the archive alone, so that it can be made without being root.
  */
 export class Rootfs {
-  private readonly entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, Entry>();
 
   addDirectory(target: string, mode = 0o755, owner: Owner = ROOT): void {
-    this.addParents(target);
-    this.set(target, { header: { name: '', type: 'directory', mode, ...owner } });
+    this.#addParents(target);
+    this.#set(target, { header: { name: '', type: 'directory', mode, ...owner } });
   }
 
   addText(target: string, content: string, mode = 0o644, owner: Owner = ROOT): void {
-    this.addParents(target);
-    this.set(target, { header: { name: '', mode, ...owner }, content });
+    this.#addParents(target);
+    this.#set(target, { header: { name: '', mode, ...owner }, content });
   }
 
   addSymlink(target: string, linkname: string): void {
-    this.addParents(target);
-    this.set(target, { header: { name: '', type: 'symlink', linkname, ...ROOT } });
+    this.#addParents(target);
+    this.#set(target, { header: { name: '', type: 'symlink', linkname, ...ROOT } });
   }
 
   has(target: string): boolean {
-    return this.entries.has(target);
+    return this.#entries.has(target);
   }
 
   /** The content of a file of the host, links followed; files that are one there are one here. */
   async addFile(target: string, source: string): Promise<void> {
-    this.addParents(target);
+    this.#addParents(target);
     const real = await realpath(source);
     const { size, mode, dev, ino } = await stat(real);
     const permissions = mode & 0o111 ? 0o755 : 0o644;
-    this.set(target, {
+    this.#set(target, {
       header: { name: '', size, mode: permissions, ...ROOT },
       source: real,
       identity: `${dev}:${ino}`,
@@ -87,12 +87,12 @@ export class Rootfs {
     const archive = pack();
     const written = pipeline(archive, destination);
     // A failure of the destination also ends the archive; it is told by `written`.
-    await Promise.all([this.fill(archive), written]);
+    await Promise.all([this.#fill(archive), written]);
   }
 
-  private async fill(archive: Pack): Promise<void> {
+  async #fill(archive: Pack): Promise<void> {
     const first = new Map<string, string>();
-    for (const [target, entry] of this.entries) {
+    for (const [target, entry] of this.#entries) {
       const header = { ...entry.header, name: target.slice(1), mtime: EPOCH };
       if (!('source' in entry)) {
         archive.entry(header, entry.content ?? '');
@@ -109,13 +109,13 @@ export class Rootfs {
     archive.finalize();
   }
 
-  private addParents(target: string): void {
+  #addParents(target: string): void {
     const parent = path.posix.dirname(target);
-    if (parent === '/' || this.entries.has(parent)) return;
+    if (parent === '/' || this.#entries.has(parent)) return;
     this.addDirectory(parent);
   }
 
-  private set(target: string, entry: Entry): void {
-    this.entries.set(target, entry);
+  #set(target: string, entry: Entry): void {
+    this.#entries.set(target, entry);
   }
 }
