@@ -31,12 +31,14 @@ until web /api/agents/$AGENT_ID | grep -E '"status":"(running|error)"'; do sleep
 web /api/chat -d '{"agentId": "'$AGENT_ID'", "message": "Who are you?"}'
 backend "/api/logs/$AGENT_ID/history?limit=20"
 
-# A file in its workspace, which it reads, what git says of it, and its commit
+# A file in its workspace, which it reads, what git says of it, its commit, and what has changed since
 web /api/browse/write -d '{"agentId": "'$AGENT_ID'", "path": "notes/today.md", "content": "hello"}'
 web /api/chat -d '{"agentId": "'$AGENT_ID'", "message": "What do you read in notes/today.md?"}'
 web "/api/browse/git-status?agentId=$AGENT_ID"
 web /api/browse/git-sync -d '{"agentId": "'$AGENT_ID'", "message": "notes"}'
 web "/api/browse/git-log?agentId=$AGENT_ID&limit=1"
+web /api/browse/write -d '{"agentId": "'$AGENT_ID'", "path": "notes/today.md", "content": "goodbye"}'
+web "/api/browse/git-diff?agentId=$AGENT_ID"
 
 # Stop it, start it, see what was done to it, and take it away
 web "/api/agents/$AGENT_ID/stop?wait=60" -X POST

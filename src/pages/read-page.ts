@@ -139,7 +139,8 @@ function bodyText(document: Document): string {
   for (const element of elementsOf(document)) {
     if (element.name === 'body') return textOf(element, isNotWritten);
   }
-  return textOf(document, isNotWritten);
+  // HTML lets a page leave out its head and body: its title is no text of it then, either.
+  return textOf(document, (element) => isNotWritten(element) || element.name === 'title');
 }
 
 const NOT_WRITTEN = new Set(['script', 'style', 'template', 'noscript', 'head']);

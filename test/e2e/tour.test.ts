@@ -73,7 +73,8 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
   const printed = await paste(tour(platform));
   const answers = printed.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
   const [account, login, plan, running, answer, log, ...rest] = answers;
-  const [written, seen, changed, committed, commits, stop, start, history, removal] = rest;
+  const [written, seen, changed, committed, commits, rewritten, differs, ...last] = rest;
+  const [stop, start, history, removal] = last;
   expect(account).toMatchObject({ email: 'ada@example.com', name: 'Ada' });
   expect(login).toMatchObject({ ok: true });
   expect(plan).toMatchObject({ success: true, plan: 'solo' });
@@ -87,6 +88,8 @@ test('the tour works as written, on real OpenClaw, and is seen in Temporal', asy
   expect(changed).toMatchObject({ isGitRepo: true, hasChanges: true });
   expect(committed).toMatchObject({ ok: true, committed: true, pushed: false });
   expect(commits).toMatchObject({ commits: [{ hash: committed.hash, subject: 'notes' }] });
+  expect(rewritten).toMatchObject({ ok: true, size: 7 });
+  expect(differs).toMatchObject({ ok: true, unstaged: expect.stringContaining('+goodbye') });
   expect(stop).toMatchObject({ operation: 'stop', status: 'succeeded' });
   // OpenClaw takes longer than the request may wait where the machine has much other work.
   expect(start).toMatchObject({ operation: 'start', status: expect.stringMatching(STARTED) });

@@ -134,6 +134,7 @@ describe('A summary', () => {
     const unwritten =
       '<script>a b</script><style>c d</style><template>e f</template><noscript>g h</noscript>';
     expect(read('summarize', `<body>${unwritten}<p>One two</p></body>`).wordCount).toBe(2);
+    expect(read('summarize', `<title>a b</title>${unwritten}<p>One two</p>`).wordCount).toBe(2);
   });
 
   test('has what a page shows where its data has no more than twice of that', () => {

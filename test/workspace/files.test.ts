@@ -117,6 +117,19 @@ describe('writing', () => {
     await expect(at.workspace.write('half', '\ud800')).rejects.toMatchObject({ status: 400 });
   });
 
+  test('is on the disk before it has its name', async () => {
+    const handle = await open(at.path);
+    const handles = Object.getPrototypeOf(handle) as Pick<FileHandle, 'datasync'>; // of all of them
+    await handle.close();
+    const there: (readonly string[])[] = [];
+    vi.spyOn(handles, 'datasync').mockImplementation(async () => {
+      there.push(await readdir(at.path));
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    await at.workspace.write('new.txt', 'new');
+    expect(there).toEqual([['.agent-platform-tmp']]);
+  });
+
   test('many at a time each land whole', async () => {
     const texts = Array.from({ length: 40 }, (_, each) => String(each).repeat(20_000));
     await Promise.all(texts.map((text) => at.workspace.write('one.txt', text)));
