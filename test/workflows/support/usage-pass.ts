@@ -8,7 +8,7 @@ import type { UsageKept, keepUsage } from '../../../workflows/keep-usage.js';
 export async function usagePass(
   environment: TestWorkflowEnvironment,
   workflowBundle: WorkflowBundleWithSourceMap,
-  activities: HousekeepingActivities,
+  activities: Pick<HousekeepingActivities, 'rollUpUsage'>,
 ): Promise<{ readonly workflowId: string; readonly result: UsageKept }> {
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = `keep-usage-${randomUUID()}`;
