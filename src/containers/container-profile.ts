@@ -110,6 +110,8 @@ export function containerOptions(
   const gateway = `${GATEWAY_PORT}/tcp`;
   const options = {
     name,
+    // The same in the next container: OpenClaw takes the lease of one that was killed only on its own host.
+    Hostname: name,
     Image: spec.image,
     User: `${AGENT_UID}:${AGENT_UID}`,
     Env: Object.entries(spec.env)

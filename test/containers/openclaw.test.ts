@@ -4,7 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ensureAgentImage } from '../../dev/agent-image/build-openclaw.js';
-import { containerName, STATE_DIRECTORY } from '../../src/containers/container-spec.js';
+import {
+  containerName,
+  STATE_DIRECTORY,
+  type AgentContainerSpec,
+} from '../../src/containers/container-spec.js';
 import { gatewayHealth, gatewayReady } from '../../src/containers/gateway-probe.js';
 import {
   CONFIG_FILE,
@@ -34,6 +38,7 @@ const hard: Readonly<Record<string, string>> = {
   AFTER: '# comment',
 };
 let image: string;
+let spec: AgentContainerSpec;
 let provider: Server;
 const asked: { authorization: string | undefined; body: string }[] = [];
 
@@ -59,7 +64,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
     model: 'auto',
     userConfig: { gateway: { auth: { mode: 'none' } }, models: { mode: 'merge' } },
   });
-  const spec = await fixture.spec({
+  spec = await fixture.spec({
     image,
     env: openClawEnvironment(),
     secrets: { ...hard, ...openClawSecrets(tokens) },
@@ -67,16 +72,9 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   });
   await host.networks.ensure(spec);
   await host.volumes.ensure(spec, 'test');
-  await containers.ensure(spec);
-  await containers.start(spec.agentId);
+  await comeUp();
 
   const { gatewayToken: token } = tokens;
-  try {
-    await until(async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready);
-  } catch (error) {
-    for await (const { line } of containers.logs(spec.agentId, { tail: 40 })) console.error(line);
-    throw error;
-  }
   expect(await gatewayHealth(spec.port, { timeoutMs: 30_000 })).toMatchObject({
     healthy: true,
     body: { ok: true, status: 'live' },
@@ -101,6 +99,24 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   for (const secret of Object.values(tokens)) expect(whole).not.toContain(secret);
   expect(await readByItself(spec.agentId)).toMatchObject(hard);
 });
+
+it('comes up on the memory of one that was killed, in a container of its own', async () => {
+  const killed = docker.getContainer(containerName(spec.agentId));
+  await killed.kill({ signal: 'SIGKILL' });
+  await killed.remove({ force: true });
+  await comeUp();
+});
+
+async function comeUp(): Promise<void> {
+  await containers.ensure(spec);
+  await containers.start(spec.agentId);
+  try {
+    await until(async () => (await gatewayReady(spec.port, { timeoutMs: 1_000 })).ready);
+  } catch (error) {
+    for await (const { line } of containers.logs(spec.agentId, { tail: 40 })) console.error(line);
+    throw error;
+  }
+}
 
 /** The file of variables, as the package reads it by which the runtime does. */
 async function readByItself(agentId: string): Promise<unknown> {
