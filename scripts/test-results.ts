@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 
 /** What of vitest's JSON report is read here. */
 interface VitestReport {
-  readonly numPassedTests: number;
-  readonly numFailedTests: number;
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
@@ -19,19 +17,38 @@ export interface TestCounts {
   readonly skipped: readonly string[];
 }
 
-/** Counts what vitest reported; a file that failed to load counts as one failed test. */
-export function countTests(reportFile: string): TestCounts {
+/**
+ * Counts what vitest reported; a file that failed to load counts as one failed test, and so does a report
+ * that was not written.
+ *
+ * @param except files, relative to where the tests were run, that are not counted.
+ */
+export function countTests(reportFile: string, except: readonly string[] = []): TestCounts {
+  if (!existsSync(reportFile)) return { passed: 0, failed: 1, skipped: [] };
   const report = JSON.parse(readFileSync(reportFile, 'utf8')) as VitestReport;
-  const tests = report.testResults.flatMap((file) => file.assertionResults);
-  const brokenFiles = report.testResults.filter(
+  const files = report.testResults.filter(
+    ({ name }) => !except.some((each) => name.endsWith(`/${each}`)),
+  );
+  const tests = files.flatMap((file) => file.assertionResults);
+  const brokenFiles = files.filter(
     ({ status, assertionResults }) =>
       status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
   );
+  const count = (wanted: string) => tests.filter(({ status }) => status === wanted).length;
   return {
-    passed: report.numPassedTests,
-    failed: report.numFailedTests + brokenFiles.length,
+    passed: count('passed'),
+    failed: count('failed') + brokenFiles.length,
     skipped: tests
       .filter(({ status }) => ['skipped', 'pending', 'todo', 'disabled'].includes(status))
       .map(({ fullName }) => fullName),
+  };
+}
+
+/** The tests of two runs. */
+export function addTests(some: TestCounts, others: TestCounts): TestCounts {
+  return {
+    passed: some.passed + others.passed,
+    failed: some.failed + others.failed,
+    skipped: [...some.skipped, ...others.skipped],
   };
 }

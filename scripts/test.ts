@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -8,21 +8,15 @@ import { onNpmEnd } from '../dev/processes/npm-end.js';
 import { endLeftovers, killAll } from '../dev/processes/process.js';
 import { findLabelled, removeLabelled } from '../dev/docker/labelled.js';
 import { describeFailure } from '../dev/failure.js';
-import { builtProgram, projectRoot } from '../dev/root.js';
 import { say } from '../dev/report.js';
 import { readSettings } from '../dev/settings.js';
 import { stopping } from '../dev/processes/stopping.js';
-import { runGroup } from './process-group.js';
 import { startTestEngines } from './test-engines.js';
 import { attackFiles } from './attack-files.js';
-import { FAILED_TESTS_FILE } from './failed-tests.js';
-import { countTests, type TestCounts } from './test-results.js';
+import { runVitest, type Tested } from './run-vitest.js';
 
 /** Projects of vitest.config.ts that need no containers, kill nothing and skip what time they wait. */
 const FAST = ['fast', 'mocking'];
-
-/** What is said of tests that ended without one of them having failed. */
-const LAST_LINES = 100;
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => stopping.abort());
@@ -49,10 +43,8 @@ async function main(args: string[]): Promise<number> {
   const suite = randomUUID();
   const temporary = await mkdtemp(path.join(folder, 't-'));
   chmodSync(temporary, 0o711);
-  const failedFile = path.join(folder, 'failed.txt');
-  let failed: readonly string[] = [];
-  let tests: TestCounts = { passed: 0, failed: 1, skipped: [] };
-  let vitest = 1;
+  const none = { passed: 0, failed: 1, skipped: [] };
+  let tested: Tested = { tests: none, failed: [], flaky: [], code: 1 };
   try {
     const settings = readSettings(process.env);
     const engines = await startTestEngines({ folder, settings, withDocker: !isFast }, cleanups);
@@ -66,24 +58,12 @@ async function main(args: string[]): Promise<number> {
         if (length > 0) say(`Removed ${length} things that tests had left on the Docker engine.`);
       });
     }
-    const report = path.join(folder, 'report.json');
     cleanups.push(() => endEngines(temporary));
-    const environment = {
-      ...engines,
-      ...{ TEST_SUITE: suite, [FAILED_TESTS_FILE]: failedFile, TMPDIR: temporary },
-    };
+    const environment = { ...engines, TEST_SUITE: suite, TMPDIR: temporary };
     const projects = isFast ? FAST.map((name) => `--project=${name}`) : [];
-    const output = process.env.CI === undefined ? undefined : path.join(folder, 'output.log');
-    vitest = await runVitest([...projects, ...filters], report, environment, output);
-    if (existsSync(report)) tests = countTests(report);
-    if (existsSync(failedFile)) failed = readFileSync(failedFile, 'utf8').trimEnd().split('\n');
-    if (output !== undefined) {
-      // A log that is kept is read for what failed, and often in part: what all tests print would hide it.
-      for (const line of failed) say(line);
-      if (vitest !== 0 && failed.length === 0) say(lastOf(output));
-    }
+    tested = await runVitest([...projects, ...filters], folder, environment);
     // What was not asked for was not skipped.
-    if (isAttack) tests = { ...tests, skipped: [] };
+    if (isAttack) tested = { ...tested, tests: { ...tested.tests, skipped: [] } };
   } catch (error) {
     if (!stopping.signal.aborted) say(describeFailure(error));
   }
@@ -92,27 +72,10 @@ async function main(args: string[]): Promise<number> {
       await cleanup();
     } catch (error) {
       say(`Cleaning up: ${describeFailure(error)}`);
-      vitest ||= 1;
+      tested = { ...tested, code: tested.code || 1 };
     }
   }
-  return report(await checking, tests, failed, vitest);
-}
-
-async function runVitest(
-  args: readonly string[],
-  reportFile: string,
-  env: Readonly<Record<string, string>>,
-  output: string | undefined,
-): Promise<number> {
-  const program = path.join(projectRoot, 'node_modules', 'vitest', 'vitest.mjs');
-  const failed = `--reporter=${builtProgram('scripts', 'failed-tests.js')}`;
-  const json = ['--reporter=json', `--outputFile.json=${reportFile}`];
-  const all = [program, 'run', '--reporter=default', failed, ...json, ...args];
-  return runGroup(all, { ...process.env, ...env }, output);
-}
-
-function lastOf(output: string): string {
-  return readFileSync(output, 'utf8').split('\n').slice(-LAST_LINES).join('\n');
+  return report(await checking, tested);
 }
 
 /** Ends the engines that tests have not come to end, by the records of them in the tests' folders. */
@@ -126,19 +89,15 @@ async function endEngines(temporary: string): Promise<void> {
 }
 
 /** What has failed is said last of all, a line each, where whoever opens a long log looks. */
-function report(
-  checks: Checked,
-  tests: TestCounts,
-  failedTests: readonly string[],
-  vitest: number,
-): number {
+function report(checks: Checked, { tests, failed, flaky, code }: Tested): number {
   for (const { name, output } of checks.failed) say(`${output}\nFailed: the check of ${name}`);
   for (const name of tests.skipped) say(`Skipped: ${name}`);
-  const failed = tests.failed + checks.failed.length;
+  const failures = tests.failed + checks.failed.length;
   const passed = tests.passed + checks.passed.length;
   const skippedInCi = process.env.CI !== undefined && tests.skipped.length > 0;
-  say(`${passed} passed, ${failed} failed, ${tests.skipped.length} skipped`);
+  say(`${passed} passed, ${failures} failed, ${tests.skipped.length} skipped`);
   for (const { name } of checks.failed) say(`FAILED check of ${name}: its output is above`);
-  for (const line of failedTests.filter((each) => each.startsWith('FAILED'))) say(line);
-  return failed > 0 || vitest !== 0 || skippedInCi ? 1 : 0;
+  for (const line of failed) say(line);
+  for (const line of flaky) say(line.replace(/^FAILED/, 'FLAKY, passed when run once more:'));
+  return failures > 0 || code !== 0 || skippedInCi ? 1 : 0;
 }
