@@ -14,6 +14,7 @@ import { Escrow, escrowTerms } from '../../src/payment-sessions/escrow.js';
 import { PaymentSessions } from '../../src/payment-sessions/payment-sessions.js';
 import { SessionWatch } from '../../src/payment-sessions/session-watch.js';
 import { sealKey } from '../../src/wallets/wallet-keys.js';
+import { queryRows } from '../database/catalog.js';
 import { textsOfRows, tracesOf } from '../database/traces.js';
 import { PATH_USD } from '../support/chain/chain.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../support/chain/money-secrets.js';
@@ -302,6 +303,23 @@ test('a contract that is not what the settings say of it opens nothing', async (
   expect(await rowsOf(wallet)).toEqual([]);
 });
 
+test('a session on another chain is another one: it neither stands for one here nor keeps one from being opened', async () => {
+  run();
+  const wallet = await lab.wallet(5n * ONE);
+  const there = await open(wallet, 2n);
+  expect(there.answer.status).toBe(201);
+  await queryRows(
+    lab.site.database.ownerUrl,
+    `UPDATE payment_sessions SET chain_id = 8453 WHERE address = '${wallet.lower}'`,
+  );
+  const here = await open(wallet, 3n);
+  expect([here.answer.status, here.answer.body]).toMatchObject([
+    201,
+    { session: { deposit: '3.000000', status: 'active' } },
+  ]);
+  expect(await rowsOf(wallet)).toHaveLength(2);
+});
+
 describe('closing a session', () => {
   const balance = ({ lower }: Wallet) => lab.site.dependencies.chain.tokenBalance(PATH_USD, lower);
   test('settles what was delivered and gives the rest back, once, whoever asks how often', async () => {
@@ -419,9 +437,17 @@ describe('closing a session', () => {
 test('of those who may not wait for a session any more everybody is told how it stands', async () => {
   const { db } = lab.site.database;
   const [watch, leaving] = [new SessionWatch(db, 'opening'), new AbortController()];
-  const ask = () => watch.ended(randomUUID(), leaving.signal, () => Promise.resolve());
-  const waiting = Array.from({ length: 500 }, ask);
-  expect(await ask()).toBe('opening');
+  let waits = 0;
+  const ask = (before: () => void) =>
+    watch.ended(randomUUID(), leaving.signal, () => {
+      waits++;
+      before();
+      return Promise.resolve();
+    });
+  const waiting = Array.from({ length: 500 }, () => ask(() => undefined));
+  // Who may wait all the same ends the test.
+  expect(await ask(() => leaving.abort())).toBe('opening');
+  expect([waits, leaving.signal.aborted]).toEqual([500, false]);
   leaving.abort();
   expect(new Set(await Promise.all(waiting))).toEqual(new Set(['opening']));
 });

@@ -46,8 +46,16 @@ const take = (from: Hex, to: Hex, amount: bigint) =>
 
 /** What was signed for a payment, oldest first. */
 const signedFor = (cause: string) =>
-  lab.database.db.asPlatform().query<{ hash: Hex; raw: Hex; nonce: string; purpose: string }>(
-    `SELECT t.hash, t.raw, t.nonce, t.purpose FROM transactions t JOIN payments p ON p.id = t.payment_id
+  lab.database.db.asPlatform().query<{
+    hash: Hex;
+    raw: Hex;
+    nonce: string;
+    purpose: string;
+    maxFee: string;
+    priorityFee: string;
+  }>(
+    `SELECT t.hash, t.raw, t.nonce, t.purpose, t.max_fee AS "maxFee",
+            t.priority_fee AS "priorityFee" FROM transactions t JOIN payments p ON p.id = t.payment_id
       WHERE p.cause = $cause ORDER BY t.signed_at`,
     { cause },
   );
@@ -81,6 +89,16 @@ test('nothing is final before its confirmations', async () => {
     expect(await stateOf(cause)).toMatchObject({ state: 'broadcast', block: undefined });
   }
   await mine();
+  await payer.signer.step();
+  expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
+});
+
+test('nor is it where the chain mines at once', async () => {
+  const payer = await lab.payer({ confirmations: 3 });
+  const { cause } = await payer.ask();
+  await payer.signer.step();
+  expect(await stateOf(cause)).toMatchObject({ state: 'broadcast', block: undefined });
+  for (let blocks = 1; blocks < 3; blocks++) await mine();
   await payer.signer.step();
   expect(await stateOf(cause)).toMatchObject({ state: 'confirmed' });
 });
@@ -150,6 +168,28 @@ test('what is stuck offers more, under the same nonce, and whichever is mined co
   await mine();
   await paysOnce(payer, [asked]);
   expect(await stateOf(asked.cause)).toMatchObject({ hash: first?.hash });
+});
+
+test('what offers more pays the same: the last that was offered is mined, and all are kept', async () => {
+  const payer = await lab.payer({ feeBumpAfterMs: 0 });
+  await hold();
+  const asked = await payer.ask();
+  // Each is signed in one, and sent in the next.
+  for (let n = 0; n < 5; n++) await payer.signer.step();
+  const signed = await signedFor(asked.cause);
+  expect(signed.length).toBeGreaterThan(2);
+  expect(new Set(signed.map(({ purpose }) => purpose))).toEqual(new Set(['pay']));
+  for (const [n, after] of signed.slice(1).entries()) {
+    // Nodes ask for a tenth, in both, to have it in the place of the other.
+    for (const fee of ['maxFee', 'priorityFee'] as const) {
+      const before = BigInt(signed[n]?.[fee] ?? 0);
+      expect(BigInt(after[fee]) * 10n).toBeGreaterThanOrEqual(before * 11n);
+    }
+  }
+  await mine();
+  await paysOnce(payer, [asked]);
+  expect(await stateOf(asked.cause)).toMatchObject({ hash: signed.at(-1)?.hash });
+  expect(await signedFor(asked.cause)).toEqual(signed);
 });
 
 test('what is reorganised away is sent again', async () => {
@@ -471,6 +511,16 @@ test('a payment that cannot be signed is set aside after a while', async () => {
   expect(await stateOf(cause)).toMatchObject({ state: 'failed', failure: 'unsignable' });
   await payAll(payer);
   expect(await lab.toldOf(cause)).toMatchObject([{ event: 'payment_failed', cause }]);
+});
+
+test('one that cannot be signed holds up none behind it, which are paid with the same look', async () => {
+  const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
+  const [first, second] = [await payer.ask(), await payer.ask()];
+  proxy.fate = (method, body) =>
+    method === 'eth_simulateV1' && body.includes(first.to.slice(2)) ? -32_000 : undefined;
+  await payer.signer.step();
+  expect(await stateOf(first.cause)).toMatchObject({ state: 'queued' });
+  expect(await stateOf(second.cause)).toMatchObject({ state: 'confirmed' });
 });
 
 test('two processes that pay at the same time pay once', async () => {

@@ -173,11 +173,17 @@ async function create(wanted: NewSplit): Promise<string> {
 
 const show = (id: string) => getSplit(lab.database.db.asUser(payer.id), id);
 
+/** Waits until a split has ended, however it did. */
+const ended = (id: string) =>
+  expect.poll(async () => (await show(id)).split.completedAt).not.toBeNull();
+
 /** Waits until a split has ended so, and its run with it. */
 async function ends(id: string, status: SplitStatus) {
-  await expect.poll(async () => (await show(id)).split.status).toBe(status);
+  await ended(id);
   await temporal.client.workflow.getHandle(payRoyaltySplitId(id)).result();
-  return show(id);
+  const found = await show(id);
+  expect(found.split.status).toBe(status);
+  return found;
 }
 
 /** What each recipient has, in the order of the split. */
@@ -252,9 +258,9 @@ test('two splits of one wallet are paid one after the other, the second as far a
   const [first, second] = [splitOf(payer, 2, ONE), splitOf(payer, 2, ONE)];
   await lab.chain.pay(payer.wallet, ONE);
   const ids = [await create(first), await create(second)];
-  const statuses = () =>
-    Promise.all(ids.map(async (id) => (await show(id)).split.status)).then((all) => all.sort());
-  await expect.poll(statuses).toEqual(['completed', 'failed']);
+  await Promise.all(ids.map(ended));
+  const statuses = await Promise.all(ids.map(async (id) => (await show(id)).split.status));
+  expect(statuses.sort()).toEqual(['completed', 'failed']);
   expect(await lab.balanceOf(payer.wallet)).toBe(0n);
   const all = [...(await received(first)), ...(await received(second))];
   expect(all.reduce((sum, amount) => sum + amount)).toBe(ONE);

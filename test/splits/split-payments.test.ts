@@ -201,6 +201,20 @@ describe('a step that is repeated, or done by several at once', () => {
     expect(await booked(id)).toHaveLength(3);
   });
 
+  test.each(['completed', 'partial', 'failed'])(
+    'of a split that is %s asks for nothing, whatever its payouts say',
+    async (status) => {
+      const { chain, id, paid, payouts, show, steps } = await written(ATOMIC);
+      await owner(
+        `UPDATE royalty_splits SET status = '${status}', completed_at = now() WHERE id = ${id}`,
+      );
+      expect(await steps.request(id)).toEqual([]);
+      expect([chain.asked, await paid()]).toEqual([0, []]);
+      expect(await payouts()).toEqual(['pending', 'pending', 'pending']);
+      expect((await show()).split.status).toBe(status);
+    },
+  );
+
   test('of a split that is no more does nothing', async () => {
     const { steps } = await written(ATOMIC);
     expect(await steps.request('999999999')).toEqual([]);

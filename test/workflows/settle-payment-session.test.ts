@@ -128,10 +128,15 @@ test.each(['closed', 'failed'] as const)(
     const id = randomUUID();
     const isOpened = state !== 'failed';
     const request = () => Promise.resolve(undefined);
-    const { asked, run } = session({ request, state, finish: () => Promise.resolve(isOpened) });
+    const { asked, note, run } = session({
+      ...{ request, state, finish: () => note('finish', isOpened) },
+      // Of one that was never opened nothing is settled, whatever its rows say.
+      steps: isOpened ? [] : [{ next: 'payment', cause: 'of nothing' }],
+    });
     const { result, workflowId } = await run(id);
-    expect([result, asked]).toEqual([state, []]);
+    expect([result, asked]).toEqual([state, ['finish']]);
     expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
-    expect([(await run(id)).result, asked]).toEqual([state, []]);
+    expect([(await run(id)).result, asked]).toEqual([state, ['finish', 'finish']]);
+    expect(await signalLate(lab.environment, workflowId)).toEqual(STAYS_ENDED);
   },
 );
