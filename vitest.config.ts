@@ -29,6 +29,7 @@ const BESIDE = [
 
 /** They put something else in the place of a library, or load a compiler, in a process of their own. */
 const MOCKING = [
+  'test/adding/recipes.test.ts',
   'test/contracts/compiled.test.ts',
   'test/accounts/password-work.test.ts',
   'test/usage/journal-segment.test.ts',

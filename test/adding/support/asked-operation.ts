@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { Worker } from '@temporalio/worker';
+import pino from 'pino';
+import { z } from 'zod';
+import { createRecordActivities } from '../../../activities/records.js';
+import { operationEndpoints } from '../../../api/backend/operations.js';
+import { AgentOperations } from '../../../src/agents/agent-operations.js';
+import { SupervisorStore } from '../../../src/agents/supervisor-store.js';
+import { reportHost } from '../../../src/hosts/hosts.js';
+import { Supervisors } from '../../../temporal/supervisors.js';
+import {
+  PLATFORM_TASK_QUEUE,
+  containersTaskQueue,
+  superviseAgentId,
+} from '../../../workflows/ids.js';
+import { AGENT_PHASE } from '../../../workflows/search-attributes.js';
+import { bearer, INTERNAL_KEY, serve } from '../../http/support.js';
+import { newUser, testDatabase } from '../../support/postgres.js';
+import { testSecrets } from '../../support/secrets.js';
+import { testTemporal, workflowCode } from '../../support/temporal.js';
+import { FakeAgent, SETTINGS, fakeActivities } from '../../workflows/support/fake-agent.js';
+
+const HOST = 'lab';
+
+/** What came of an operation that was asked for by its endpoint. */
+export interface Asked {
+  readonly status: number;
+  /** How it ended, as the answer has it. */
+  readonly ended: string;
+  /** What operators saw while its container was stopped. */
+  readonly phase: string | undefined;
+  readonly containerSteps: readonly string[];
+  /** What is wanted of the agent from there on. */
+  readonly desired: string | undefined;
+  /** What its owner reads. */
+  readonly history: readonly string[];
+}
+
+/**
+ * Asks for an operation of an agent that runs: the backend's endpoint, PostgreSQL, Temporal and the
+ * supervisor are the product's own, its container is not.
+ */
+export async function askFor(operation: string): Promise<Asked> {
+  const [database, temporal] = await Promise.all([testDatabase(), testTemporal()]);
+  const { db } = database;
+  const { client, connection, namespace } = temporal;
+  const secrets = testSecrets();
+  const operations = new AgentOperations({
+    supervisors: new Supervisors(client, undefined),
+    engines: { require: () => Promise.resolve() },
+    secrets,
+    images: { usual: 'image', versions: new Map() },
+    aiProvider: 'openai',
+    accounts: { adminEmails: [] },
+    log: pino({ enabled: false }),
+  });
+  const backend = await serve(operationEndpoints({ operations }), { database: db, secrets });
+  try {
+    const userId = await newUser(database);
+    const ports = { first: 19_100, last: 19_199 };
+    await reportHost(db, { id: HOST, capacity: 1, ports, engineAvailable: true });
+    const id = randomUUID();
+    const names = { id, userId, name: id, subdomain: id, host: HOST };
+    const model = { plan: 'solo', model: 'gpt-4', aiProvider: 'openai' } as const;
+    const tenant = db.asUser(userId);
+    const row = { ...names, ...model, startedAt: new Date() };
+    await tenant.transaction((all) => all.Agent.create(row));
+
+    const supervisor = client.workflow.getHandle(superviseAgentId(id));
+    let phase: string | undefined;
+    const agent = new FakeAgent({ agentId: id, userId, host: HOST });
+    agent.on('stopContainer', async () => {
+      phase = (await supervisor.describe()).typedSearchAttributes.get(AGENT_PHASE);
+    });
+    const { containers } = fakeActivities(
+      () => agent,
+      () => SETTINGS,
+    );
+    const common = { connection, namespace };
+    const workers = await Promise.all([
+      Worker.create({
+        ...common,
+        ...(await workflowCode()),
+        taskQueue: PLATFORM_TASK_QUEUE,
+        activities: createRecordActivities(new SupervisorStore(db, secrets), SETTINGS),
+      }),
+      Worker.create({
+        ...common,
+        taskQueue: containersTaskQueue(HOST),
+        activities: containers,
+        maxHeartbeatThrottleInterval: '100 milliseconds',
+      }),
+    ]);
+    const running = Promise.all(workers.map((worker) => worker.run()));
+    try {
+      const headers = { ...bearer(INTERNAL_KEY), 'x-user-id': userId };
+      const call = (method: string, of: string) =>
+        backend.call(`/api/agents/${id}/${of}`, { method, headers });
+      const answer = await call('POST', `${operation}?wait=60`);
+      const { status: ended } = z.object({ status: z.string() }).parse(await answer.json());
+      const past = z.object({ operations: z.array(z.object({ operation: z.string() })) });
+      const { operations: history } = past.parse(await (await call('GET', 'operations')).json());
+      const [now] = await tenant.query<{ desired: string }>('SELECT desired FROM agents');
+      return {
+        status: answer.status,
+        ended,
+        phase,
+        containerSteps: agent.containerSteps,
+        desired: now?.desired,
+        history: history.map((each) => each.operation),
+      };
+    } finally {
+      for (const worker of workers) worker.shutdown();
+      await running;
+    }
+  } finally {
+    await backend.close();
+    await temporal.close();
+    await database.close();
+  }
+}
