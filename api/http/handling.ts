@@ -1,0 +1,86 @@
+import type { Logger } from 'pino';
+import { describeError } from '../../src/describe-error.js';
+import { ForeignFaultError, ServiceError } from '../../src/errors.js';
+import type { Identity } from '../auth/authentication.js';
+import type { Endpoint } from './endpoint.js';
+import type { Plan } from './endpoint-plan.js';
+import { routeOf, type HandlerRequest } from './endpoint-request.js';
+import { errorAnswer, type ErrorAnswer } from './error-answer.js';
+import { hashRequest, readIdempotencyKey, type OncePerKey } from './idempotency.js';
+import { CLIENT_LEFT, errorJson, jsonAnswer, type Answer } from './presenter.js';
+
+export interface HandlingOptions {
+  /** Undefined where no endpoint takes `Idempotency-Key`. */
+  readonly idempotency: OncePerKey | undefined;
+  readonly log: Logger;
+}
+
+/** Has requests handled that were let in, and makes answers of what handlers return and throw. */
+export class Handling {
+  readonly #options: HandlingOptions;
+
+  constructor(options: HandlingOptions) {
+    this.#options = options;
+  }
+
+  /** Has a request handled, or repeats the answer that its `Idempotency-Key` has already got. */
+  once(plan: Plan, request: HandlerRequest, identity: Identity): Promise<Answer> {
+    const { endpoint } = plan;
+    const { idempotency } = this.#options;
+    if (idempotency === undefined || !endpoint.idempotent) return this.#handle(plan, request);
+    const key = readIdempotencyKey(request.idempotencyKey);
+    if (key === undefined || identity.keepsAnswer === true) return this.#handle(plan, request);
+    return idempotency(
+      {
+        caller: identity.scope,
+        route: routeOf(endpoint),
+        key,
+        requestHash: hashRequest(request.params, request.query, request.body),
+      },
+      (keep) => {
+        request.keepAnswer = (db, reply) => keep(db, plan.presenter.present(reply));
+        return this.#handle(plan, request);
+      },
+    );
+  }
+
+  /** The answer to what has failed, in the form that the endpoint has for errors. */
+  failed(error: unknown, requestId: string, endpoint?: Endpoint): Answer {
+    return errorJson(endpoint, this.#told(error, requestId));
+  }
+
+  /** Always ends in an answer: whoever keeps it for a repetition relies on that. */
+  async #handle(plan: Plan, request: HandlerRequest): Promise<Answer> {
+    const { endpoint, presenter } = plan;
+    try {
+      return presenter.present(await endpoint.handler(request));
+    } catch (error) {
+      // Nobody is there to be answered, and that is all that went wrong.
+      if (request.signal.aborted && error === request.signal.reason) {
+        return jsonAnswer(CLIENT_LEFT, {});
+      }
+      return error instanceof ServiceError
+        ? this.#refused(plan, error, request.requestId)
+        : this.failed(error, request.requestId, endpoint);
+    }
+  }
+
+  /** Not every error of the domain may come from every endpoint: that is declared as well. */
+  #refused({ endpoint, presenter }: Plan, error: ServiceError, requestId: string): Answer {
+    try {
+      return presenter.presentError(this.#told(error, requestId));
+    } catch (undeclared) {
+      return this.failed(undeclared, requestId, endpoint);
+    }
+  }
+
+  /** The answer to an error, after the log has got what the caller must not see. */
+  #told(error: unknown, requestId: string): ErrorAnswer {
+    const answer = errorAnswer(error, requestId);
+    if (answer.status >= 500) {
+      const level = error instanceof ForeignFaultError ? 'debug' : 'error';
+      this.#options.log[level]({ requestId, error: describeError(error) }, 'failed');
+    }
+    return answer;
+  }
+}
