@@ -1,0 +1,149 @@
+import type { Client } from '@temporalio/client';
+import { Runtime } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { runtimeImages } from '../src/containers/image-name.js';
+import type { HostEgress } from '../src/egress/host-egress.js';
+import { HeartbeatSchedules } from '../temporal/heartbeat-schedules.js';
+import {
+  accountDeletionRuns,
+  cloneRuns,
+  mailRuns,
+  paymentSessionRuns,
+  royaltySplitRuns,
+  securityEventRuns,
+} from '../temporal/row-runs.js';
+import { removeSchedules } from '../temporal/schedules.js';
+import { finishRemovalsPeriodically } from './finish-removals.js';
+import { followDocker } from './follow-docker.js';
+import { handOverPeriodically, type Handed } from './hand-over.js';
+import {
+  accountDeletions,
+  clones,
+  mails,
+  paymentSessions,
+  royaltySplits,
+  securityEvents,
+} from './handed-rows.js';
+import { HostEvents } from './host-events.js';
+import { measureMemories } from './measure-memories.js';
+import {
+  createHostWorkers,
+  createPlatformWorkers,
+  type WorkerDependencies,
+} from './platform-worker.js';
+import { prepareTemporal } from './prepare-temporal.js';
+import { recoverPeriodically } from './recover.js';
+import { removeImagesPeriodically } from './remove-images.js';
+import type { HostLease } from './report-host.js';
+import { runWorkers, type Part } from './run-together.js';
+import { scheduleHeartbeatsPeriodically } from './schedule-heartbeats.js';
+import { sendNotifications } from './send-notifications.js';
+import { serveHost } from './serve-host.js';
+import { tellTurns } from './tell-turns.js';
+
+/** Agents are looked at without events of their Docker where none can be had for so long. */
+const FIRST_EVENTS_MS = 30_000;
+
+/** What this process does once it has reached Temporal, beside what it did before. */
+export interface ConnectedWorker extends WorkerDependencies {
+  readonly client: Client;
+  readonly lease: HostLease;
+  readonly hostEgress: HostEgress;
+  readonly log: Logger;
+}
+
+/** What any worker does, whichever host it stands beside. */
+export function platformParts(worker: ConnectedWorker): Part[] {
+  const { client, connection, database, gate, log, namespace, services, settings, supervisors } =
+    worker;
+  const { host } = settings.agents;
+  const handOver = (name: string, rows: Handed): Part => ({
+    name,
+    run: (signal) => handOverPeriodically({ database, log }, rows, signal),
+  });
+  const removing = {
+    database,
+    supervisors,
+    removeSchedules: (removed: string) => removeSchedules(client, removed),
+    log,
+  };
+  const scheduling = { database, schedules: new HeartbeatSchedules(client), log };
+  const temporal = { connection, client, namespace, host, log };
+  return [
+    {
+      name: 'platform',
+      run: (signal) => runWorkers(() => createPlatformWorkers(worker), signal),
+    },
+    {
+      name: 'recovery',
+      run: (signal) => recoverPeriodically({ database, supervisors, services, log }, signal),
+    },
+    handOver('deletions of accounts', accountDeletions(accountDeletionRuns(client))),
+    handOver('security events', securityEvents(securityEventRuns(client))),
+    handOver('mail', mails(database, mailRuns(client))),
+    handOver('clones', clones(cloneRuns(client))),
+    handOver('splits', royaltySplits(royaltySplitRuns(client))),
+    handOver('payment sessions', paymentSessions(database, paymentSessionRuns(client))),
+    { name: 'heartbeats', run: (signal) => scheduleHeartbeatsPeriodically(scheduling, signal) },
+    { name: 'removals of hosts', run: (signal) => finishRemovalsPeriodically(removing, signal) },
+    {
+      name: 'notifications',
+      run: (signal) => sendNotifications({ database, notifier: services.notifier, log }, signal),
+    },
+    { name: 'database gate', run: (signal) => gate.keep(database, log, signal) },
+    { name: 'schedules', run: (signal) => prepareTemporal(temporal, signal) },
+  ];
+}
+
+/** What it does beside its Docker host, as long as the host's name is its own. */
+export function hostParts(worker: ConnectedWorker): Part[] {
+  const { database, docker, hostEgress, lease, log, services, settings, supervisors } = worker;
+  const { host } = settings.agents;
+  const following = {
+    ...{ database, supervisors, docker, log, host },
+    onConnected: () => hostEgress.dockerIsBack(),
+  };
+  const hostEvents = new HostEvents(following);
+  const { memorySizes } = services;
+  const measuring = { database, supervisors, memorySizes, docker, host, log };
+  const { usual } = runtimeImages(settings.agents);
+  const onceLeased = (name: string, run: Part['run']): Part => ({
+    name,
+    async run(signal) {
+      await lease.held(signal);
+      await run(signal);
+    },
+  });
+  return [
+    onceLeased('host', async (signal) => {
+      await hostEvents.untilTold(FIRST_EVENTS_MS, signal);
+      await runWorkers(() => createHostWorkers(worker), signal);
+    }),
+    onceLeased('Docker events', (signal) => followDocker(following, signal, hostEvents)),
+    onceLeased('memory sizes', (signal) => measureMemories(measuring, signal)),
+    onceLeased('removal of images', (signal) =>
+      removeImagesPeriodically({ database, docker, usual, log }, signal),
+    ),
+    {
+      name: 'figures of turns',
+      run: (signal) => tellTurns(worker.turns, Runtime.instance().metricMeter, signal),
+    },
+    {
+      name: 'host listener',
+      run: (signal) => serveHost({ settings, database, docker, lease, log }, signal),
+    },
+  ];
+}
+
+/** What runs since before Temporal was reached: it ends with the others, and they with it. */
+export const alreadyRunning = (
+  name: string,
+  running: Promise<void>,
+  stop: AbortController,
+): Part => ({
+  name,
+  run(signal) {
+    signal.addEventListener('abort', () => stop.abort(), { once: true });
+    return running;
+  },
+});
