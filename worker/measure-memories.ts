@@ -3,7 +3,7 @@ import type { MemorySizes } from '../src/agents/memory-sizes.js';
 import { stopFull } from '../src/agents/stop-full.js';
 import type { AgentSupervisors } from '../src/agents/supervisors.js';
 import { DockerUnavailableError } from '../src/containers/container-errors.js';
-import type { DiskSpace, EngineDisk } from '../src/containers/engine-disk.js';
+import type { DiskSpace, DockerDisk } from '../src/containers/docker-disk.js';
 import type { Database } from '../src/database/database.js';
 import { ConflictError, UnavailableError } from '../src/errors.js';
 import { jittered } from '../src/jitter.js';
@@ -29,7 +29,7 @@ export interface MeasuringParts {
   readonly database: Database;
   readonly supervisors: AgentSupervisors;
   readonly memorySizes: MemorySizes;
-  readonly docker: { readonly disk: Pick<EngineDisk, 'space'> };
+  readonly docker: { readonly disk: Pick<DockerDisk, 'space'> };
   readonly host: string;
   readonly log: Logger;
 }

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { DockerHost } from '../src/containers/docker-host.js';
-import type { Engine } from '../src/containers/engine.js';
-import type { EngineDisk } from '../src/containers/engine-disk.js';
+import type { DockerEngine } from '../src/containers/docker-engine.js';
+import type { DockerDisk } from '../src/containers/docker-disk.js';
 import type { Database } from '../src/database/database.js';
 import type { EgressState } from '../src/egress/host-egress.js';
 import { capacityOf } from '../src/hosts/host-capacity.js';
@@ -17,7 +17,7 @@ const DOCKER_AWAY_INTERVAL_MS = 2_000;
 export interface HostReporting {
   readonly database: Database;
   readonly docker: Pick<DockerHost, 'available' | 'engine'> & {
-    readonly disk: Pick<EngineDisk, 'space'>;
+    readonly disk: Pick<DockerDisk, 'space'>;
   };
   readonly host: Omit<
     HostReport,
@@ -47,7 +47,7 @@ export class RuntimeMissingError extends Error {
 export class HostLease {
   readonly #reporting: HostReporting;
   readonly #waiting = new Set<() => void>();
-  #engine: Engine | undefined;
+  #engine: DockerEngine | undefined;
   #isHeld = false;
   #isDoubtful = false;
   #intervalMs = INTERVAL_MS;

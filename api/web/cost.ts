@@ -73,7 +73,7 @@ export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
       responses: { 200: dashboard },
       async handler({ query: { period }, tenant }) {
         const days = PERIODS[period](new Date());
-        const costs = await telling(log, () => costDashboard(tenant, days));
+        const costs = await loggingFailures(log, () => costDashboard(tenant, days));
         log.info(`[Cost API] Found ${costs?.summary.totalCalls ?? 0} usage logs`);
         if (costs) return reply(200, { period, ...costs, isMockData: false });
         const samples = sampleCosts(days);
@@ -84,7 +84,7 @@ export function costEndpoints({ log }: Pick<WebDependencies, 'log'>) {
 }
 
 /** Its failures have lines of their own in the log, fixed by the contract with the tools they name. */
-async function telling<T>(log: Logger, work: () => Promise<T>): Promise<T> {
+async function loggingFailures<T>(log: Logger, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -29,7 +29,7 @@ import {
   containerWork,
 } from './container-view.js';
 import type { DockerClient } from './docker-client.js';
-import { readEngine } from './engine.js';
+import { readEngine } from './docker-engine.js';
 import type { NamedContainers } from './named-containers.js';
 import { canListen, saysPortTaken } from './port-check.js';
 import { stateArchive } from './state-archive.js';

@@ -16,8 +16,8 @@ import {
   spareNames,
   volumeName,
 } from './container-spec.js';
-import { readEngine } from './engine.js';
-import type { EngineDisk } from './engine-disk.js';
+import { readEngine } from './docker-engine.js';
+import type { DockerDisk } from './docker-disk.js';
 import type { DockerClient } from './docker-client.js';
 import type { NamedContainers } from './named-containers.js';
 import { COPIED, copyThrough } from './volume-copy.js';
@@ -60,14 +60,14 @@ export interface ListedVolume extends MadeVolume {
 export class AgentVolumes {
   readonly #client: DockerClient;
   readonly #named: NamedContainers;
-  readonly #disk: Pick<EngineDisk, 'limit' | 'room'>;
+  readonly #disk: Pick<DockerDisk, 'limit' | 'room'>;
   readonly #meter: VolumeMeter;
   #hasQuota: Promise<boolean> | undefined;
 
   constructor(
     client: DockerClient,
     named: NamedContainers,
-    disk: Pick<EngineDisk, 'limit' | 'room'>,
+    disk: Pick<DockerDisk, 'limit' | 'room'>,
   ) {
     this.#client = client;
     this.#named = named;

@@ -6,8 +6,8 @@ import { AgentVolumes } from './agent-volumes.js';
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { type ContainerEvent, followContainers } from './container-events.js';
 import { LABEL } from './container-spec.js';
-import { type Engine, readEngine } from './engine.js';
-import { EngineDisk } from './engine-disk.js';
+import { type DockerEngine, readEngine } from './docker-engine.js';
+import { DockerDisk } from './docker-disk.js';
 import { DockerClient, type DockerOptions } from './docker-client.js';
 import { NamedContainers } from './named-containers.js';
 import { canListen } from './port-check.js';
@@ -28,7 +28,7 @@ export class DockerHost {
   readonly networks: AgentNetworks;
   readonly volumes: AgentVolumes;
   readonly images: RuntimeImages;
-  readonly disk: EngineDisk;
+  readonly disk: DockerDisk;
   readonly workspaces: WorkspaceHelpers;
   readonly #client: DockerClient;
 
@@ -37,7 +37,7 @@ export class DockerHost {
     const named = new NamedContainers(client);
     this.#client = client;
     this.networks = new AgentNetworks(client);
-    this.disk = new EngineDisk(client, options.disk ?? { floor: 0, volume: Infinity });
+    this.disk = new DockerDisk(client, options.disk ?? { floor: 0, volume: Infinity });
     this.volumes = new AgentVolumes(client, named, this.disk);
     this.containers = new AgentContainers(client, named, this, options.runtime);
     this.images = new RuntimeImages(client);
@@ -59,7 +59,7 @@ export class DockerHost {
   }
 
   /** What Docker is here; undefined when it does not say it within 5 s. */
-  async engine(): Promise<Engine | undefined> {
+  async engine(): Promise<DockerEngine | undefined> {
     try {
       return await readEngine(this.#client, ENGINE_TIMEOUT_MS);
     } catch (error) {

@@ -9,7 +9,7 @@ import type { DockerHost } from '../containers/docker-host.js';
 import { jittered } from '../jitter.js';
 import { pause } from '../pause.js';
 import type { AgentGuard } from './agent-guard.js';
-import { withAbsence, type EngineAbsence } from './engine-absence.js';
+import { withAbsence, type DockerAbsence } from './docker-absence.js';
 import { shouldRun, type JournalEntry } from './journal-entry.js';
 import {
   LocalWatchdog,
@@ -57,7 +57,7 @@ export interface LocalRepairDependencies extends LocalWatchdogDependencies {
 /** Keeps a host's agents up for as long as what supervisors need to act cannot be reached. */
 export class LocalRepair {
   readonly #dependencies: LocalRepairDependencies;
-  #absences: readonly EngineAbsence[] = [];
+  #absences: readonly DockerAbsence[] = [];
   #isHeard = false;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #isInCharge = false;

@@ -23,7 +23,7 @@ import {
 import type { ContainerState } from '../containers/container-view.js';
 import type { ContainerDeath } from '../containers/death-cause.js';
 import type { DockerHost } from '../containers/docker-host.js';
-import { absenceAt, type EngineAbsence } from './engine-absence.js';
+import { absenceAt, type DockerAbsence } from './docker-absence.js';
 import type { HostJournal } from './host-journal.js';
 import { withPast, type JournalEntry } from './journal-entry.js';
 
@@ -95,7 +95,7 @@ export class LocalWatchdog {
    * @throws NotMendedHereError, DockerUnavailableError
    */
   async attend(
-    absences: readonly EngineAbsence[],
+    absences: readonly DockerAbsence[],
     heard: ContainerDeath | undefined,
   ): Promise<boolean> {
     const container = await this.#container();
@@ -128,7 +128,7 @@ export class LocalWatchdog {
 
   async #attendEnded(
     container: ContainerState,
-    absences: readonly EngineAbsence[],
+    absences: readonly DockerAbsence[],
     heard: ContainerDeath | undefined,
   ): Promise<void> {
     const { phase, memory } = this.#entry;
@@ -165,7 +165,7 @@ export class LocalWatchdog {
   }
 
   /** Docker was away: what ended meanwhile has not crashed, and is brought up again. */
-  async #comeBack({ from }: EngineAbsence): Promise<void> {
+  async #comeBack({ from }: DockerAbsence): Promise<void> {
     const crashes = this.#entry.memory.crashes.filter((at) => at < from);
     await this.#put({ phase: 'running' });
     await this.#transition('starting', 'host_returned', null, { crashes });

@@ -34,7 +34,7 @@ export class UsageJournal {
   readonly #now: () => number;
   /** The last of them, while it is appended to. */
   #open: JournalSegment | undefined;
-  #begun = 0;
+  #segmentsMade = 0;
   #size = 0;
   #closed = false;
 
@@ -133,7 +133,7 @@ export class UsageJournal {
   }
 
   #begin(): JournalSegment {
-    const number = String(this.#begun++).padStart(DIGITS, '0');
+    const number = String(this.#segmentsMade++).padStart(DIGITS, '0');
     const segment = new JournalSegment(path.join(this.#folder, `${this.#process}.${number}.jsonl`));
     this.#segments.add(segment);
     return segment;

@@ -62,7 +62,7 @@ export function toCompletion(answer: {
 export class ChunkWriter {
   readonly #head: object;
   readonly #includeUsage: boolean;
-  #begun = false;
+  #hasWritten = false;
 
   constructor(request: ChatRequest, id: string, model: string) {
     this.#head = head('chat.completion.chunk', id, model);
@@ -70,13 +70,13 @@ export class ChunkWriter {
   }
 
   /** Whether a chunk was written: the first one says whose turn it is. */
-  get begun(): boolean {
-    return this.#begun;
+  get hasWritten(): boolean {
+    return this.#hasWritten;
   }
 
   write(delta: object, reason: FinishReason | null = null): string {
-    const whole = this.#begun ? delta : { role: 'assistant', ...delta };
-    this.#begun = true;
+    const whole = this.#hasWritten ? delta : { role: 'assistant', ...delta };
+    this.#hasWritten = true;
     return JSON.stringify({
       ...this.#head,
       choices: [{ index: 0, delta: whole, logprobs: null, finish_reason: reason }],

@@ -46,11 +46,11 @@ export class GeminiStream implements StreamReader {
       );
     }
     if (candidate?.finishReason) {
-      const { begun } = this.#chunks;
+      const { hasWritten } = this.#chunks;
       const called = this.#calls > 0;
-      const reason = finishReason(candidate.finishReason, { said: begun, called });
+      const reason = finishReason(candidate.finishReason, { said: hasWritten, called });
       this.ended = true;
-      chunks.push(this.#chunks.write(begun ? {} : { content: '' }, reason));
+      chunks.push(this.#chunks.write(hasWritten ? {} : { content: '' }, reason));
     }
     return chunks;
   }

@@ -1,5 +1,5 @@
 /** A time in which Docker was not heard, in Unix milliseconds. */
-export interface EngineAbsence {
+export interface DockerAbsence {
   /** 0 where nobody knows what was before. */
   readonly from: number;
   readonly until: number;
@@ -10,16 +10,16 @@ const MAX_REMEMBERED = 20;
 
 /** Those that are remembered after one more, oldest first. */
 export function withAbsence(
-  absences: readonly EngineAbsence[],
-  absence: EngineAbsence,
-): readonly EngineAbsence[] {
+  absences: readonly DockerAbsence[],
+  absence: DockerAbsence,
+): readonly DockerAbsence[] {
   return [...absences, absence].slice(-MAX_REMEMBERED);
 }
 
 /** The absence by which a container ended, and so has not crashed. */
 export function absenceAt(
-  absences: readonly EngineAbsence[],
+  absences: readonly DockerAbsence[],
   at: number,
-): EngineAbsence | undefined {
+): DockerAbsence | undefined {
   return absences.findLast(({ from, until }) => from <= at && at <= until);
 }

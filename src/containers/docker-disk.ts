@@ -13,7 +13,7 @@ export interface DiskSpace {
 }
 
 /** What agents' memories may take of the disk of their host. */
-export class EngineDisk {
+export class DockerDisk {
   readonly #client: DockerClient;
   readonly #limits: DiskLimits;
   #folder: string | undefined;

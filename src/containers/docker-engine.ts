@@ -4,7 +4,7 @@ import type { DockerClient } from './docker-client.js';
 import type { FirstIds } from './tar-owners.js';
 
 /** A Docker daemon and the machine that it runs on. */
-export interface Engine {
+export interface DockerEngine {
   /** Kept with its data. */
   readonly id: string | undefined;
   /** All that the machine has. */
@@ -28,7 +28,7 @@ interface Info {
 }
 
 /** @throws DockerUnavailableError, DockerRefusedError */
-export async function readEngine(client: DockerClient, timeoutMs?: number): Promise<Engine> {
+export async function readEngine(client: DockerClient, timeoutMs?: number): Promise<DockerEngine> {
   const info = await client.call<Info>((docker) => docker.info(), timeoutMs);
   return {
     id: info.ID || undefined,

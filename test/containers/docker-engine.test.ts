@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { expect, test } from 'vitest';
 import { DockerClient } from '../../src/containers/docker-client.js';
-import { readEngine } from '../../src/containers/engine.js';
+import { readEngine } from '../../src/containers/docker-engine.js';
 
 class Says extends DockerClient {
   constructor(readonly info: object) {
