@@ -23,11 +23,11 @@ export interface SuperviseAgentInput extends AgentRef {
   /** What the watchdog remembers. Without it a supervisor takes up what the database knows. */
   readonly watchdog?: WatchdogMemory;
   /** What was heard, and not looked into yet. */
-  readonly wakeups?: Wakeups;
+  readonly wakeups?: KeptWakeups;
 }
 
-/** What a supervisor was told by signals. */
-export interface Wakeups {
+/** What a supervisor was told by signals, as it goes from run to run. */
+export interface KeptWakeups {
   readonly checkNow?: boolean;
   readonly ended?: ContainerEnd;
   readonly returned?: DockerReturn;

@@ -1,15 +1,5 @@
 import { WorkflowExecutionAlreadyStartedError, type Priority } from '@temporalio/common';
-import {
-  condition,
-  executeChild,
-  isCancellation,
-  log,
-  proxyActivities,
-  setHandler,
-  uuid4,
-  ParentClosePolicy,
-} from '@temporalio/workflow';
-import type { ContainerActivities } from '../activities/containers.js';
+import { condition, isCancellation, log, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { GuardedWatchdog } from '../activities/guarded.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { ContainerHealth, Observation } from '../src/agents/observation.js';
@@ -24,27 +14,28 @@ import {
   type WatchdogCause,
   type WatchdogMemory,
   type WatchdogSettings,
-  type WatchdogState,
   type WatchdogTransition,
 } from '../src/agents/watchdog.js';
 import { bringBack } from './bring-up.js';
-import { failureReason, isRefusal } from './failure-reason.js';
-import { containersTaskQueue, repairAgentId } from './ids.js';
+import { failureReason } from './failure-reason.js';
+import { containersTaskQueue } from './ids.js';
 import { interruptible } from './interruptible.js';
+import { KeptStopped } from './kept-stopped.js';
 import { isMemoryMissing } from './memory-missing.js';
 import { showPhase } from './phase.js';
-import { repairAgent, type RepairOutcome } from './repair-agent.js';
+import type { RepairOutcome } from './repair-agent.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
-import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
+import { startRepair } from './start-repair.js';
 import {
   checkNow,
   containerEnded,
   dockerReturned,
-  type ContainerEnd,
   type DockerReturn,
   type SuperviseAgentInput,
 } from './supervise-agent-messages.js';
+import { Wakeups } from './wakeups.js';
+import { WatchdogStates, nothingYet } from './watchdog-states.js';
 
 /** Why an agent is starting for longer than usual, for those who wait for it. */
 const BROUGHT_UP = 'Docker is back: the agent is brought up in its turn';
@@ -57,31 +48,23 @@ type WatchdogInput = Pick<SuperviseAgentInput, 'desired' | 'observed' | 'watchdo
  * at a time; in between, it pauses for an operation, or the supervisor continues as new.
  */
 export class Watchdog {
-  #memory: WatchdogMemory;
   /** The health that was seen last; undefined when it has to be looked at anew. */
   #observed: ContainerHealth | undefined;
   /** What is remembered may not be what the database knows. */
   #isStale: boolean;
-  #looksNow: boolean;
-  #end: ContainerEnd | undefined;
   /** How the container came to its end that was judged last. */
   #death: DeathCause | undefined;
-  #return: DockerReturn | undefined;
   #repairs = false;
   /** The last change by the agent's host that was taken in; what comes again changes nothing. */
   #takenIn: string | undefined;
-  /** Of the start that is under way. */
-  #failedChecks = 0;
-  /** Docker refuses to stop an agent that should not run, which is told. */
-  #isRefused = false;
   /** An operation has the container. */
   #isPaused = false;
-  /** An operation waits: it ends a watch, and a repair. */
-  #isInterrupted = false;
 
   readonly #agent: AgentRef;
+  readonly #wakeups: Wakeups;
+  readonly #states: WatchdogStates;
+  readonly #keptStopped: KeptStopped;
   readonly #record = proxyRecords();
-  readonly #docker: ContainerActivities;
   readonly #eyes: GuardedWatchdog;
   readonly #healthWatch: GuardedWatchdog;
   readonly #degradedWatch: GuardedWatchdog;
@@ -90,45 +73,39 @@ export class Watchdog {
   constructor(agent: AgentRef, { desired, observed, watchdog, wakeups }: WatchdogInput) {
     this.#agent = agent;
     this.#observed = observed;
-    this.#memory = watchdog ?? nothingYet(desired);
-    this.#looksNow = wakeups?.checkNow ?? false;
-    this.#end = wakeups?.ended;
-    this.#return = wakeups?.returned;
-    this.#isStale = watchdog === undefined || this.#looksNow;
+    this.#wakeups = new Wakeups(wakeups);
+    this.#states = new WatchdogStates(agent, watchdog ?? nothingYet(desired));
+    this.#keptStopped = new KeptStopped(agent, this.#wakeups, this.#states);
+    this.#isStale = watchdog === undefined || this.#wakeups.looksNow;
     const taskQueue = containersTaskQueue(agent.host);
-    this.#docker = proxyActivities({ ...retries.endlessDockerCall, taskQueue });
     this.#eyes = proxyActivities({ ...retries.look, taskQueue });
     this.#healthWatch = proxyActivities({ ...retries.healthWatch, taskQueue });
     this.#degradedWatch = proxyActivities({ ...retries.degradedWatch, taskQueue });
     this.#crashReport = proxyActivities({ ...retries.crashReport, taskQueue });
 
     setHandler(checkNow, () => {
-      this.#looksNow = true;
+      this.#wakeups.looksNow = true;
       this.#isStale = true;
     });
     setHandler(containerEnded, (end) => {
       // What operations and repairs do to the container is intended; afterwards a look tells.
-      if (this.#repairs || this.#isPaused) this.#looksNow = true;
-      else this.#end = end;
+      if (this.#repairs || this.#isPaused) this.#wakeups.looksNow = true;
+      else this.#wakeups.ended = end;
     });
     setHandler(dockerReturned, (back) => {
-      this.#return = back;
+      this.#wakeups.returned = back;
     });
   }
 
   get memory(): WatchdogMemory {
-    return this.#memory;
+    return this.#states.memory;
   }
 
   /** For the next run: what is remembered, what was seen, and what was heard meanwhile. */
   get state(): Pick<WatchdogInput, 'observed' | 'watchdog' | 'wakeups'> {
-    const wakeups = {
-      ...(this.#looksNow && { checkNow: true }),
-      ...(this.#end && { ended: this.#end }),
-      ...(this.#return && { returned: this.#return }),
-    };
+    const { isWoken, state: wakeups } = this.#wakeups;
     const observed = this.#observed && { observed: this.#observed };
-    return { watchdog: this.#memory, ...observed, ...(this.#isWoken() && { wakeups }) };
+    return { watchdog: this.memory, ...observed, ...(isWoken && { wakeups }) };
   }
 
   /** Whether what the database knows is to be taken up before anything else is done. */
@@ -145,103 +122,59 @@ export class Watchdog {
   /** Goes on from what the database knows. */
   takeUp({ desired, watchdog }: SupervisedState): void {
     this.#isStale = false;
-    this.#memory = watchdog ?? nothingYet(desired);
+    this.#states.memory = watchdog ?? nothingYet(desired);
   }
 
   /** Whether the step under way may be one that brings the agent up. */
   get isBringingUp(): boolean {
-    const { state } = this.#memory;
+    const { state } = this.memory;
     return state === 'repairing' || state === 'starting';
   }
 
   /** Ends the step under way, for an operation that waits. */
   interrupt(): void {
-    this.#isInterrupted = true;
+    this.#wakeups.isInterrupted = true;
   }
 
   /** An operation has begun: what happens to the container from here on is its doing. */
   pause(transition: WatchdogTransition | undefined): void {
-    this.dismissWakeups();
+    this.#wakeups.dismiss();
     this.#isPaused = true;
-    this.#isRefused = false;
-    if (transition) this.#memory = transition.memory;
+    this.#keptStopped.forget();
+    if (transition) this.#states.memory = transition.memory;
   }
 
   /** The operation has left the agent like this; undefined when it has to be looked at. */
   resume(observed: ContainerHealth | undefined, transition: WatchdogTransition | undefined): void {
     this.#isPaused = false;
     this.#observed = observed;
-    if (transition) this.#memory = transition.memory;
-    if (this.#return && observed === 'healthy') this.#return = { ...this.#return, isMet: true };
+    if (transition) this.#states.memory = transition.memory;
+    if (observed === 'healthy') this.#wakeups.meetReturn();
   }
 
   /** What was heard until now does not count any more. */
   dismissWakeups(): void {
-    this.#looksNow = false;
-    this.#end = undefined;
-    this.#return = undefined;
+    this.#wakeups.dismiss();
   }
 
   /** The change to another state; whoever asks for it writes it down and applies it. */
-  transitionTo(
-    state: WatchdogState,
-    cause: WatchdogCause,
-    reason: string | null,
-    cleared?: Pick<WatchdogMemory, 'crashes' | 'repairAttempts'>,
-  ): WatchdogTransition {
-    this.#failedChecks = 0;
-    const version = this.#memory.version + 1;
-    const memory = { ...this.#memory, ...cleared, version, state, since: Date.now() };
-    return { id: changeId(version), from: this.#memory.state, cause, reason, memory };
+  transitionTo(...change: Parameters<WatchdogStates['transitionTo']>): WatchdogTransition {
+    return this.#states.transitionTo(...change);
   }
 
-  /** Waits as long as the agent should not run. When somebody has looked at it, it is stopped. */
-  async keepStopped(provisioned: boolean): Promise<void> {
-    this.#isInterrupted = false;
-    await condition(() => this.#isInterrupted || this.#isWoken());
-    if (this.#isStale) return;
-    const isWoken = this.#isWoken();
-    this.dismissWakeups();
-    if (!isWoken) return;
-    try {
-      const isDone = await interruptible(
-        () => this.#isInterrupted,
-        async () => {
-          await (provisioned ? this.#docker.stopContainer(this.#agent) : this.#undoProvisioning());
-          return true;
-        },
-      );
-      if (isDone && this.#isRefused) await this.#tellStop('stopped', null);
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      const reason = failureReason(error);
-      log.warn('what should not run cannot be taken away', { reason });
-      // One that never ran has failed already, and says why.
-      if (provisioned && !this.#isRefused) await this.#tellStop('stop_refused', reason);
-    }
-  }
-
-  /** Tells how it went to stop what should not run; once, since it is tried with each look. */
-  async #tellStop(cause: 'stopped' | 'stop_refused', reason: string | null): Promise<void> {
-    await this.#transition('stopped', cause, reason);
-    this.#isRefused = cause === 'stop_refused';
-  }
-
-  /** Takes away what a failed provisioning could not. A volume stays: the next one adopts it. */
-  async #undoProvisioning(): Promise<void> {
-    await this.#docker.removeContainer(this.#agent);
-    await this.#docker.removeNetwork(this.#agent);
-    await this.#record.releasePort(this.#agent, this.#memory.version);
+  /** Waits as long as the agent should not run. */
+  keepStopped(provisioned: boolean): Promise<void> {
+    return this.#keptStopped.keep(provisioned, () => this.#isStale);
   }
 
   /** Takes the next step with an agent that should run; returns when an operation waits. */
   async watch(): Promise<void> {
-    this.#isInterrupted = false;
-    if (this.#return) return this.#comeBack(this.#return);
-    switch (this.#memory.state) {
+    this.#wakeups.isInterrupted = false;
+    if (this.#wakeups.returned) return this.#comeBack(this.#wakeups.returned);
+    switch (this.memory.state) {
       case 'crash_loop':
-        this.dismissWakeups();
-        return condition(() => this.#isUrgent());
+        this.#wakeups.dismiss();
+        return condition(() => this.#wakeups.isUrgent);
       case 'degraded':
       case 'repairing':
         return this.#mend();
@@ -250,28 +183,19 @@ export class Watchdog {
     }
   }
 
-  /** Whether a signal asks for a look. */
-  #isWoken(): boolean {
-    return this.#looksNow || this.#end !== undefined || this.#return !== undefined;
-  }
-
-  #isUrgent(): boolean {
-    return this.#isInterrupted || this.#isWoken();
-  }
-
   async #check(): Promise<void> {
-    const last = this.#memory.state === 'running' ? 'healthy' : null;
-    const watching = { memory: this.#memory, takenIn: this.#takenIn };
+    const last = this.memory.state === 'running' ? 'healthy' : null;
+    const watching = { memory: this.memory, takenIn: this.#takenIn };
     const seen = await this.#look(() => this.#healthWatch.watchHealth(this.#agent, last, watching));
     if (seen && !(await this.#isGivenTime(seen))) await this.#judge(seen);
   }
 
   /** Whether a start that does not answer is looked at once more, after a while, before it has failed. */
   async #isGivenTime({ health }: Observation): Promise<boolean> {
-    if (health !== 'unhealthy' || this.#memory.state !== 'starting') return false;
+    if (health !== 'unhealthy' || this.memory.state !== 'starting') return false;
     const settings = await this.#record.watchdogSettings();
-    if (++this.#failedChecks >= settings.startupFailureThreshold) return false;
-    await condition(() => this.#isUrgent(), settings.degradedCheckIntervalMs);
+    if (++this.#states.failedChecks >= settings.startupFailureThreshold) return false;
+    await condition(() => this.#wakeups.isUrgent, settings.degradedCheckIntervalMs);
     return true;
   }
 
@@ -296,26 +220,26 @@ export class Watchdog {
 
   /** What a look finds, or a signal asks to look for. Nothing when something else is more urgent. */
   async #look(patiently: () => Promise<Observation>): Promise<Observation | undefined> {
-    const isUrgent = () => this.#isUrgent();
+    const isUrgent = () => this.#wakeups.isUrgent;
     let seen = isUrgent() ? undefined : await interruptible(isUrgent, patiently);
     if (this.#isStale) return seen?.past ? undefined : seen;
-    if (!seen && (this.#looksNow || this.#end) && !this.#isPressed()) {
-      this.#looksNow = false;
-      const end = this.#end;
+    if (!seen && (this.#wakeups.looksNow || this.#wakeups.ended) && !this.#wakeups.isPressed) {
+      this.#wakeups.looksNow = false;
+      const end = this.#wakeups.ended;
       seen = await interruptible(
-        () => this.#isPressed(),
+        () => this.#wakeups.isPressed,
         () => this.#eyes.observeAgent(this.#agent, this.#takenIn),
       );
-      this.#end = undefined;
+      this.#wakeups.ended = undefined;
       if (seen?.past) return this.#takeIn(seen.past);
       // Docker's events tell a stop from a kill; only its record of a container is sure of an
       // end for want of memory.
       if (seen?.health === 'stopped' && end) {
         return { ...seen, death: seen.death === 'oom' ? 'oom' : end.cause };
       }
-      if (seen?.health === 'starting' && this.#memory.state === 'running') {
+      if (seen?.health === 'starting' && this.memory.state === 'running') {
         // It ended, and somebody else has started it.
-        await this.#transition('starting', end?.cause ?? 'unhealthy', seen.reason);
+        await this.#states.go('starting', end?.cause ?? 'unhealthy', seen.reason);
         return undefined;
       }
     }
@@ -326,32 +250,27 @@ export class Watchdog {
   async #takeIn(past: readonly PastTransition[]): Promise<undefined> {
     const last = past.at(-1);
     const settings = await this.#record.watchdogSettings();
-    const memory = memoryAfter(this.#memory, past, settings);
+    const memory = memoryAfter(this.memory, past, settings);
     await this.#record.recordPast(this.#agent, memory ? past.slice(0, -1) : past);
     this.#takenIn = last?.id;
     this.#observed = undefined;
     if (!last || !memory) return undefined;
-    this.#memory = memory;
+    this.#states.memory = memory;
     showPhase(memory.state, 'running', last.reason);
     await this.#record.recordTransition(this.#agent, { ...last, memory });
     return undefined;
   }
 
-  /** Whether something has come up that goes before any look. */
-  #isPressed(): boolean {
-    return this.#isInterrupted || this.#return !== undefined;
-  }
-
   async #judge(seen: Observation): Promise<void> {
-    const { state } = this.#memory;
+    const { state } = this.memory;
     this.#observed = seen.health;
     this.#death = seen.death;
     if (seen.health === 'healthy') {
-      if (state !== 'running') await this.#transition('running', 'healthy', null);
+      if (state !== 'running') await this.#states.go('running', 'healthy', null);
     } else if (seen.health === 'stopped') {
       await this.#crash(seen.death ?? 'gone', seen.reason);
     } else if (state === 'running') {
-      await this.#transition('degraded', 'unhealthy', seen.reason);
+      await this.#states.go('degraded', 'unhealthy', seen.reason);
     } else if (seen.health === 'unhealthy' && state === 'starting') {
       await this.#crash('start_failed', seen.reason);
     }
@@ -360,61 +279,49 @@ export class Watchdog {
   /** Counts a crash; at the threshold the agent is left alone until somebody takes it up. */
   async #crash(cause: WatchdogCause, reason: string | null): Promise<void> {
     const settings = await this.#record.watchdogSettings();
-    const { crashes, isLoop } = countCrash(this.#memory.crashes, Date.now(), settings);
-    this.#memory = { ...this.#memory, crashes };
-    const { id } = await this.#transition('degraded', cause, reason);
+    const { crashes, isLoop } = countCrash(this.memory.crashes, Date.now(), settings);
+    this.#states.memory = { ...this.memory, crashes };
+    const { id } = await this.#states.go('degraded', cause, reason);
     try {
       const state = isLoop ? 'crash_loop' : 'degraded';
-      await this.#crashReport.recordCrash(this.#agent, id, { ...this.#memory, state });
+      await this.#crashReport.recordCrash(this.#agent, id, { ...this.memory, state });
     } catch (error) {
       if (isCancellation(error)) throw error;
       log.warn('nothing more was found out about a crash', { reason: failureReason(error) });
     }
-    if (isLoop) await this.#transition('crash_loop', cause, reason);
+    if (isLoop) await this.#states.go('crash_loop', cause, reason);
   }
 
   async #repair(settings: WatchdogSettings, seen: Observation): Promise<void> {
     // Only when it was judged may it have been known how it ended.
     const death = seen.death && (this.#death ?? seen.death);
-    await this.#transition('repairing', death ?? 'unhealthy', seen.reason);
+    await this.#states.go('repairing', death ?? 'unhealthy', seen.reason);
     try {
       const outcome = await interruptible(
-        () => this.#isPressed(),
+        () => this.#wakeups.isPressed,
         () => this.runRepair(settings),
       );
       if (!outcome || outcome.overtaken) return;
-      if (outcome.repaired) await this.#transition('running', 'repaired', null);
+      if (outcome.repaired) await this.#states.go('running', 'repaired', null);
       else if (outcome.memoryIsMissing) await this.#loseMemory(outcome.reason);
-      else await this.#transition('crash_loop', 'repair_failed', outcome.reason);
+      else await this.#states.go('crash_loop', 'repair_failed', outcome.reason);
     } catch (error) {
       if (isCancellation(error)) throw error;
       // That of a supervisor before this one comes to its end first.
       if (error instanceof WorkflowExecutionAlreadyStartedError) throw error;
       // The run itself was ended by somebody.
-      await this.#transition('crash_loop', 'repair_failed', failureReason(error));
+      await this.#states.go('crash_loop', 'repair_failed', failureReason(error));
     }
   }
 
   /** Runs the repair as a child of its own, so that operators see each attempt. */
   async runRepair(settings: WatchdogSettings, priority?: Priority): Promise<RepairOutcome> {
-    const agent = this.#agent;
     this.#repairs = true;
     try {
-      const outcome = await executeChild(repairAgent, {
-        workflowId: repairAgentId(agent.agentId),
-        args: [{ ...agent, memory: this.#memory, settings, isAskedFor: priority !== undefined }],
-        ...(priority && { priority }),
-        cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-        parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-        typedSearchAttributes: [
-          { key: AGENT_ID, value: agent.agentId },
-          { key: AGENT_OWNER, value: agent.userId },
-        ],
-        staticSummary: `Repair agent ${agent.agentId}`,
-      });
-      const crashes = countCrashes(this.#memory.crashes, outcome.failedStarts, settings);
-      this.#memory = {
-        ...this.#memory,
+      const outcome = await startRepair(this.#agent, this.memory, settings, priority);
+      const crashes = countCrashes(this.memory.crashes, outcome.failedStarts, settings);
+      this.#states.memory = {
+        ...this.memory,
         crashes,
         repairAttempts: outcome.attempts,
         lastRepair: outcome.lastAttempt,
@@ -428,25 +335,25 @@ export class Watchdog {
 
   /** Docker was away: what ended meanwhile has not crashed, and is brought up again. */
   async #comeBack(back: DockerReturn): Promise<void> {
-    this.dismissWakeups();
+    this.#wakeups.dismiss();
     this.#observed = undefined;
     const { awayFrom, isMet = false } = back;
-    if (isCrashLoop(this.#memory, awayFrom)) return;
-    const crashes = this.#memory.crashes.filter((at) => at < awayFrom);
-    this.#memory = { ...this.#memory, crashes };
-    if (isMet && this.#memory.state === 'running') {
+    if (isCrashLoop(this.memory, awayFrom)) return;
+    const crashes = this.memory.crashes.filter((at) => at < awayFrom);
+    this.#states.memory = { ...this.memory, crashes };
+    if (isMet && this.memory.state === 'running') {
       const seen = await interruptible(
-        () => this.#isPressed(),
+        () => this.#wakeups.isPressed,
         () => this.#eyes.observeAgent(this.#agent, this.#takenIn),
       );
-      if (!seen) this.#return ??= back;
+      if (!seen) this.#wakeups.returned ??= back;
       else this.#observed = seen.health;
       if (!seen || seen.health === 'healthy') return;
     }
-    await this.#transition('starting', 'host_returned', BROUGHT_UP);
+    await this.#states.go('starting', 'host_returned', BROUGHT_UP);
     try {
       const isUp = await interruptible(
-        () => this.#isPressed(),
+        () => this.#wakeups.isPressed,
         async () => {
           await bringBack(this.#agent);
           return true;
@@ -454,7 +361,7 @@ export class Watchdog {
       );
       if (!isUp) return;
       this.#observed = 'healthy';
-      await this.#transition('running', 'healthy', null);
+      await this.#states.go('running', 'healthy', null);
     } catch (error) {
       if (isCancellation(error)) throw error;
       const reason = failureReason(error);
@@ -466,39 +373,6 @@ export class Watchdog {
 
   /** Left alone until an operator gives it a memory. */
   async #loseMemory(reason: string | null): Promise<void> {
-    await this.#transition('crash_loop', 'memory_missing', reason);
+    await this.#states.go('crash_loop', 'memory_missing', reason);
   }
-
-  async #transition(
-    state: WatchdogState,
-    cause: WatchdogCause,
-    reason: string | null,
-  ): Promise<WatchdogTransition> {
-    const made = this.transitionTo(state, cause, reason);
-    this.#memory = made.memory;
-    showPhase(state, state === 'stopped' ? 'stopped' : 'running', reason);
-    await this.#record.recordTransition(this.#agent, made);
-    return made;
-  }
-}
-
-/**
- * A run's random numbers are the same when a workflow task is lost with what it has written down, such as
- * when its worker dies; the next one knows that, and what it goes on to write has a higher version.
- */
-function changeId(version: number): string {
-  const id = uuid4();
-  return id.slice(0, -12) + version.toString(16).padStart(12, '0');
-}
-
-/** What is remembered of an agent with which nothing has happened yet. */
-function nothingYet(desired: 'running' | 'stopped'): WatchdogMemory {
-  return {
-    version: 0,
-    state: desired === 'running' ? 'starting' : 'stopped',
-    since: Date.now(),
-    crashes: [],
-    repairAttempts: 0,
-    lastRepair: null,
-  };
 }

@@ -1,0 +1,28 @@
+import type { Priority } from '@temporalio/common';
+import { ParentClosePolicy, executeChild } from '@temporalio/workflow';
+import type { AgentRef } from '../src/agents/agent-ref.js';
+import type { WatchdogMemory, WatchdogSettings } from '../src/agents/watchdog.js';
+import { repairAgentId } from './ids.js';
+import { repairAgent, type RepairOutcome } from './repair-agent.js';
+import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
+
+/** Runs a repair as a child of its own, so that operators see each. */
+export function startRepair(
+  agent: AgentRef,
+  memory: WatchdogMemory,
+  settings: WatchdogSettings,
+  priority: Priority | undefined,
+): Promise<RepairOutcome> {
+  return executeChild(repairAgent, {
+    workflowId: repairAgentId(agent.agentId),
+    args: [{ ...agent, memory, settings, isAskedFor: priority !== undefined }],
+    ...(priority && { priority }),
+    cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+    parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
+    typedSearchAttributes: [
+      { key: AGENT_ID, value: agent.agentId },
+      { key: AGENT_OWNER, value: agent.userId },
+    ],
+    staticSummary: `Repair agent ${agent.agentId}`,
+  });
+}
