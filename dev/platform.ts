@@ -48,11 +48,13 @@ export class Platform {
   /** The key that pays: who breaks into any other process must not find it. */
   #payer: NodeJS.ProcessEnv;
 
-  constructor(
-    private readonly settings: LauncherSettings,
-    private readonly secrets: Secrets,
-    env: NodeJS.ProcessEnv,
-  ) {
+  readonly #settings: LauncherSettings;
+  readonly #secrets: Secrets;
+
+  constructor(settings: LauncherSettings, secrets: Secrets, env: NodeJS.ProcessEnv) {
+    this.#settings = settings;
+    this.#secrets = secrets;
+
     const { DATABASE_OWNER_URL, DATABASE_OWNER_URL_FILE, ...others } = env;
     this.#owner = { DATABASE_OWNER_URL, DATABASE_OWNER_URL_FILE };
     const { payer, serving } = withoutPayer(others);
@@ -62,7 +64,7 @@ export class Platform {
 
   /** Brings up PostgreSQL, Temporal, the chain and Docker, beside each other. Returns the Docker engine. */
   async startEngines(): Promise<Docker> {
-    const ports = await chooseEnginePorts(this.settings.dataDir);
+    const ports = await chooseEnginePorts(this.#settings.dataDir);
     const [docker] = await Promise.all([
       this.#startDocker(),
       this.#startPostgres(ports),
@@ -88,7 +90,7 @@ export class Platform {
 
   /** Links by which those whom ADMIN_EMAILS names become admins; empty when all of them are. */
   async adminLinks(): Promise<string> {
-    if (this.settings.accounts.adminEmails.length === 0) return '';
+    if (this.#settings.accounts.adminEmails.length === 0) return '';
     const script = builtProgram('scripts', 'admin-links.js');
     return run(process.execPath, [script], { env: this.env, timeout: 60_000 });
   }
@@ -96,14 +98,14 @@ export class Platform {
   /** Finds or makes the image for new agents on the engine. */
   async obtainImage(): Promise<void> {
     if (isSet(this.env, 'AGENT_RUNTIME_IMAGE')) return;
-    const image = await obtainAgentImage(this.env, this.settings.runDir);
+    const image = await obtainAgentImage(this.env, this.#settings.runDir);
     if (image !== undefined) this.env.AGENT_RUNTIME_IMAGE = image;
   }
 
   /** Starts both workers, API, what answers agents' AI calls and the summarizer; each is started again when it dies. */
   async startServices(): Promise<void> {
     const start = (name: ServiceName) => () =>
-      startService({ name, env: this.#envOf(name), runDir: this.settings.runDir });
+      startService({ name, env: this.#envOf(name), runDir: this.#settings.runDir });
     // Only workers cannot do without Temporal, which may be somewhere else and come up later.
     const keepWorker = this.#ownTemporal ? keepRunning : keepTrying;
     for (const name of ['worker', 'payments'] as const) {
@@ -118,14 +120,14 @@ export class Platform {
 
   /** Who breaks into any other process must not find the key that pays, and into the summarizer none at all. */
   #envOf(name: ServiceName): NodeJS.ProcessEnv {
-    if (name === 'api') return withOwnSummarizer(this.env, this.settings.http);
+    if (name === 'api') return withOwnSummarizer(this.env, this.#settings.http);
     if (name === 'payments') return { ...this.env, ...this.#payer };
     return name === 'summarizer' ? minimalEnvironment(OF_THE_SUMMARIZER, this.env) : this.env;
   }
 
   /** Whether who registers next becomes the admin. */
   async awaitsFirstAdmin(): Promise<boolean> {
-    const { accounts, database: given } = this.settings;
+    const { accounts, database: given } = this.#settings;
     const database = new Database(this.env.DATABASE_URL ?? given.url, { maxConnections: 1 });
     try {
       return await isFirstAdminAwaited(database, accounts);
@@ -147,13 +149,13 @@ export class Platform {
 
   async #startPostgres(ports: EnginePorts): Promise<void> {
     if (isSet(this.env, 'DATABASE_URL')) return;
-    const { dataDir, runDir } = this.settings;
+    const { dataDir, runDir } = this.#settings;
     const start = () =>
       startPostgres({
         dataDir: path.join(dataDir, 'postgres'),
         runDir,
         port: ports.postgres,
-        password: this.secrets.postgresPassword,
+        password: this.#secrets.postgresPassword,
       });
     const postgres = await step(`Starting PostgreSQL on port ${ports.postgres}`, () =>
       keepRunning('PostgreSQL', start),
@@ -161,8 +163,8 @@ export class Platform {
     this.#started.push({ name: 'PostgreSQL', stop: () => postgres.stop() });
     const urls = await ensureRolesAndDatabase(postgres.superuserUrl, {
       ...OWN_DATABASE,
-      ownerPassword: this.secrets.ownerPassword,
-      servingPassword: this.secrets.servingPassword,
+      ownerPassword: this.#secrets.ownerPassword,
+      servingPassword: this.#secrets.servingPassword,
     });
     this.env.DATABASE_URL = urls.servingUrl;
     this.#owner = { DATABASE_OWNER_URL: urls.ownerUrl };
@@ -170,7 +172,7 @@ export class Platform {
 
   async #startTemporal(ports: EnginePorts): Promise<void> {
     if (isSet(this.env, 'TEMPORAL_ADDRESS')) return;
-    const { dataDir, runDir } = this.settings;
+    const { dataDir, runDir } = this.#settings;
     const cli = await this.#findTemporal();
     if (cli === undefined) return;
     const start = () =>
@@ -193,7 +195,7 @@ export class Platform {
   /** Accounts and all that is only read work without it, so its absence is told and borne. */
   async #findTemporal(): Promise<string | undefined> {
     try {
-      return await findTemporalCli(this.settings);
+      return await findTemporalCli(this.#settings);
     } catch (error) {
       if (!(error instanceof StartFailure) || error instanceof DiskFailure) throw error;
       say(`${error.message} Until then no agent is created or changed.`);
@@ -202,7 +204,7 @@ export class Platform {
   }
 
   async #startChain(ports: EnginePorts): Promise<void> {
-    const { chain: given, dataDir, paymentSessions, runDir } = this.settings;
+    const { chain: given, dataDir, paymentSessions, runDir } = this.#settings;
     if (isSet(this.env, 'CHAIN_RPC_URL')) return forgetLocalChain(dataDir);
     if (!this.#hasAnvil()) return;
     const { chainId } = given;
@@ -249,8 +251,8 @@ export class Platform {
   /** What stays on an engine that others use as well, when a data folder is deleted. */
   async #tellLeftovers(dockerHost: string): Promise<void> {
     // Another name is kept elsewhere than in the data folder.
-    if (this.env.INSTALLATION_ID === this.secrets.installation) {
-      rememberInstallation(this.settings.dataDir, this.secrets.installation);
+    if (this.env.INSTALLATION_ID === this.#secrets.installation) {
+      rememberInstallation(this.#settings.dataDir, this.#secrets.installation);
     }
     for (const { name, dataDir } of goneInstallations()) {
       const things = await findLabelled(dockerHost, `${LABEL.installation}=${name}`);
@@ -263,7 +265,7 @@ export class Platform {
   }
 
   async #startDocker(): Promise<Docker> {
-    const { dataDir, runDir, launcher } = this.settings;
+    const { dataDir, runDir, launcher } = this.#settings;
     const dockerDir = path.join(dataDir, 'docker');
     const docker = await obtainDocker({
       dataDir: dockerDir,

@@ -24,7 +24,7 @@ import {
   repairAgentId,
   superviseAgentId,
 } from '../workflows/ids.js';
-import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../workflows/search-attributes.js';
+import { AGENT_PHASE, attributesOf } from '../workflows/search-attributes.js';
 import type { superviseAgent } from '../workflows/supervise-agent.js';
 import * as supervision from '../workflows/supervise-agent-messages.js';
 import { temporalCall } from './temporal-call.js';
@@ -306,8 +306,7 @@ function startOptions(
     // Its activities inherit it: one owner's work does not keep that of others waiting.
     priority: { fairnessKey: userId },
     typedSearchAttributes: [
-      { key: AGENT_ID, value: agentId },
-      { key: AGENT_OWNER, value: userId },
+      ...attributesOf({ agentId, userId }),
       { key: AGENT_PHASE, value: phase },
     ],
   };

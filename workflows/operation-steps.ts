@@ -15,7 +15,7 @@ import { provisionAgent } from './provision-agent.js';
 import { replaceContainer } from './replace-container.js';
 import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
-import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
+import { attributesOf } from './search-attributes.js';
 import type { Watchdog } from './watchdog.js';
 
 /** What an operation has to know of its agent. */
@@ -89,10 +89,7 @@ async function provision(agent: AgentRef, { memory }: Pick<Watchdog, 'memory'>):
     args: [{ ...agent, version: memory.version }],
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-    typedSearchAttributes: [
-      { key: AGENT_ID, value: agent.agentId },
-      { key: AGENT_OWNER, value: agent.userId },
-    ],
+    typedSearchAttributes: attributesOf(agent),
     staticSummary: `Provision agent ${agent.agentId}`,
   });
 }

@@ -1,7 +1,17 @@
-import { defineSearchAttributeKey } from '@temporalio/common';
+import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
+import type { AgentRef } from '../src/agents/agent-ref.js';
 
 /** What an operator can filter runs by in the Temporal UI. */
 export const AGENT_ID = defineSearchAttributeKey('AgentId', 'KEYWORD');
 export const AGENT_OWNER = defineSearchAttributeKey('AgentOwner', 'KEYWORD');
 /** The supervisor's phase: `provisioning`, `running`, `stopped`, `error`, `deleting` and so on. */
 export const AGENT_PHASE = defineSearchAttributeKey('AgentPhase', 'KEYWORD');
+
+/** Of a run that is about one agent. */
+export const attributesOf = ({
+  agentId,
+  userId,
+}: Pick<AgentRef, 'agentId' | 'userId'>): SearchAttributePair[] => [
+  { key: AGENT_ID, value: agentId },
+  { key: AGENT_OWNER, value: userId },
+];

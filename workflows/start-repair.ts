@@ -4,7 +4,7 @@ import type { AgentRef } from '../src/agents/agent-ref.js';
 import type { WatchdogMemory, WatchdogSettings } from '../src/agents/watchdog.js';
 import { repairAgentId } from './ids.js';
 import { repairAgent, type RepairOutcome } from './repair-agent.js';
-import { AGENT_ID, AGENT_OWNER } from './search-attributes.js';
+import { attributesOf } from './search-attributes.js';
 
 /** Runs a repair as a child of its own, so that operators see each. */
 export function startRepair(
@@ -19,10 +19,7 @@ export function startRepair(
     ...(priority && { priority }),
     cancellationType: 'WAIT_CANCELLATION_COMPLETED',
     parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
-    typedSearchAttributes: [
-      { key: AGENT_ID, value: agent.agentId },
-      { key: AGENT_OWNER, value: agent.userId },
-    ],
+    typedSearchAttributes: attributesOf(agent),
     staticSummary: `Repair agent ${agent.agentId}`,
   });
 }

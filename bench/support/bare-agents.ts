@@ -33,14 +33,18 @@ export interface BareRun {
 /** What dockerode alone takes to bring up the same containers: the measure for the platform. */
 export class BareAgents {
   /** The port of each that was made, by id. */
-  private readonly made = new Map<string, number>();
-  private places = 0;
+  readonly #made = new Map<string, number>();
+  #places = 0;
 
-  private constructor(
-    private readonly docker: Docker,
-    private readonly image: string,
-    private readonly subnetPool: string,
-  ) {}
+  readonly #docker: Docker;
+  readonly #image: string;
+  readonly #subnetPool: string;
+
+  private constructor(docker: Docker, image: string, subnetPool: string) {
+    this.#docker = docker;
+    this.#image = image;
+    this.#subnetPool = subnetPool;
+  }
 
   static async on(docker: Docker, image: string, otherPools: readonly string[]) {
     return new BareAgents(docker, image, await freeSubnetPool(docker, otherPools));
@@ -48,21 +52,21 @@ export class BareAgents {
 
   /** The same container as the platform's: profile, network, volume and configuration. */
   async likeOurs(): Promise<{ id: string; run: BareRun }> {
-    const spec = await this.nextSpec();
+    const spec = await this.#nextSpec();
     const options = containerOptions(spec, { installation: 'bench', labels: {} });
     const archive = await stateArchive(spec);
-    this.made.set(spec.agentId, spec.port);
+    this.#made.set(spec.agentId, spec.port);
     const clock = new Clock();
     await Promise.all([
-      this.docker.createVolume({ Name: options.name }),
-      this.docker.createNetwork({
+      this.#docker.createVolume({ Name: options.name }),
+      this.#docker.createNetwork({
         Name: options.name,
         Driver: 'bridge',
         IPAM: { Driver: 'default', Config: [{ Subnet: spec.subnet }] },
       }),
     ]);
     clock.lap('network and volume');
-    const container = await this.docker.createContainer(options);
+    const container = await this.#docker.createContainer(options);
     clock.lap('create');
     await container.putArchive(archive, { path: STATE_DIRECTORY });
     clock.lap('configuration');
@@ -75,11 +79,11 @@ export class BareAgents {
 
   /** No hardening, volume, network or configuration of its own: the engine's default bridge. */
   async onDefaultBridge(): Promise<{ id: string; run: BareRun }> {
-    const spec = await this.nextSpec();
+    const spec = await this.#nextSpec();
     const gateway = `${GATEWAY_PORT}/tcp`;
-    this.made.set(spec.agentId, spec.port);
+    this.#made.set(spec.agentId, spec.port);
     const clock = new Clock();
-    const container = await this.docker.createContainer({
+    const container = await this.#docker.createContainer({
       name: containerName(spec.agentId),
       Image: spec.image,
       Env: ['OPENCLAW_GATEWAY_TOKEN=bench'],
@@ -99,16 +103,16 @@ export class BareAgents {
   /** Takes away what was made under an id; what is not there is well. */
   async remove(id: string): Promise<void> {
     const name = containerName(id);
-    await unlessMissing(this.docker.getContainer(name).remove({ force: true, v: true }));
-    await unlessMissing(this.docker.getNetwork(name).remove());
-    await unlessMissing(this.docker.getVolume(name).remove());
-    this.made.delete(id);
+    await unlessMissing(this.#docker.getContainer(name).remove({ force: true, v: true }));
+    await unlessMissing(this.#docker.getNetwork(name).remove());
+    await unlessMissing(this.#docker.getVolume(name).remove());
+    this.#made.delete(id);
   }
 
   /** Kills all of them. @returns how many milliseconds it takes to start them, so many at a time. */
   async startAgain(parallel: number): Promise<number> {
-    const containers = [...this.made].map(([id, port]) => ({
-      container: this.docker.getContainer(containerName(id)),
+    const containers = [...this.#made].map(([id, port]) => ({
+      container: this.#docker.getContainer(containerName(id)),
       port,
     }));
     for (const { container } of containers) await container.kill();
@@ -126,16 +130,16 @@ export class BareAgents {
   }
 
   async removeAll(): Promise<void> {
-    await Promise.all([...this.made.keys()].map((id) => this.remove(id)));
+    await Promise.all([...this.#made.keys()].map((id) => this.remove(id)));
   }
 
-  private async nextSpec(): Promise<AgentContainerSpec> {
+  async #nextSpec(): Promise<AgentContainerSpec> {
     return {
       agentId: randomUUID(),
       userId: 'bench',
-      image: this.image,
+      image: this.#image,
       port: await freePort(),
-      subnet: subnetOf(this.places++, 0, this.subnetPool),
+      subnet: subnetOf(this.#places++, 0, this.#subnetPool),
       env: openClawEnvironment(),
       secrets: openClawSecrets({ gatewayToken: 'bench', aiToken: 'bench' }),
       files: {
@@ -146,18 +150,18 @@ export class BareAgents {
 }
 
 class Clock {
-  private readonly steps: Record<string, number> = {};
-  private readonly started = performance.now();
-  private last = this.started;
+  readonly #steps: Record<string, number> = {};
+  readonly #started = performance.now();
+  #last = this.#started;
 
   lap(step: string): void {
     const now = performance.now();
-    this.steps[step] = now - this.last;
-    this.last = now;
+    this.#steps[step] = now - this.#last;
+    this.#last = now;
   }
 
   get run(): BareRun {
-    return { steps: this.steps, total: this.last - this.started };
+    return { steps: this.#steps, total: this.#last - this.#started };
   }
 }
 

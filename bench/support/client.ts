@@ -10,13 +10,16 @@ export interface Answer {
 
 /** A caller of one API on kept-open connections. */
 export class Client {
-  private readonly agent = new http.Agent({ keepAlive: true });
-  private calls = 0;
+  readonly #agent = new http.Agent({ keepAlive: true });
+  #calls = 0;
 
-  constructor(
-    private readonly baseUrl: string,
-    private readonly headers: Readonly<Record<string, string>>,
-  ) {}
+  readonly #baseUrl: string;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor(baseUrl: string, headers: Readonly<Record<string, string>>) {
+    this.#baseUrl = baseUrl;
+    this.#headers = headers;
+  }
 
   /** @throws Error when the answer is not a success. */
   async json<T>(method: string, path: string, body?: unknown): Promise<T> {
@@ -29,15 +32,15 @@ export class Client {
     const payload = body === undefined ? undefined : JSON.stringify(body);
     return new Promise((resolve, reject) => {
       const request = http.request(
-        new URL(path, this.baseUrl),
+        new URL(path, this.#baseUrl),
         {
           method,
-          agent: this.agent,
+          agent: this.#agent,
           timeout: TIMEOUT_MS,
           headers: {
-            ...this.headers,
+            ...this.#headers,
             // Rate limits count clients: each call is another one, as from behind a proxy.
-            'x-forwarded-for': clientAddress(this.calls++),
+            'x-forwarded-for': clientAddress(this.#calls++),
             ...(payload !== undefined && {
               'content-type': 'application/json',
               'content-length': Buffer.byteLength(payload),
@@ -61,7 +64,7 @@ export class Client {
   }
 
   close(): void {
-    this.agent.destroy();
+    this.#agent.destroy();
   }
 }
 

@@ -4,9 +4,13 @@ import { LABEL } from '../../src/containers/container-spec.js';
 
 /** The measure for how soon a death is heard: dockerode's stream of events, and nothing else. */
 export class DeathListener {
-  private readonly heard = new Map<string, number[]>();
+  readonly #heard = new Map<string, number[]>();
 
-  private constructor(private readonly events: Readable) {
+  readonly #events: Readable;
+
+  private constructor(events: Readable) {
+    this.#events = events;
+
     let rest = '';
     events.on('data', (chunk: Buffer) => {
       const at = Date.now();
@@ -15,7 +19,7 @@ export class DeathListener {
       for (const line of lines.filter(Boolean)) {
         const event: { Actor: { Attributes: Record<string, string> } } = JSON.parse(line);
         const agentId = event.Actor.Attributes[LABEL.agent] ?? '';
-        this.heard.set(agentId, [...(this.heard.get(agentId) ?? []), at]);
+        this.#heard.set(agentId, [...(this.#heard.get(agentId) ?? []), at]);
       }
     });
   }
@@ -29,11 +33,11 @@ export class DeathListener {
 
   /** Milliseconds from a moment to the next death of that agent; NaN when none was heard. */
   after(agentId: string, moment: number): number {
-    const at = this.heard.get(agentId)?.find((each) => each >= moment);
+    const at = this.#heard.get(agentId)?.find((each) => each >= moment);
     return at === undefined ? Number.NaN : at - moment;
   }
 
   end(): void {
-    this.events.destroy();
+    this.#events.destroy();
   }
 }

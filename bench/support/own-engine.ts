@@ -15,40 +15,44 @@ import type { BenchEngine } from './engine.js';
 export class OwnEngine implements BenchEngine {
   readonly host: string;
   readonly docker;
-  private daemon: DockerDaemon | undefined;
+  #daemon: DockerDaemon | undefined;
 
-  constructor(private readonly folder: string) {
-    this.host = dockerDaemonPlace(this.dataDir).host;
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+
+    this.host = dockerDaemonPlace(this.#dataDir).host;
     this.docker = connectDocker(this.host);
   }
 
   /** @returns when it answered, in Unix milliseconds. */
   async start(): Promise<number> {
     // Users of containers, who are others than this machine's, have to come through.
-    await mkdir(this.folder, { recursive: true, mode: 0o711 });
-    this.daemon = await startDockerDaemon(this.dataDir, path.join(this.folder, 'run-docker'));
+    await mkdir(this.#folder, { recursive: true, mode: 0o711 });
+    this.#daemon = await startDockerDaemon(this.#dataDir, path.join(this.#folder, 'run-docker'));
     return Date.now();
   }
 
   /** As a power cut would: without a word. */
   async kill(): Promise<void> {
-    const { execRoot } = dockerDaemonPlace(this.dataDir);
+    const { execRoot } = dockerDaemonPlace(this.#dataDir);
     const runtime = await readFile(path.join(execRoot, 'exec/containerd/containerd.pid'), 'utf8');
-    await this.daemon?.process.stop(0);
+    await this.#daemon?.process.stop(0);
     // It dies with the engine, and the next engine waits for it in vain as long as it is there.
     const gone = () => Promise.resolve(existsSync(`/proc/${runtime}`) ? undefined : true);
     await poll(gone, { timeoutMs: 20_000 });
   }
 
   async stop(): Promise<void> {
-    await this.daemon?.stop();
-    await this.endShims();
-    await unmountWithin(this.dataDir);
+    await this.#daemon?.stop();
+    await this.#endShims();
+    await unmountWithin(this.#dataDir);
   }
 
   /** Of containers that an engine was just starting when it was killed: no engine knows them. */
-  private async endShims(): Promise<void> {
-    const { execRoot } = dockerDaemonPlace(this.dataDir);
+  async #endShims(): Promise<void> {
+    const { execRoot } = dockerDaemonPlace(this.#dataDir);
     for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
       const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // it has ended
       const isShim = command.includes('containerd-shim') && command.includes(`${execRoot}/`);
@@ -56,7 +60,7 @@ export class OwnEngine implements BenchEngine {
     }
   }
 
-  private get dataDir(): string {
-    return path.join(this.folder, 'docker');
+  get #dataDir(): string {
+    return path.join(this.#folder, 'docker');
   }
 }

@@ -30,18 +30,19 @@ export interface Provisioned {
 
 /** Makes agents through the backend API, as a program would. */
 export class PlatformAgents {
-  private readonly client: Client;
-  private readonly docker: DockerHost;
-  private readonly made = new Set<string>();
+  readonly #client: Client;
+  readonly #docker: DockerHost;
+  readonly #made = new Set<string>();
 
-  constructor(
-    platform: BenchPlatform,
-    private readonly engine: BenchEngine,
-  ) {
-    this.client = new Client(platform.backendUrl, {
+  readonly #engine: BenchEngine;
+
+  constructor(platform: BenchPlatform, engine: BenchEngine) {
+    this.#engine = engine;
+
+    this.#client = new Client(platform.backendUrl, {
       authorization: `Bearer ${platform.internalApiKey}`,
     });
-    this.docker = configuredDocker({
+    this.#docker = configuredDocker({
       containers: {
         dockerHost: engine.host,
         runtime: undefined,
@@ -54,10 +55,10 @@ export class PlatformAgents {
 
   /** From the request until the moment from which on the API tells the agent as running. */
   async provision(name: string): Promise<Provisioned> {
-    const request = await this.request(name);
+    const request = await this.#request(name);
     const deadline = performance.now() + TIMEOUT_MS;
     for (;;) {
-      const agent = await this.client.json<AgentSeen>('GET', `/api/agents/${request.id}`);
+      const agent = await this.#client.json<AgentSeen>('GET', `/api/agents/${request.id}`);
       if (agent.status === 'active') {
         return { ...request, running: Date.parse(agent.startedAt ?? '') - request.sentAt };
       }
@@ -71,11 +72,11 @@ export class PlatformAgents {
   async burst(count: number): Promise<{ running: number; took: number; ids: string[] }> {
     const started = performance.now();
     const requested = await Promise.all(
-      Array.from({ length: count }, (_, index) => this.request(`burst-${started}-${index}`)),
+      Array.from({ length: count }, (_, index) => this.#request(`burst-${started}-${index}`)),
     );
     const ids = requested.map(({ id }) => id);
     for (;;) {
-      const agents = await this.client.json<AgentSeen[]>('GET', '/api/agents?limit=200');
+      const agents = await this.#client.json<AgentSeen[]>('GET', '/api/agents?limit=200');
       const settled = agents.filter(({ id, status }) => ids.includes(id) && status !== 'pending');
       const took = performance.now() - started;
       if (settled.length === count || took > TIMEOUT_MS) {
@@ -87,38 +88,38 @@ export class PlatformAgents {
 
   /** Removes agents, and waits until the engine has nothing of them left. */
   async remove(ids: readonly string[]): Promise<void> {
-    await Promise.all(ids.map((id) => this.client.json('DELETE', `/api/agents/${id}`)));
+    await Promise.all(ids.map((id) => this.#client.json('DELETE', `/api/agents/${id}`)));
     const deadline = performance.now() + TIMEOUT_MS;
     for (const id of ids) {
-      while (!(await this.isGone(id))) {
+      while (!(await this.#isGone(id))) {
         if (performance.now() > deadline) throw new Error(`Agent ${id} was not removed`);
         await delay(LIST_POLL_MS);
       }
-      this.made.delete(id);
+      this.#made.delete(id);
     }
   }
 
   /** Takes away what is left on the engine; the platform does not run any more. */
   async removeRest(): Promise<void> {
-    this.client.close();
-    for (const id of this.made) {
-      await this.docker.containers.remove(id);
-      await this.docker.networks.remove(id);
-      await this.docker.volumes.remove(id, await this.docker.volumes.list(id));
+    this.#client.close();
+    for (const id of this.#made) {
+      await this.#docker.containers.remove(id);
+      await this.#docker.networks.remove(id);
+      await this.#docker.volumes.remove(id, await this.#docker.volumes.list(id));
     }
   }
 
-  private async request(name: string) {
+  async #request(name: string) {
     const sentAt = Date.now();
-    const { id } = await this.client.json<{ id: string }>('POST', '/api/agents', { name });
-    this.made.add(id);
+    const { id } = await this.#client.json<{ id: string }>('POST', '/api/agents', { name });
+    this.#made.add(id);
     return { id, sentAt, answered: Date.now() - sentAt };
   }
 
   /** The volume is what is removed last. */
-  private async isGone(id: string): Promise<boolean> {
+  async #isGone(id: string): Promise<boolean> {
     const filters = JSON.stringify({ name: [containerName(id)] });
-    const { Volumes: volumes } = await this.engine.docker.listVolumes({ filters });
+    const { Volumes: volumes } = await this.#engine.docker.listVolumes({ filters });
     return volumes.length === 0;
   }
 }

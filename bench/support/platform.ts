@@ -18,12 +18,18 @@ const START_TIMEOUT_MS = 300_000;
 
 /** The whole platform as `npm start` runs it, on a data folder and ports of its own. */
 export class BenchPlatform {
+  readonly #launcher: ChildProcess;
+  readonly #dataDir: string;
+
   private constructor(
-    private readonly launcher: ChildProcess,
-    private readonly dataDir: string,
+    launcher: ChildProcess,
+    dataDir: string,
     readonly webUrl: string,
     readonly backendUrl: string,
-  ) {}
+  ) {
+    this.#launcher = launcher;
+    this.#dataDir = dataDir;
+  }
 
   /** @param env what differs from this process's own environment. */
   static async start(dataDir: string, env: NodeJS.ProcessEnv): Promise<BenchPlatform> {
@@ -68,7 +74,7 @@ export class BenchPlatform {
       `http://127.0.0.1:${web}`,
       `http://127.0.0.1:${backend}`,
     );
-    await platform.untilRunning();
+    await platform.#untilRunning();
     return platform;
   }
 
@@ -84,44 +90,44 @@ export class BenchPlatform {
   }
 
   get pid(): number {
-    return this.launcher.pid ?? 0;
+    return this.#launcher.pid ?? 0;
   }
 
   get internalApiKey(): string {
-    return loadSecrets(this.dataDir).internalApiKey;
+    return loadSecrets(this.#dataDir).internalApiKey;
   }
 
   get installation(): string {
-    return loadSecrets(this.dataDir).installation;
+    return loadSecrets(this.#dataDir).installation;
   }
 
   /** As `DATABASE_URL` of the services. */
   get databaseUrl(): string {
-    const server = `postgres://127.0.0.1:${this.port('postgres')}/postgres`;
-    const { servingPassword } = loadSecrets(this.dataDir);
+    const server = `postgres://127.0.0.1:${this.#port('postgres')}/postgres`;
+    const { servingPassword } = loadSecrets(this.#dataDir);
     return databaseUrl(server, 'agent_platform', 'agent_platform_api', servingPassword);
   }
 
   /** The chain that it is paid on. */
   get chain(): LocalChain {
-    const chain = readLocalChain(this.dataDir);
+    const chain = readLocalChain(this.#dataDir);
     if (!chain) throw new RangeError('The platform has started no chain of its own');
     return chain;
   }
 
   get temporalAddress(): string {
-    return `127.0.0.1:${this.port('temporal')}`;
+    return `127.0.0.1:${this.#port('temporal')}`;
   }
 
   /** The process of a part: `api`, `agents-ai`, `worker`, `payments`, `postgres` or `temporal`. */
   pidOf(name: string): number {
-    const file = path.join(this.dataDir, 'run', `${name}.process.json`);
+    const file = path.join(this.#dataDir, 'run', `${name}.process.json`);
     return (JSON.parse(readFileSync(file, 'utf8')) as { pid: number }).pid; // the launcher wrote it
   }
 
   /** The same, once it runs: undefined while it is dead. */
   async livingPidOf(name: string): Promise<number | undefined> {
-    return (await readRecord(path.join(this.dataDir, 'run'), name))?.pid;
+    return (await readRecord(path.join(this.#dataDir, 'run'), name))?.pid;
   }
 
   /** What each part of it uses. */
@@ -138,26 +144,26 @@ export class BenchPlatform {
   }
 
   async stop(): Promise<void> {
-    if (this.launcher.exitCode === null && this.launcher.signalCode === null) {
-      const ended = new Promise((resolve) => this.launcher.once('exit', resolve));
-      this.launcher.kill('SIGTERM');
+    if (this.#launcher.exitCode === null && this.#launcher.signalCode === null) {
+      const ended = new Promise((resolve) => this.#launcher.once('exit', resolve));
+      this.#launcher.kill('SIGTERM');
       await ended;
     }
-    await endLeftovers(path.join(this.dataDir, 'run'));
+    await endLeftovers(path.join(this.#dataDir, 'run'));
   }
 
-  private port(name: 'postgres' | 'temporal'): number {
-    const file = path.join(this.dataDir, 'ports.json');
+  #port(name: 'postgres' | 'temporal'): number {
+    const file = path.join(this.#dataDir, 'ports.json');
     return (JSON.parse(readFileSync(file, 'utf8')) as Record<typeof name, number>)[name];
   }
 
-  private async untilRunning(): Promise<void> {
+  async #untilRunning(): Promise<void> {
     let output = '';
     let over = false;
     const collect = (chunk: Buffer) => (output += chunk.toString());
-    this.launcher.stdout?.on('data', collect);
-    this.launcher.stderr?.on('data', collect);
-    this.launcher.once('exit', () => (over = true));
+    this.#launcher.stdout?.on('data', collect);
+    this.#launcher.stderr?.on('data', collect);
+    this.#launcher.once('exit', () => (over = true));
     const running = await poll(
       () => Promise.resolve(output.includes('Ctrl-C stops everything.') || over || undefined),
       { timeoutMs: START_TIMEOUT_MS },

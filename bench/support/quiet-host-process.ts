@@ -5,14 +5,20 @@ import type { QuietAgent, QuietHostCounts, QuietHostOrder } from './quiet-host.j
 
 /** The program `quiet-host`, from outside. */
 export class QuietHost {
+  readonly #child: ChildProcess;
+  readonly #installation: string;
+
   private constructor(
-    private readonly child: ChildProcess,
-    private readonly installation: string,
+    child: ChildProcess,
+    installation: string,
     /** As in `DOCKER_HOST`. */
     readonly dockerHost: string,
     /** Those on which gateways answer. */
     readonly ports: readonly number[],
-  ) {}
+  ) {
+    this.#child = child;
+    this.#installation = installation;
+  }
 
   static async start(gateways: number, installation: string): Promise<QuietHost> {
     const { child, message } = await forkUntilMessage<Pick<QuietHost, 'dockerHost' | 'ports'>>(
@@ -24,24 +30,24 @@ export class QuietHost {
 
   /** From now on the containers of these agents run. */
   async run(agents: readonly QuietAgent[]): Promise<void> {
-    await this.ask({ installation: this.installation, agents });
+    await this.#ask({ installation: this.#installation, agents });
   }
 
   /** What it was asked since its start. */
   async counts(): Promise<QuietHostCounts> {
-    return (await this.ask('count')) as QuietHostCounts; // its answer to this order
+    return (await this.#ask('count')) as QuietHostCounts; // its answer to this order
   }
 
   async stop(): Promise<void> {
-    if (this.child.exitCode !== null) return;
-    const ended = once(this.child, 'exit');
-    this.child.kill();
+    if (this.#child.exitCode !== null) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill();
     await ended;
   }
 
-  private async ask(order: QuietHostOrder | 'count'): Promise<unknown> {
-    const answer = once(this.child, 'message', { signal: AbortSignal.timeout(10_000) });
-    this.child.send(order);
+  async #ask(order: QuietHostOrder | 'count'): Promise<unknown> {
+    const answer = once(this.#child, 'message', { signal: AbortSignal.timeout(10_000) });
+    this.#child.send(order);
     const [message] = (await answer) as unknown[]; // what the event carries
     return message;
   }

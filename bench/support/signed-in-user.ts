@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Database } from '../../src/database/database.js';
+import { agentRow } from './agent-row.js';
 import { Client } from './client.js';
 import type { BenchPlatform } from './platform.js';
 
@@ -22,28 +23,8 @@ export async function signInWithAgents(platform: BenchPlatform, agents: number):
   return headers['set-cookie']?.[0]?.split(';')[0] ?? '';
 }
 
-function agentOf(userId: string, index: number) {
-  return {
-    id: randomUUID(),
-    userId,
-    name: `agent ${index}`,
-    subdomain: `agent-${index}`,
-    plan: 'solo' as const,
-    model: 'auto',
-    aiProvider: 'openrouter',
-    desired: 'stopped' as const,
-    status: 'stopped' as const,
-    statusReason: null,
-    observedAt: null,
-    startedAt: null,
-    port: 40_000 + index,
-    image: null,
-    runtimeVersion: null,
-    containerId: null,
-    parentAgentId: null,
-    verificationType: null,
-    attestationUid: null,
-    verifiedAt: null,
-    deletedAt: null,
-  };
-}
+const agentOf = (userId: string, index: number) => ({
+  ...agentRow(userId, 40_000 + index),
+  desired: 'stopped' as const,
+  status: 'stopped' as const,
+});

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import pLimit from 'p-limit';
 import { Op } from 'sequelize';
@@ -7,8 +6,9 @@ import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { Database } from '../../src/database/database.js';
 import type { AgentRow } from '../../src/database/models.js';
 import { PLATFORM_TASK_QUEUE, superviseAgentId } from '../../workflows/ids.js';
-import { AGENT_ID, AGENT_OWNER, AGENT_PHASE } from '../../workflows/search-attributes.js';
+import { AGENT_PHASE, attributesOf } from '../../workflows/search-attributes.js';
 import type { superviseAgent } from '../../workflows/supervise-agent.js';
+import { agentRow } from './agent-row.js';
 import type { BenchPlatform } from './platform.js';
 import type { QuietAgent } from './quiet-host.js';
 import { median } from './statistics.js';
@@ -36,14 +36,19 @@ const WELL: WatchdogMemory = {
 
 /** Agents that are written down as running, and their supervisors. */
 export class SupervisedAgents {
-  private readonly rows: AgentRow[] = [];
+  readonly #rows: AgentRow[] = [];
 
-  private constructor(
-    private readonly userId: string,
-    private readonly database: Database,
-    private readonly client: Client,
-    private readonly connection: Connection,
-  ) {}
+  readonly #userId: string;
+  readonly #database: Database;
+  readonly #client: Client;
+  readonly #connection: Connection;
+
+  private constructor(userId: string, database: Database, client: Client, connection: Connection) {
+    this.#userId = userId;
+    this.#database = database;
+    this.#client = client;
+    this.#connection = connection;
+  }
 
   static async of(platform: BenchPlatform, userId: string): Promise<SupervisedAgents> {
     const connection = await Connection.connect({ address: platform.temporalAddress });
@@ -55,12 +60,12 @@ export class SupervisedAgents {
   async insert(ports: readonly number[]): Promise<QuietAgent[]> {
     const made: AgentRow[] = [];
     for (let from = 0; from < ports.length; from += 200) {
-      await this.database.asUser(this.userId).transaction(async (db) => {
-        const values = ports.slice(from, from + 200).map((port) => agentOf(this.userId, port));
+      await this.#database.asUser(this.#userId).transaction(async (db) => {
+        const values = ports.slice(from, from + 200).map((port) => agentOf(this.#userId, port));
         for (const value of values) made.push(await db.Agent.create(value));
       });
     }
-    this.rows.push(...made);
+    this.#rows.push(...made);
     return made.map(({ id, userId, port }) => ({ id, userId, port: port ?? 0 }));
   }
 
@@ -73,7 +78,7 @@ export class SupervisedAgents {
   async supervise(agents: readonly QuietAgent[]): Promise<number> {
     const started = performance.now();
     const start = async ({ id: agentId, userId }: QuietAgent) => {
-      await this.client.workflow.start<typeof superviseAgent>('superviseAgent', {
+      await this.#client.workflow.start<typeof superviseAgent>('superviseAgent', {
         workflowId: superviseAgentId(agentId),
         // A pass of the reconciliation may have come first.
         workflowIdConflictPolicy: 'USE_EXISTING',
@@ -85,15 +90,14 @@ export class SupervisedAgents {
           },
         ],
         typedSearchAttributes: [
-          { key: AGENT_ID, value: agentId },
-          { key: AGENT_OWNER, value: userId },
+          ...attributesOf({ agentId, userId }),
           { key: AGENT_PHASE, value: 'running' },
         ],
       });
     };
     await Promise.all(agents.map((agent) => limit(start, agent)));
     const all = await poll(
-      async () => ((await this.countSeen()) === this.rows.length ? true : undefined),
+      async () => ((await this.#countSeen()) === this.#rows.length ? true : undefined),
       { timeoutMs: TIMEOUT_MS, everyMs: 500 },
     );
     if (!all) throw new Error('Not every agent is supervised');
@@ -102,11 +106,11 @@ export class SupervisedAgents {
 
   /** Events in the histories of a sample of supervisors: the median, and all of them. */
   async historyEvents(): Promise<{ median: number; sum: number; of: number }> {
-    const every = Math.max(1, Math.floor(this.rows.length / SAMPLE));
-    const sample = this.rows.filter((_, index) => index % every === 0);
+    const every = Math.max(1, Math.floor(this.#rows.length / SAMPLE));
+    const sample = this.#rows.filter((_, index) => index % every === 0);
     const lengths: number[] = [];
     const read = async ({ id }: { readonly id: string }) => {
-      const { historyLength } = await this.client.workflow
+      const { historyLength } = await this.#client.workflow
         .getHandle(superviseAgentId(id))
         .describe();
       lengths.push(historyLength);
@@ -117,13 +121,13 @@ export class SupervisedAgents {
   }
 
   async close(): Promise<void> {
-    await this.database.close();
-    await this.connection.close();
+    await this.#database.close();
+    await this.#connection.close();
   }
 
   /** The first check writes down that the agent was seen. */
-  private async countSeen(): Promise<number> {
-    return this.database.asPlatform().transaction((db) =>
+  async #countSeen(): Promise<number> {
+    return this.#database.asPlatform().transaction((db) =>
       db.Agent.count({
         where: { observedAt: { [Op.ne]: null } },
       }),
@@ -131,30 +135,12 @@ export class SupervisedAgents {
   }
 }
 
-function agentOf(userId: string, port: number) {
-  return {
-    id: randomUUID(),
-    userId,
-    name: `agent ${port}`,
-    subdomain: `agent-${port}`,
-    plan: 'solo' as const,
-    model: 'auto',
-    aiProvider: 'openrouter',
-    desired: 'running' as const,
-    status: 'active' as const,
-    statusReason: null,
-    observedAt: null,
-    startedAt: new Date(),
-    watchdog: WELL,
-    host: HOST,
-    port,
-    image: 'quiet',
-    runtimeVersion: null,
-    containerId: null,
-    parentAgentId: null,
-    verificationType: null,
-    attestationUid: null,
-    verifiedAt: null,
-    deletedAt: null,
-  };
-}
+const agentOf = (userId: string, port: number) => ({
+  ...agentRow(userId, port),
+  desired: 'running' as const,
+  status: 'active' as const,
+  startedAt: new Date(),
+  watchdog: WELL,
+  host: HOST,
+  image: 'quiet',
+});

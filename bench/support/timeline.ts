@@ -15,10 +15,13 @@ export interface Step {
 
 /** Reads from the workflow engine where the time of a provisioning went. */
 export class Timelines {
-  private constructor(
-    private readonly connection: Connection,
-    private readonly client: Client,
-  ) {}
+  readonly #connection: Connection;
+  readonly #client: Client;
+
+  private constructor(connection: Connection, client: Client) {
+    this.#connection = connection;
+    this.#client = client;
+  }
 
   static async connect(address: string): Promise<Timelines> {
     const connection = await Connection.connect({ address });
@@ -31,7 +34,7 @@ export class Timelines {
       ['superviseAgent', superviseAgentId(agentId)],
       ['provisionAgent', provisionAgentId(agentId)],
     ] as const) {
-      const { events } = await this.client.workflow.getHandle(id).fetchHistory();
+      const { events } = await this.#client.workflow.getHandle(id).fetchHistory();
       const history = events ?? [];
       const at = (event: HistoryEvent | undefined) => timeOf(event) - sentAt;
       steps.push({
@@ -58,7 +61,7 @@ export class Timelines {
   }
 
   async close(): Promise<void> {
-    await this.connection.close();
+    await this.#connection.close();
   }
 }
 

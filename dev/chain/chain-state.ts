@@ -15,14 +15,18 @@ export class ChainState {
   readonly #kept: string;
   #last: Buffer | undefined;
 
-  constructor(private readonly folder: string) {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+
     this.file = path.join(folder, 'state.json');
     this.#kept = path.join(folder, 'state.kept.json');
   }
 
   /** Makes the folder, and puts a whole file in the place of a part of one. */
   async restore(): Promise<void> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     if (!existsSync(this.file) || isWhole(await readFile(this.file))) return;
     if (existsSync(this.#kept)) await copyFile(this.#kept, this.file);
     else await rm(this.file); // ended before it had written any

@@ -40,11 +40,11 @@ class Host {
   readonly #underWay = new Set<Promise<unknown>>();
   readonly activities;
 
-  private constructor(
-    private readonly answering: Server,
-    readyPort: number,
-    deadPort: number,
-  ) {
+  readonly #answering: Server;
+
+  private constructor(answering: Server, readyPort: number, deadPort: number) {
+    this.#answering = answering;
+
     const hangs = (agentId: string) => agentId.startsWith('hanging');
     const call = async (agentId: string) => {
       if (hangs(agentId)) await this.#hang();
@@ -134,7 +134,7 @@ class Host {
     for (const environment of this.#environments) environment.cancel();
     this.#gate.open();
     await Promise.allSettled(this.#underWay);
-    this.answering.close();
+    this.#answering.close();
   }
 
   #startedAt(): string {

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readAgentTokens } from '../../src/agents/agent-secrets.js';
-import { containerName, STATE_DIRECTORY } from '../../src/containers/container-spec.js';
+import { containerName } from '../../src/containers/container-spec.js';
+import { readMemory, writeMemory } from '../support/agent-memory.js';
 import { CHAIN_ID, testChain, type TestChain } from '../support/chain/chain.js';
 import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
-import { runInContainer } from '../support/run-in-container.js';
 
 const TREASURY = '0x7ea5000000000000000000000000000000000002';
 
@@ -24,20 +24,9 @@ afterAll(async () => {
   await chain?.close();
 });
 
-const run = (id: string, code: string) => runInContainer(platform.docker, containerName(id), code);
 const write = (id: string, file: string, text: string) =>
-  run(
-    id,
-    `const fs = require('fs'), file = '${STATE_DIRECTORY}/${file}';
-     fs.mkdirSync(require('path').dirname(file), { recursive: true });
-     fs.writeFileSync(file, '${text}')`,
-  );
-const read = (id: string, file: string) =>
-  run(
-    id,
-    `const fs = require('fs'), file = '${STATE_DIRECTORY}/${file}';
-     process.stdout.write(fs.existsSync(file) ? fs.readFileSync(file) : 'nothing')`,
-  );
+  writeMemory(platform.docker, id, file, text);
+const read = (id: string, file: string) => readMemory(platform.docker, id, file);
 
 async function cloneOf(parentAgentId: string, given: Readonly<Record<string, unknown>> = {}) {
   const transactionHash = await chain.pay(TREASURY, 1_000_000n);

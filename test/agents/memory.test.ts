@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Reconciliation } from '../../src/agents/reconcile.js';
-import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
+import { containerName } from '../../src/containers/container-spec.js';
+import { readMemory, writeMemory } from '../support/agent-memory.js';
 import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
-import { runInContainer } from '../support/run-in-container.js';
 import { workerLog } from '../support/temporal.js';
 
 let platform: TestPlatform;
@@ -23,19 +23,8 @@ const shown = async (id: string) => (await platform.backend(ada, 'GET', `/api/ag
 const volumesOf = async (id: string) =>
   (await platform.dockerHost.volumes.list(id)).map(({ name }) => name).sort();
 
-const remember = (id: string, what: string) =>
-  runInContainer(
-    platform.docker,
-    containerName(id),
-    `require('fs').writeFileSync('${STATE_DIRECTORY}/memory', '${what}')`,
-  );
-const recall = (id: string) =>
-  runInContainer(
-    platform.docker,
-    containerName(id),
-    `const file = '${STATE_DIRECTORY}/memory', fs = require('fs');
-     process.stdout.write(fs.existsSync(file) ? fs.readFileSync(file) : 'nothing')`,
-  );
+const remember = (id: string, what: string) => writeMemory(platform.docker, id, 'memory', what);
+const recall = (id: string) => readMemory(platform.docker, id, 'memory');
 
 /** Somebody removes the container of a stopped agent, and the volume. */
 async function lose(id: string): Promise<void> {

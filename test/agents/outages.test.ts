@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
 import { supervisedOf } from '../../src/agents/supervisors.js';
+import { PLAIN_KINDS } from '../../src/agents/operation-kinds.js';
 import { getAgent } from '../../src/agents/agents.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { findOperation, requestOperation } from '../../src/agents/operations.js';
@@ -117,12 +118,8 @@ test('an agent that is not there is 404 for every operation, also without Docker
   const [user, other] = [await on.signUp('solo'), await on.signUp('solo')];
   const operations = [
     ['PUT', '', { plan: 'no plan' }],
-    ['POST', '/start', undefined],
-    ['POST', '/stop', undefined],
-    ['POST', '/restart', undefined],
-    ['POST', '/repair', undefined],
+    ...PLAIN_KINDS.map((kind) => ['POST', `/${kind}`, undefined] as const),
     ['POST', '/update', { version: '1.0.0' }],
-    ['POST', '/reset-memory', undefined],
     ['POST', '/restore', { archiveId: randomUUID() }],
   ] as const;
   const onBackend = [

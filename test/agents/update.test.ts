@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { STATE_DIRECTORY, containerName } from '../../src/containers/container-spec.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { varyTestImage } from '../agent-image/vary-test-image.js';
+import { readMemory, writeMemory } from '../support/agent-memory.js';
 import { until } from '../support/until.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
-import { runInContainer } from '../support/run-in-container.js';
 
 let platform: TestPlatform;
 let ada: TestUser;
@@ -35,18 +34,8 @@ const shown = async (id: string) => (await platform.backend(ada, 'GET', `/api/ag
 const archivesOf = async (id: string) =>
   (await platform.web(ada, 'GET', `/api/agents/${id}/archives`)).body.archives;
 
-async function remember(id: string, what: string): Promise<void> {
-  const write = `require('fs').writeFileSync('${STATE_DIRECTORY}/memory', '${what}')`;
-  await runInContainer(platform.docker, containerName(id), write);
-}
-
-const recall = (id: string): Promise<string> =>
-  runInContainer(
-    platform.docker,
-    containerName(id),
-    `const file = '${STATE_DIRECTORY}/memory', fs = require('fs');
-     process.stdout.write(fs.existsSync(file) ? fs.readFileSync(file) : 'nothing')`,
-  );
+const remember = (id: string, what: string) => writeMemory(platform.docker, id, 'memory', what);
+const recall = (id: string) => readMemory(platform.docker, id, 'memory');
 
 /** Of each kind of thing in Docker, how many the agent has. */
 async function holdings(id: string): Promise<Record<string, number>> {

@@ -8,13 +8,17 @@ const PAUSE_MS = 250;
 
 /** Asks an API as a careful client does: the same request again until it is accepted. */
 export class CarefulClient {
-  private calls = 0;
+  #calls = 0;
+
+  readonly #baseUrl: string;
 
   constructor(
-    private readonly baseUrl: string,
+    baseUrl: string,
     /** Empty for who has none. */
     private readonly apiKey = '',
-  ) {}
+  ) {
+    this.#baseUrl = baseUrl;
+  }
 
   /**
    * @param key names the request: whatever is lost on the way, it is carried out once.
@@ -42,11 +46,11 @@ export class CarefulClient {
     headers: Readonly<Record<string, string>> = {},
   ): Promise<{ status: number; text: string }> {
     try {
-      const response = await fetch(new URL(path, this.baseUrl), {
+      const response = await fetch(new URL(path, this.#baseUrl), {
         method,
         headers: {
           ...(this.apiKey !== '' && { authorization: `Bearer ${this.apiKey}` }),
-          'x-forwarded-for': clientAddress(this.calls++),
+          'x-forwarded-for': clientAddress(this.#calls++),
           'idempotency-key': key,
           ...(body && { 'content-type': 'application/json' }),
           ...headers,

@@ -28,7 +28,11 @@ interface Asked {
 export class Ledger {
   readonly #asked = new Map<string, Asked>();
 
-  constructor(private readonly api: Site['api']) {}
+  readonly #api: Site['api'];
+
+  constructor(api: Site['api']) {
+    this.#api = api;
+  }
 
   /** The id that an agent gets when it is asked for with this key. */
   static agentIdOf(key: string): string {
@@ -66,7 +70,7 @@ export class Ledger {
     const known = this.#asked.get(id);
     const asked = known ?? { id, agentId, request, statuses: new Set(), accepted: undefined };
     this.#asked.set(id, asked);
-    const { status, text } = await this.api.once(method, path, key, body);
+    const { status, text } = await this.#api.once(method, path, key, body);
     asked.statuses.delete(status); // the last one stands last
     asked.statuses.add(status);
     if (status >= 200 && status < 300) {

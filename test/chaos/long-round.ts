@@ -66,30 +66,33 @@ class LongRound {
   readonly #marked = new Set<string>();
   #isHurt = false;
 
-  constructor(
-    private readonly site: LongSite,
-    private readonly plan: LongPlan,
-  ) {
+  readonly #site: LongSite;
+  readonly #plan: LongPlan;
+
+  constructor(site: LongSite, plan: LongPlan) {
+    this.#site = site;
+    this.#plan = plan;
+
     this.#ledger = new Ledger(site.api);
   }
 
   /** Brings the agents to where the round begins. */
   async prepare(): Promise<string[]> {
-    const { agents, seed, slow } = this.plan;
+    const { agents, seed, slow } = this.#plan;
     await Promise.all(
       agents.map(async (_, index) => {
-        this.#agentIds[index] = await create(this.site, `long-${seed}-${index}`);
+        this.#agentIds[index] = await create(this.#site, `long-${seed}-${index}`);
       }),
     );
     const made = await this.#untilWell('made');
     if (made.length > 0) return made;
     for (const agentId of this.#agentIds) {
-      const host = await hostOf(this.site, agentId);
+      const host = await hostOf(this.#site, agentId);
       if (!host) return [`${agentId} is on no host`];
       await mark(host.docker, agentId);
       this.#marked.add(agentId);
     }
-    if (slow) await this.#forEach((index) => this.#ask(index, 'update', this.site.versions.slow));
+    if (slow) await this.#forEach((index) => this.#ask(index, 'update', this.#site.versions.slow));
     const slowed = await this.#untilWell('slow');
     if (slowed.length > 0) return slowed;
     await this.#forEach(async (index, { stopped }) => {
@@ -100,21 +103,21 @@ class LongRound {
 
   /** The fault, what is asked for meanwhile, and the deed in the middle of it. */
   async hurt(): Promise<string[]> {
-    const { createAt, deedAt, lastsMs } = this.plan;
+    const { createAt, deedAt, lastsMs } = this.#plan;
     const at = (moment: number) => delay(moment * (BEFORE_MS + lastsMs));
     const until = performance.now() + BEFORE_MS + lastsMs + INSIST_MS;
     // Nobody asks on when the round is given up.
     const all = await Promise.allSettled([
       (async () => {
         await delay(BEFORE_MS);
-        const end = await beginFault(this.site, this.plan, this.#agentIds);
+        const end = await beginFault(this.#site, this.#plan, this.#agentIds);
         this.#isHurt = true;
         await delay(lastsMs);
         await end();
       })(),
       at(deedAt).then(() =>
         // It ended by itself, or its engine is away.
-        doDeed(this.site, this.plan, this.#agentIds[0] ?? '').catch(() => undefined),
+        doDeed(this.#site, this.#plan, this.#agentIds[0] ?? '').catch(() => undefined),
       ),
       at(createAt).then(() => this.#createAndConfigure(until)),
       this.#forEach(async (index, agent) => {
@@ -127,7 +130,7 @@ class LongRound {
 
   /** Waits until all are well. @returns what is not, once the time is over. */
   async settle(): Promise<string[]> {
-    const passes = twoPasses(this.site).then(
+    const passes = twoPasses(this.#site).then(
       () => this.#unsupervised(),
       (error: unknown) => [String(error)],
     );
@@ -138,20 +141,20 @@ class LongRound {
   /** Who lost its memory, and is told so, gets an empty one. */
   async beginAnew(): Promise<string[]> {
     const bereft = this.#agentIds.find((agentId) => this.#isBereft(agentId)) ?? '';
-    const { agent } = await recordsOf(this.site, bereft);
+    const { agent } = await recordsOf(this.#site, bereft);
     if (agent?.status !== 'error') return [];
     this.#marked.delete(bereft);
     const request = { method: 'POST', path: `/api/agents/${bereft}/begin-anew` } as const;
     await this.#ledger.repeat(bereft, request, 'anew', performance.now() + INSIST_MS);
     const left = await this.#untilWell('begun anew');
-    const { agent: after } = await recordsOf(this.site, bereft);
+    const { agent: after } = await recordsOf(this.#site, bereft);
     return after?.status === 'error' ? [...left, `still in error: ${after.statusReason}`] : left;
   }
 
   async removeAll(): Promise<string[]> {
     await Promise.all(
       this.#agentIds.map(async (agentId) => {
-        const { agent } = await recordsOf(this.site, agentId);
+        const { agent } = await recordsOf(this.#site, agentId);
         if (!agent || agent.deletedAt !== null) return;
         const until = performance.now() + SETTLE_MS;
         const request = { method: 'DELETE', path: `/api/agents/${agentId}` } as const;
@@ -162,7 +165,7 @@ class LongRound {
   }
 
   told(): Promise<string[]> {
-    return toldOf(this.site, this.#agentIds);
+    return toldOf(this.#site, this.#agentIds);
   }
 
   asked(): string {
@@ -181,7 +184,7 @@ class LongRound {
   async #want(index: number, agent: LongAgentPlan, until: number): Promise<void> {
     const { broken, manner, operation } = agent;
     const agentId = this.#agentIds[index] ?? '';
-    const { versions } = this.site;
+    const { versions } = this.#site;
     const request = requestFor(agentId, operation, {
       version: broken ? versions.broken : versions.good,
       config: broken ? { runtime: { test: { exitAtStart: 3 } } } : { runtime: { test: {} } },
@@ -192,7 +195,7 @@ class LongRound {
 
   /** Asks for an agent, and as soon as it is promised for another configuration of it. */
   async #createAndConfigure(until: number): Promise<void> {
-    const key = `long-${this.plan.seed}-late`;
+    const key = `long-${this.#plan.seed}-late`;
     const agentId = Ledger.agentIdOf(key);
     this.#agentIds.push(agentId);
     const body = { name: key };
@@ -222,15 +225,15 @@ class LongRound {
   }
 
   async #problemsOf(agentId: string): Promise<string[]> {
-    const records = await recordsOf(this.site, agentId);
+    const records = await recordsOf(this.#site, agentId);
     const { agent, operations } = records;
     const problems = this.#ledger.problemsOf(agentId, operations);
     if (!agent && !this.#ledger.isPromised(agentId)) return problems; // it was never made
-    problems.push(...(await problemsOfState(this.site, records, desiredBy(operations))));
+    problems.push(...(await problemsOfState(this.#site, records, desiredBy(operations))));
     if (!agent) return problems;
-    problems.push(...(await problemsOfSupervision(this.site, agent, CHECK_INTERVAL_MS)));
+    problems.push(...(await problemsOfSupervision(this.#site, agent, CHECK_INTERVAL_MS)));
     if (agent.desired === 'deleted' || !this.#marked.has(agentId)) return problems;
-    const docker = this.site.hosts[agent.host as keyof LongSite['hosts']].docker;
+    const docker = this.#site.hosts[agent.host as keyof LongSite['hosts']].docker;
     if (!this.#isBereft(agentId)) {
       problems.push(...(await problemsOfMark(docker, agentId, records)));
     } else if (agent.status === 'active') {
@@ -243,16 +246,16 @@ class LongRound {
 
   /** Whether its memory was taken away. */
   #isBereft(agentId: string): boolean {
-    return this.#isHurt && this.plan.fault === 'memory removed' && agentId === this.#agentIds[0];
+    return this.#isHurt && this.#plan.fault === 'memory removed' && agentId === this.#agentIds[0];
   }
 
   /** Agents that nobody looks after, although two passes should have seen to it. */
   #unsupervised(): Promise<string[]> {
     const problems = () =>
       this.#ofEach(async (agentId) => {
-        const { agent } = await recordsOf(this.site, agentId);
+        const { agent } = await recordsOf(this.#site, agentId);
         if (!agent || agent.desired === 'deleted') return [];
-        return problemsOfSupervision(this.site, agent, CHECK_INTERVAL_MS);
+        return problemsOfSupervision(this.#site, agent, CHECK_INTERVAL_MS);
       });
     return untilNone('after two passes', problems, AFTER_PASSES_MS);
   }
@@ -260,7 +263,7 @@ class LongRound {
   async #auditedRefusals(): Promise<string[]> {
     const ids = this.#ledger.refusedIds();
     if (ids.length === 0) return [];
-    const rows = await this.site.database.asPlatform().query<{ operation: string }>(
+    const rows = await this.#site.database.asPlatform().query<{ operation: string }>(
       `SELECT detail->>'operationId' AS operation FROM audit_log
          WHERE detail->>'operationId' = ANY ($ids)`,
       { ids },
@@ -271,7 +274,7 @@ class LongRound {
   }
 
   async #forEach(work: (index: number, agent: LongAgentPlan) => Promise<void>): Promise<void> {
-    await Promise.all(this.plan.agents.map((agent, index) => work(index, agent)));
+    await Promise.all(this.#plan.agents.map((agent, index) => work(index, agent)));
   }
 }
 

@@ -46,38 +46,41 @@ export async function runRound(site: Site, plan: RoundPlan): Promise<RoundResult
 }
 
 class Round {
-  private readonly expected: (Expected | undefined)[];
+  readonly #expected: (Expected | undefined)[];
 
-  constructor(
-    private readonly site: Site,
-    private readonly plan: RoundPlan,
-  ) {
-    this.expected = plan.agents.map(() => undefined);
+  readonly #site: Site;
+  readonly #plan: RoundPlan;
+
+  constructor(site: Site, plan: RoundPlan) {
+    this.#site = site;
+    this.#plan = plan;
+
+    this.#expected = plan.agents.map(() => undefined);
   }
 
   /** Brings the agents to where their operation begins. */
   async prepare(): Promise<void> {
-    if (this.plan.operation === 'provision') return;
-    await this.forEach(async (index) => this.make(index));
-    await this.untilWell();
-    await this.forEach(async (index, { stopped }) => {
-      const { agentId } = this.at(index);
+    if (this.#plan.operation === 'provision') return;
+    await this.#forEach(async (index) => this.#make(index));
+    await this.#untilWell();
+    await this.#forEach(async (index, { stopped }) => {
+      const { agentId } = this.#at(index);
       if (!stopped) return;
-      await request(this.site, agentId, 'stop', { broken: false });
-      this.expected[index] = { agentId, desired: 'stopped', operations: ['provision', 'stop'] };
+      await request(this.#site, agentId, 'stop', { broken: false });
+      this.#expected[index] = { agentId, desired: 'stopped', operations: ['provision', 'stop'] };
     });
-    await this.untilWell();
+    await this.#untilWell();
   }
 
   /** @returns whether there was something to kill. */
   async hurt(): Promise<boolean> {
     const [killed] = await Promise.all([
-      delay(this.plan.killAfterMs).then(() =>
-        kill(this.site, this.plan.kill, () => this.expected[0]?.agentId),
+      delay(this.#plan.killAfterMs).then(() =>
+        kill(this.#site, this.#plan.kill, () => this.#expected[0]?.agentId),
       ),
-      this.forEach(async (index, agent) => {
+      this.#forEach(async (index, agent) => {
         await delay(agent.afterMs);
-        await this.operate(index, agent);
+        await this.#operate(index, agent);
       }),
     ]);
     return killed;
@@ -88,7 +91,7 @@ class Round {
     let problems: string[] = [];
     await poll(
       async () => {
-        problems = await this.problems();
+        problems = await this.#problems();
         return problems.length === 0 || undefined;
       },
       { timeoutMs: SETTLE_MS, everyMs: 250 },
@@ -98,11 +101,11 @@ class Round {
 
   async removeAll(): Promise<void> {
     await Promise.all(
-      this.expected.map(async (each, index) => {
+      this.#expected.map(async (each, index) => {
         if (!each || each.desired === 'deleted') return;
         const { agentId, operations } = each;
-        await request(this.site, agentId, 'delete', { broken: false });
-        this.expected[index] = {
+        await request(this.#site, agentId, 'delete', { broken: false });
+        this.#expected[index] = {
           agentId,
           desired: 'deleted',
           operations: [...operations, 'delete'],
@@ -113,39 +116,39 @@ class Round {
 
   told(): Promise<string[]> {
     return toldOf(
-      this.site,
-      this.expected.flatMap((each) => (each ? [each.agentId] : [])),
+      this.#site,
+      this.#expected.flatMap((each) => (each ? [each.agentId] : [])),
     );
   }
 
-  private async operate(index: number, agent: AgentPlan): Promise<void> {
-    const { operation } = this.plan;
-    if (operation === 'provision') return this.make(index);
-    const { agentId, operations } = this.at(index);
-    await request(this.site, agentId, operation, agent);
-    this.expected[index] = {
+  async #operate(index: number, agent: AgentPlan): Promise<void> {
+    const { operation } = this.#plan;
+    if (operation === 'provision') return this.#make(index);
+    const { agentId, operations } = this.#at(index);
+    await request(this.#site, agentId, operation, agent);
+    this.#expected[index] = {
       agentId,
       desired: desiredAfter(operation, agent),
       operations: operations.includes(operation) ? operations : [...operations, operation],
     };
   }
 
-  private async make(index: number): Promise<void> {
-    const agentId = await create(this.site, `chaos-${this.plan.seed}-${index}`);
-    this.expected[index] = { agentId, desired: 'running', operations: ['provision'] };
+  async #make(index: number): Promise<void> {
+    const agentId = await create(this.#site, `chaos-${this.#plan.seed}-${index}`);
+    this.#expected[index] = { agentId, desired: 'running', operations: ['provision'] };
   }
 
-  private async untilWell(): Promise<void> {
+  async #untilWell(): Promise<void> {
     const problems = await this.settle();
     if (problems.length > 0) throw new Error(`Before anything was killed: ${problems.join('; ')}`);
   }
 
-  private async problems(): Promise<string[]> {
+  async #problems(): Promise<string[]> {
     try {
       const all = await Promise.all(
-        this.expected.map(async (each) => {
+        this.#expected.map(async (each) => {
           if (!each) return [];
-          const problems = await problemsOf(this.site, each);
+          const problems = await problemsOf(this.#site, each);
           return problems.map((problem) => `${each.agentId}: ${problem}`);
         }),
       );
@@ -155,12 +158,12 @@ class Round {
     }
   }
 
-  private async forEach(work: (index: number, agent: AgentPlan) => Promise<void>): Promise<void> {
-    await Promise.all(this.plan.agents.map((agent, index) => work(index, agent)));
+  async #forEach(work: (index: number, agent: AgentPlan) => Promise<void>): Promise<void> {
+    await Promise.all(this.#plan.agents.map((agent, index) => work(index, agent)));
   }
 
-  private at(index: number): Expected {
-    const expected = this.expected[index];
+  #at(index: number): Expected {
+    const expected = this.#expected[index];
     if (!expected) throw new Error('There is no such agent yet');
     return expected;
   }

@@ -8,7 +8,11 @@ export class ContainerWatch {
   readonly doubled: string[] = [];
   readonly #containers = new Map<string, Set<string>>();
 
-  private constructor(private readonly events: Readable) {
+  readonly #events: Readable;
+
+  private constructor(events: Readable) {
+    this.#events = events;
+
     let rest = '';
     events.on('data', (chunk: Buffer) => {
       const lines = (rest + chunk.toString()).split('\n');
@@ -29,7 +33,7 @@ export class ContainerWatch {
   }
 
   end(): void {
-    this.events.destroy();
+    this.#events.destroy();
   }
 
   #see(event: { Action: string; Actor: { ID: string; Attributes: Record<string, string> } }): void {

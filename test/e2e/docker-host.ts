@@ -52,11 +52,17 @@ export class DockerHost {
   #worker: EngineProcess | undefined;
   #workerEnv: NodeJS.ProcessEnv = {};
 
+  readonly #folder: string;
+  readonly #network: string;
+
   private constructor(
     readonly id: string,
-    private readonly folder: string,
-    private readonly network: string,
+    folder: string,
+    network: string,
   ) {
+    this.#folder = folder;
+    this.#network = network;
+
     this.#socket = path.join(folder, 'docker.sock');
     this.docker = connectDocker(`unix://${this.#socket}`);
   }
@@ -71,7 +77,7 @@ export class DockerHost {
   }
 
   async startEngine(): Promise<void> {
-    const at = (name: string) => path.join(this.folder, name);
+    const at = (name: string) => path.join(this.#folder, name);
     await rm(at('docker.pid'), { force: true });
     const config = (await keepsIdOutsideData()) ? { 'deprecated-key-path': at('key.json') } : {};
     await writeFile(at('daemon.json'), JSON.stringify(config));
@@ -120,7 +126,7 @@ export class DockerHost {
   /** As a power cut would: without a word. */
   async killEngine(): Promise<void> {
     const runtime = await readFile(
-      path.join(this.folder, 'exec/containerd/containerd.pid'),
+      path.join(this.#folder, 'exec/containerd/containerd.pid'),
       'utf8',
     );
     await this.#engine?.stop(0);
@@ -143,15 +149,15 @@ export class DockerHost {
     const subnet = `169.254.${randomInt(1, 255)}`;
     const block = randomInt(0, 63) * 4;
     const [here, there] = [`${subnet}.${block + 1}`, `${subnet}.${block + 2}`];
-    const link = `v${this.network.slice(4)}`;
+    const link = `v${this.#network.slice(4)}`;
     await run('ip', [
       ...['link', 'add', link, 'type', 'veth'],
-      ...['peer', 'name', 'uplink', 'netns', this.network],
+      ...['peer', 'name', 'uplink', 'netns', this.#network],
     ]);
     await run('ip', ['addr', 'add', `${here}/30`, 'dev', link]);
     await run('ip', ['link', 'set', link, 'up']);
-    await run('ip', ['-n', this.network, 'addr', 'add', `${there}/30`, 'dev', 'uplink']);
-    await run('ip', ['-n', this.network, 'link', 'set', 'uplink', 'up']);
+    await run('ip', ['-n', this.#network, 'addr', 'add', `${there}/30`, 'dev', 'uplink']);
+    await run('ip', ['-n', this.#network, 'link', 'set', 'uplink', 'up']);
     const url = new URL(database);
     url.host = await this.#forward(here, Number(url.port));
     const [, port] = temporal.split(':');
@@ -176,15 +182,15 @@ export class DockerHost {
         await this.#engine.stop(20_000);
       }
     } finally {
-      const { stdout: pids } = await run('ip', ['netns', 'pids', this.network]);
+      const { stdout: pids } = await run('ip', ['netns', 'pids', this.#network]);
       for (const pid of pids.split('\n').filter(Boolean)) process.kill(Number(pid), 'SIGKILL');
-      await run('ip', ['netns', 'delete', this.network]); // and its link to us with it
+      await run('ip', ['netns', 'delete', this.#network]); // and its link to us with it
       const mounts = await readFile('/proc/self/mounts', 'utf8');
       for (const line of mounts.split('\n').reverse()) {
         const [, at = ''] = line.split(' ');
-        if (at.startsWith(`${this.folder}/`)) await run('umount', ['--lazy', at]);
+        if (at.startsWith(`${this.#folder}/`)) await run('umount', ['--lazy', at]);
       }
-      await rm(this.folder, { recursive: true, force: true, maxRetries: 3 });
+      await rm(this.#folder, { recursive: true, force: true, maxRetries: 3 });
     }
   }
 
@@ -197,9 +203,9 @@ export class DockerHost {
     return startProcess({
       name,
       command: 'nsenter',
-      args: [`--net=/run/netns/${this.network}`, command, ...args],
+      args: [`--net=/run/netns/${this.#network}`, command, ...args],
       env,
-      runDir: path.join(this.folder, 'run'),
+      runDir: path.join(this.#folder, 'run'),
       // Node programs end when the channel to us does.
       ipc: command === process.execPath,
     });

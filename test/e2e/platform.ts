@@ -18,10 +18,14 @@ export class RealPlatform {
   readonly #encryptionKey = randomBytes(32);
   #launcher: Launcher | undefined;
 
+  readonly #env: NodeJS.ProcessEnv;
+
   private constructor(
     readonly place: Place,
-    private readonly env: NodeJS.ProcessEnv,
-  ) {}
+    env: NodeJS.ProcessEnv,
+  ) {
+    this.#env = env;
+  }
 
   static async make(env: NodeJS.ProcessEnv): Promise<RealPlatform> {
     return new RealPlatform(await Place.make(), env);
@@ -42,7 +46,7 @@ export class RealPlatform {
       INTERNAL_API_KEY: this.internalApiKey,
       ...agentPlaces(),
       AGENT_HOST_CAPACITY: '100',
-      ...this.env,
+      ...this.#env,
     });
     await this.#launcher.printed(RUNNING, 180_000);
     return this.#launcher;

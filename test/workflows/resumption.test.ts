@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { BRING_UP, type FakeAgent } from './support/fake-agent.js';
+import { BRING_UP } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
 import { untilCancelled } from './support/misbehaviours.js';
-import { WorkflowLab, type Supervised } from './support/workflow-lab.js';
+import { watched } from './support/watched-agent.js';
+import { WorkflowLab } from './support/workflow-lab.js';
 
 // A server for each test: it stops skipping time once a workflow was ended in the middle of a step.
 let lab: WorkflowLab;
@@ -11,16 +12,10 @@ beforeEach(async () => {
 });
 afterEach(() => lab?.close());
 
-async function watched(agent: FakeAgent): Promise<Supervised> {
-  const supervisor = await lab.supervise(agent);
-  await agent.reached('watchHealth');
-  return supervisor;
-}
-
 describe('a supervisor whose worker has ended', () => {
   test('goes on with the operation, and repeats only the step that was cut off', async () => {
     const agent = lab.agent().on('startContainer', untilCancelled);
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.request('restart', 'restart');
     await agent.reached('startContainer');
 
@@ -39,7 +34,7 @@ describe('a supervisor whose worker has ended', () => {
 
   test('takes an operation that was asked for while no worker ran', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await lab.stopWorkers();
     const asked = supervisor.request('stop', 'stop');
     await lab.startWorkers();
@@ -51,7 +46,7 @@ describe('a supervisor whose worker has ended', () => {
   test('keeps to the operation under way: another one is refused, the same one joins', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('awaitReady', untilCancelled);
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.request('start', 'first');
     await agent.reached('awaitReady');
 
@@ -67,7 +62,7 @@ describe('a supervisor whose worker has ended', () => {
 
   test('watches a healthy agent on, and says nothing about it', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await lab.pass('10 minutes');
     const before = await supervisor.historyLength();
     await lab.stopWorkers();
@@ -85,7 +80,7 @@ describe('a supervisor whose worker has ended', () => {
     const agent = lab.agent().on('startContainer', () => {
       agent.health = 'healthy';
     });
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await lab.pass('10 minutes');
     await lab.stopWorkers();
     agent.health = 'stopped';

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { poll } from '../../dev/poll.js';
-import type { WatchdogMemory } from '../../src/agents/watchdog.js';
-import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
 import { refuse, untilCancelled } from './support/misbehaviours.js';
 import { realServer } from './support/real-server.js';
 import { refusalOf } from './support/refusal.js';
-import { RUNNING, SETTINGS, WorkflowLab, type Supervised } from './support/workflow-lab.js';
+import { dies, watched } from './support/watched-agent.js';
+import { SETTINGS, WorkflowLab, type Supervised } from './support/workflow-lab.js';
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
 
@@ -23,30 +22,11 @@ afterEach(async () => {
 });
 afterAll(() => lab?.close());
 
-/** A supervisor that watches an agent. */
-async function watched(
-  agent: FakeAgent,
-  memory: Partial<WatchdogMemory> = {},
-): Promise<Supervised> {
-  const supervisor = await lab.supervise(agent, { watchdog: { ...RUNNING, ...memory } });
-  if ((memory.state ?? 'running') === 'running') await agent.reached('watchHealth');
-  return supervisor;
-}
-
-/** The container ends, and lives again once it is started. */
-async function dies(agent: FakeAgent, supervisor: Supervised): Promise<void> {
-  agent.health = 'stopped';
-  agent.on('startContainer', () => {
-    agent.health = 'healthy';
-  });
-  await supervisor.containerEnded();
-}
-
 describe('the watchdog', () => {
   test('finds a container that ended right after an operation started it', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('finishOperation', gate.pass);
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.request('start', 'start');
     await agent.reached('finishOperation');
     await dies(agent, supervisor);
@@ -57,7 +37,7 @@ describe('the watchdog', () => {
   test('asks the container how it ended after an operation, which has ended it before', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('startContainer', gate.pass);
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.request('restart', 'restart');
     await agent.reached('startContainer');
     await supervisor.containerEnded({ cause: 'kill' });
@@ -70,7 +50,7 @@ describe('the watchdog', () => {
     const gate = new Gate();
     const agent = lab.agent().on('beginOperation', gate.pass);
     agent.beginnings.set('op', 'withdrawn');
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.request('restart', 'op');
     await agent.reached('beginOperation');
     agent.health = 'stopped';
@@ -84,7 +64,7 @@ describe('the watchdog', () => {
     async (health) => {
       const gate = new Gate();
       const agent = lab.agent().on('awaitReady', gate.pass);
-      const supervisor = await watched(agent);
+      const supervisor = await watched(lab, agent);
       await supervisor.request('restart', 'op');
       await agent.reached('awaitReady');
       await supervisor.dockerReturned();
@@ -106,7 +86,7 @@ describe('the watchdog', () => {
     const agent = lab.agent().on('killGateway', gate.pass);
     agent.health = 'unhealthy';
     agent.beginnings.set('op', 'withdrawn');
-    const supervisor = await watched(agent, { state: 'degraded' });
+    const supervisor = await watched(lab, agent, { state: 'degraded' });
     await agent.reached('killGateway');
     await supervisor.request('restart', 'op');
     await agent.reached('beginOperation');
@@ -119,7 +99,7 @@ describe('the watchdog', () => {
 
   test('leaves an agent to a person when somebody ended the run of its repair', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
     await supervisor.checkNow();
     await agent.reached('killGateway');
@@ -135,7 +115,7 @@ describe('a repair', () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
     agent.health = 'unhealthy';
-    const supervisor = await watched(agent, { state: 'degraded' });
+    const supervisor = await watched(lab, agent, { state: 'degraded' });
     await agent.reached('watchDegraded');
     expect(agent.containerSteps).toEqual([]);
 
@@ -148,7 +128,7 @@ describe('a repair', () => {
     'is given up in %s for a stop',
     async (step) => {
       const agent = lab.agent().on(step, untilCancelled);
-      const supervisor = await watched(agent);
+      const supervisor = await watched(lab, agent);
       agent.health = 'unhealthy';
       await supervisor.checkNow();
       await agent.reached(step);
@@ -163,7 +143,7 @@ describe('a repair', () => {
 
   test('is given up for a deletion', async () => {
     const agent = lab.agent().on('startContainer', untilCancelled);
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
     await supervisor.checkNow();
     await agent.reached('startContainer');
@@ -175,7 +155,7 @@ describe('a repair', () => {
 
   test('is given up for a Docker daemon that is back, which brings the agent up', async () => {
     const agent = lab.agent().on('killGateway', untilCancelled);
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await dies(agent, supervisor);
     await agent.reached('killGateway');
     await supervisor.dockerReturned();
@@ -189,7 +169,7 @@ describe('an agent that is not well', () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
     agent.health = 'unhealthy';
-    const supervisor = await watched(agent, { state: 'degraded' });
+    const supervisor = await watched(lab, agent, { state: 'degraded' });
     await agent.reached('watchDegraded');
     agent.on('startContainer', () => {
       agent.health = 'healthy';
@@ -205,7 +185,7 @@ describe('an agent that is not well', () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
     agent.health = 'unhealthy';
-    const supervisor = await watched(agent, { state: 'degraded' });
+    const supervisor = await watched(lab, agent, { state: 'degraded' });
     await agent.reached('watchDegraded');
     let gates = 0;
     agent.on('awaitReady', () => {
@@ -227,10 +207,12 @@ describe('a supervisor that goes on in a new run', () => {
     const first = supervisor.firstRunId;
     for (let call = 0; call < CALLS; call++) {
       // One by one: a run does not end while signals come in.
-      const before = await supervisor.historyLength();
       await supervisor.checkNow();
-      const isHeard = async () => (await supervisor.historyLength()) !== before + 1 || undefined;
-      await poll(isHeard, { timeoutMs: 10_000, everyMs: 5 });
+      const isHeard = async () => {
+        const { raw } = await supervisor.handle.describe();
+        return raw.pendingWorkflowTask ? undefined : true;
+      };
+      expect(await poll(isHeard, { timeoutMs: 150_000, everyMs: 5 })).toBe(true);
       if ((await supervisor.runId()) !== first) {
         const { workflow } = lab.environment.client;
         const ended = await workflow.getHandle(supervisor.handle.workflowId, first).describe();
@@ -248,7 +230,7 @@ describe('a supervisor that goes on in a new run', () => {
       agent.health =
         state === 'running' ? 'healthy' : state === 'starting' ? 'starting' : 'unhealthy';
       const at = Date.now();
-      const supervisor = await watched(agent, { state, crashes: [at - 2_000, at - 1_000] });
+      const supervisor = await watched(lab, agent, { state, crashes: [at - 2_000, at - 1_000] });
       expect(await intoNewRun(supervisor)).toBeLessThan(1_000);
       expect(agent.transitions).toEqual([]);
 

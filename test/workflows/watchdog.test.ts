@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { BRING_UP, type FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
 import { refuse } from './support/misbehaviours.js';
-import { RUNNING, WorkflowLab, type Supervised } from './support/workflow-lab.js';
+import { dies, watched } from './support/watched-agent.js';
+import { WorkflowLab } from './support/workflow-lab.js';
 
 /** One attempt at a repair: what makes and starts the container, and does not wait for it. */
 const ATTEMPT = ['killGateway', ...BRING_UP.filter((step) => step !== 'awaitReady')];
@@ -14,25 +14,6 @@ beforeEach(async () => {
   lab = await WorkflowLab.open();
 });
 afterEach(() => lab?.close());
-
-/** A supervisor that watches an agent that runs. */
-async function watched(
-  agent: FakeAgent,
-  memory: Partial<WatchdogMemory> = {},
-): Promise<Supervised> {
-  const supervisor = await lab.supervise(agent, { watchdog: { ...RUNNING, ...memory } });
-  if ((memory.state ?? 'running') === 'running') await agent.reached('watchHealth');
-  return supervisor;
-}
-
-/** The container ends, and lives again once it is started. */
-async function dies(agent: FakeAgent, supervisor: Supervised): Promise<void> {
-  agent.health = 'stopped';
-  agent.on('startContainer', () => {
-    agent.health = 'healthy';
-  });
-  await supervisor.containerEnded();
-}
 
 /** Lets time pass until the watchdog has written down these states, in this order. */
 async function goes(agent: FakeAgent, ...states: string[]): Promise<void> {
@@ -57,7 +38,7 @@ const now = () => lab.environment.currentTimeMs();
 describe('a healthy agent', () => {
   test('adds nothing to the history, however often it is checked', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     const before = await supervisor.historyLength();
 
     await lab.pass('1 day');
@@ -69,7 +50,7 @@ describe('a healthy agent', () => {
   test('that is starting runs with the first check that succeeds', async () => {
     const agent = lab.agent();
     agent.health = 'starting';
-    const supervisor = await watched(agent, { state: 'starting' });
+    const supervisor = await watched(lab, agent, { state: 'starting' });
     await agent.reached('watchHealth');
     expect(agent.transitions).toEqual([]);
 
@@ -83,7 +64,7 @@ describe('a healthy agent', () => {
 describe('an agent that answers a check badly', () => {
   test('is degraded, and runs again when the second look finds it well: nothing is done to it', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
     agent.on('observeAgent', () => {
       agent.health = 'healthy';
@@ -98,7 +79,7 @@ describe('an agent that answers a check badly', () => {
 
   test('is repaired: killed, started after 5 s, and verified after 30 s', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     const times: Record<string, number> = {};
     agent.on('killGateway', async () => {
       times.kill = await now();
@@ -120,7 +101,7 @@ describe('an agent that answers a check badly', () => {
 
   test('is tried to repair once more when the first attempt does not help', async () => {
     const agent = lab.agent();
-    await watched(agent);
+    await watched(lab, agent);
     let starts = 0;
     agent.on('startContainer', () => {
       if (++starts === 2) agent.health = 'healthy';
@@ -135,7 +116,7 @@ describe('an agent that answers a check badly', () => {
 
   test('gets three checks after each start before the attempt has failed', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
     await lab.pass('3 minutes');
 
@@ -151,7 +132,7 @@ describe('an agent that answers a check badly', () => {
   test('is looked at every 5 s where repairs are switched off, until it is well by itself', async () => {
     lab.settings = { ...lab.settings, autoRepair: false };
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
     await lab.pass('3 minutes');
     await agent.reached('watchDegraded');
@@ -175,7 +156,7 @@ describe('an agent that starts', () => {
     agent.on('recordTransition', () => {
       checks ||= agent.checks;
     });
-    await watched(agent, { state: 'starting' });
+    await watched(lab, agent, { state: 'starting' });
     await goes(agent, 'degraded (start_failed)', 'repairing (unhealthy)', 'running (repaired)');
     expect(checks).toBe(threshold);
     expect(agent.memory?.crashes).toHaveLength(1);
@@ -187,7 +168,7 @@ describe('an agent that starts', () => {
     agent.on('watchHealth', () => {
       if (agent.checks === 2) agent.health = 'healthy';
     });
-    await watched(agent, { state: 'starting' });
+    await watched(lab, agent, { state: 'starting' });
     await goes(agent, 'running (healthy)');
     expect(agent.memory?.crashes).toEqual([]);
   });
@@ -198,7 +179,7 @@ describe('a container that ended', () => {
     'is a crash (%s) as soon as it is heard of, and is repaired',
     async (cause) => {
       const agent = lab.agent();
-      const supervisor = await watched(agent);
+      const supervisor = await watched(lab, agent);
       agent.health = 'stopped';
       agent.on('startContainer', () => {
         agent.health = 'healthy';
@@ -213,7 +194,7 @@ describe('a container that ended', () => {
 
   test('is one for want of memory when the container says so, whatever was heard', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.death = 'oom';
     await dies(agent, supervisor);
     await goes(agent, 'degraded (oom)', 'repairing (oom)', 'running (repaired)');
@@ -221,7 +202,7 @@ describe('a container that ended', () => {
 
   test('is found by the next check when nobody heard of it', async () => {
     const agent = lab.agent();
-    await watched(agent);
+    await watched(lab, agent);
     agent.death = 'gone';
     agent.health = 'stopped';
     agent.on('startContainer', () => {
@@ -233,7 +214,7 @@ describe('a container that ended', () => {
 
   test('and runs again when it is looked at has not crashed', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.containerEnded();
     await agent.reached('observeAgent');
     await agent.reached('watchHealth', 2);
@@ -242,7 +223,7 @@ describe('a container that ended', () => {
 
   test('and was started by somebody else is starting', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.health = 'starting';
     await supervisor.containerEnded({ cause: 'stop' });
     await agent.went('starting (stop)');
@@ -255,7 +236,7 @@ describe('a container that ended', () => {
   test('because an operation stopped it has not crashed', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('stopContainer', gate.pass);
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.request('restart', 'restart');
     await agent.reached('stopContainer');
     await supervisor.containerEnded({ cause: 'stop' });
@@ -270,7 +251,7 @@ describe('a container that ended', () => {
   test('during a stop stays stopped', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('stopContainer', gate.pass);
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.request('stop', 'stop');
     await agent.reached('stopContainer');
     agent.health = 'stopped';
@@ -288,7 +269,7 @@ describe('a crash loop', () => {
   test('is what the third crash within the window makes, and nothing is done any more', async () => {
     const agent = lab.agent();
     const at = await now();
-    const supervisor = await watched(agent, { crashes: [at - 200_000, at - 100_000] });
+    const supervisor = await watched(lab, agent, { crashes: [at - 200_000, at - 100_000] });
     await dies(agent, supervisor);
 
     await goes(agent, 'degraded (exit)', 'crash_loop (exit)');
@@ -303,7 +284,7 @@ describe('a crash loop', () => {
   test('is not made by crashes before the window', async () => {
     const agent = lab.agent();
     const at = await now();
-    const supervisor = await watched(agent, { crashes: [at - 301_000, at - 300_001] });
+    const supervisor = await watched(lab, agent, { crashes: [at - 301_000, at - 300_001] });
     await dies(agent, supervisor);
     await goes(agent, 'degraded (exit)', 'repairing (exit)', 'running (repaired)');
     expect(agent.memory?.crashes).toHaveLength(1);
@@ -316,7 +297,7 @@ describe('a crash loop', () => {
   ] as const)('is left by a %s, which clears the window', async (kind, steps) => {
     const agent = lab.agent();
     const at = await now();
-    const supervisor = await watched(agent, { state: 'crash_loop', crashes: [at, at, at] });
+    const supervisor = await watched(lab, agent, { state: 'crash_loop', crashes: [at, at, at] });
     await supervisor.request(kind, 'op');
 
     expect(await ends(agent, 'op')).toBe('succeeded');
@@ -330,7 +311,7 @@ describe('a crash loop', () => {
     const agent = lab.agent();
     agent.beginnings.set('start', 'withdrawn');
     const at = await now();
-    const supervisor = await watched(agent, { state: 'crash_loop', crashes: [at, at, at] });
+    const supervisor = await watched(lab, agent, { state: 'crash_loop', crashes: [at, at, at] });
     agent.health = 'stopped';
     await supervisor.request('start', 'start');
     await agent.reached('beginOperation');
@@ -348,7 +329,7 @@ describe('a crash loop', () => {
   test('is where a repair on demand that does not help ends', async () => {
     const agent = lab.agent();
     agent.health = 'unhealthy';
-    const supervisor = await watched(agent, { state: 'crash_loop' });
+    const supervisor = await watched(lab, agent, { state: 'crash_loop' });
     await supervisor.request('repair', 'op');
     expect(await ends(agent, 'op')).toBe('failed');
     expect(agent.finished[0]?.error).toBe('It is unhealthy');
@@ -359,7 +340,7 @@ describe('a crash loop', () => {
 describe('a repair', () => {
   test('goes on when a step fails for good: that attempt has failed', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
     let starts = 0;
     agent.on('startContainer', () => {
@@ -377,7 +358,7 @@ describe('what brings an agent up is not given up for a request that was taken b
     const gate = new Gate();
     const agent = lab.agent().on('killGateway', gate.pass);
     agent.beginnings.set('stop', 'withdrawn');
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await dies(agent, supervisor);
     await agent.reached('killGateway');
     await supervisor.request('stop', 'stop');
@@ -395,7 +376,7 @@ describe('what brings an agent up is not given up for a request that was taken b
     const gate = new Gate();
     const agent = lab.agent().on('startExisting', gate.pass);
     agent.beginnings.set('restart', 'withdrawn');
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.dockerReturned();
     await agent.reached('startExisting');
     await supervisor.request('restart', 'restart');
@@ -411,7 +392,7 @@ describe('a Docker daemon that is back', () => {
   test('has its agents brought up at once, and their ends are no crashes', async () => {
     const agent = lab.agent();
     const before = (await now()) - 100_000;
-    const supervisor = await watched(agent, { crashes: [before, before + 99_000] });
+    const supervisor = await watched(lab, agent, { crashes: [before, before + 99_000] });
     agent.health = 'stopped';
     agent.on('startExisting', () => {
       agent.health = 'healthy';
@@ -428,7 +409,7 @@ describe('a Docker daemon that is back', () => {
     const at = await now();
     const crashes = [at - 90_000, at - 20_000, at - 10_000];
     const memory = { state: 'crash_loop', since: at - 10_000, crashes } as const;
-    const supervisor = await watched(agent, memory);
+    const supervisor = await watched(lab, agent, memory);
     agent.health = 'stopped';
     agent.on('startExisting', () => {
       agent.health = 'healthy';
@@ -445,7 +426,7 @@ describe('a Docker daemon that is back', () => {
   test('has made again what is not there any more', async () => {
     const agent = lab.agent();
     agent.containerIsThere = false;
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     await supervisor.dockerReturned();
     await goes(agent, 'starting (host_returned)', 'running (healthy)');
     expect(agent.containerSteps).toEqual(['startExisting', ...BRING_UP]);
@@ -475,7 +456,7 @@ describe('a Docker daemon that is back', () => {
 
   test('whose agent does not come up has it crash, and repaired', async () => {
     const agent = lab.agent().on('awaitReady', refuse('AgentNotReadyError'));
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     agent.health = 'unhealthy';
     agent.on('killGateway', () => {
       agent.health = 'healthy';
@@ -500,7 +481,7 @@ describe('a memory that is missing', () => {
 
   test('is told after one look, and the agent is left alone', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     lose(agent);
     await supervisor.containerEnded({ cause: 'kill' });
 
@@ -517,7 +498,7 @@ describe('a memory that is missing', () => {
 
   test('is told when the host is back without it', async () => {
     const agent = lab.agent();
-    const supervisor = await watched(agent);
+    const supervisor = await watched(lab, agent);
     lose(agent);
     await supervisor.dockerReturned();
     await goes(agent, 'starting (host_returned)', 'crash_loop (memory_missing)');

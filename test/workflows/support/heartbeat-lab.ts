@@ -33,7 +33,11 @@ export class HeartbeatLab {
   #workers: Worker[] = [];
   #running: Promise<unknown> = Promise.resolve();
 
-  private constructor(private readonly environment: TestWorkflowEnvironment) {}
+  readonly #environment: TestWorkflowEnvironment;
+
+  private constructor(environment: TestWorkflowEnvironment) {
+    this.#environment = environment;
+  }
 
   static async open(
     environment: TestWorkflowEnvironment,
@@ -82,7 +86,7 @@ export class HeartbeatLab {
     readonly workflowId: string;
     readonly firstRunId: string;
   }> {
-    const handle = await this.environment.client.workflow.start<typeof sendHeartbeats>(
+    const handle = await this.#environment.client.workflow.start<typeof sendHeartbeats>(
       'sendHeartbeats',
       {
         workflowId,

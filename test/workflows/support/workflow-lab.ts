@@ -96,11 +96,17 @@ export class WorkflowLab {
   /** The watchdog's, for all agents. */
   settings = SETTINGS;
 
+  readonly #bundle: WorkflowBundleWithSourceMap;
+  readonly #options: LabOptions;
+
   private constructor(
     readonly environment: TestWorkflowEnvironment,
-    private readonly bundle: WorkflowBundleWithSourceMap,
-    private readonly options: LabOptions,
-  ) {}
+    bundle: WorkflowBundleWithSourceMap,
+    options: LabOptions,
+  ) {
+    this.#bundle = bundle;
+    this.#options = options;
+  }
 
   static async open(options: LabOptions = {}): Promise<WorkflowLab> {
     installed ??= Runtime.install({
@@ -219,7 +225,7 @@ export class WorkflowLab {
     );
     const connection = this.environment.nativeConnection;
     const { namespace = 'default' } = this.environment;
-    const { codec, resumable } = this.options;
+    const { codec, resumable } = this.#options;
     const common = {
       connection,
       namespace,
@@ -230,7 +236,7 @@ export class WorkflowLab {
       Worker.create({
         ...common,
         taskQueue: PLATFORM_TASK_QUEUE,
-        workflowBundle: this.bundle,
+        workflowBundle: this.#bundle,
         activities: records,
         ...(resumable && { maxCachedWorkflows: 0 }),
       }),
@@ -258,7 +264,7 @@ export class WorkflowLab {
   async close(): Promise<void> {
     try {
       await this.stopWorkers();
-      await replayAll(this.environment.client, this.bundle, this.#started);
+      await replayAll(this.environment.client, this.#bundle, this.#started);
     } finally {
       await this.environment.teardown();
     }
