@@ -66,16 +66,21 @@ const seed = z.strictObject({
   warning: z.string(),
 });
 
-/** Wallets of users (spec 4.9). */
-export function userWalletEndpoints({
-  chain,
-  settings,
-  usdc,
-  userWallets,
-  walletProvider,
-}: Pick<WebDependencies, 'chain' | 'usdc' | 'userWallets' | 'walletProvider'> & {
+type Parts = Pick<WebDependencies, 'chain' | 'usdc' | 'userWallets' | 'walletProvider'> & {
   readonly settings: Pick<Settings, 'chain'>;
-}) {
+};
+
+/** Wallets of users (spec 4.9). */
+export function userWalletEndpoints(parts: Parts) {
+  return [
+    ...ownWalletEndpoints(parts),
+    ...providerWalletEndpoints(parts),
+    ...broughtWalletEndpoints(parts),
+  ];
+}
+
+/** A wallet whose key the platform keeps, and what is known of whichever a user has. */
+function ownWalletEndpoints({ chain, settings, usdc, userWallets, walletProvider }: Parts) {
   return [
     wallets({
       method: 'GET',
@@ -177,6 +182,12 @@ export function userWalletEndpoints({
         return reply(200, { ...refused, message: 'Sign in to see the address of your wallet' });
       },
     }),
+  ];
+}
+
+/** A wallet at the wallet provider. */
+function providerWalletEndpoints({ userWallets, walletProvider }: Parts) {
+  return [
     wallets({
       method: 'POST',
       path: '/api/wallet/create',
@@ -206,6 +217,12 @@ export function userWalletEndpoints({
         });
       },
     }),
+  ];
+}
+
+/** A wallet whose key its user brings. */
+function broughtWalletEndpoints({ userWallets }: Parts) {
+  return [
     wallets({
       method: 'GET',
       path: '/api/wallet/walletprov',
