@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import { linkIdentity, signInByIdentity } from '../../src/accounts/identities.js';
+import { IdentityRefusedError } from '../../src/accounts/proven-identity.js';
+import { createSession } from '../../src/accounts/sessions.js';
+import type { SignInProvider } from '../../src/accounts/sign-in-provider.js';
+import type { ProviderKind } from '../../src/accounts/ways-in.js';
+import { ConflictError, UnauthorizedError } from '../../src/errors.js';
+import { networksOf } from '../../src/http/client-networks.js';
+import { tokenHash } from '../../src/secrets/token-hash.js';
+import type { AnonymousCaller } from '../auth/anonymous.js';
+import { ProviderFlows } from '../auth/provider-flows.js';
+import {
+  providerStrategy,
+  type ProviderOutcomes,
+  type ProviderRequest,
+} from '../auth/provider-strategy.js';
+import type { SessionCaller } from '../auth/session.js';
+import { serializeSessionCookie } from '../auth/session-cookie.js';
+import { SignIn } from '../auth/sign-in.js';
+import { redirect, type RedirectReply } from '../http/reply.js';
+import type { WebDependencies } from './dependencies.js';
+import { signInPlace, type signInHeaders } from './sign-in-place.js';
+
+/** Longer than any provider's. */
+const MAX_CODE_LENGTH = 4096;
+
+/** What is of another form is as if it were not there: a browser is always sent on. */
+const shortText = z.string().max(MAX_CODE_LENGTH).optional().catch(undefined);
+
+/** What a browser brings back from a provider. */
+export const answerQuery = z.object({
+  code: shortText,
+  state: shortText,
+  error: shortText,
+  iss: shortText,
+});
+
+type Dependencies = Pick<WebDependencies, 'settings' | 'database' | 'log' | 'refusals' | 'secrets'>;
+
+interface Asking {
+  readonly clientAddress: string;
+  readonly headers: { readonly cookie?: string | undefined };
+  readonly requestId: string;
+}
+
+/** A request by which a browser comes back from a provider. */
+interface Answering extends Asking {
+  readonly caller: SessionCaller | AnonymousCaller;
+  readonly headers: z.output<typeof signInHeaders>;
+  readonly query: z.output<typeof answerQuery>;
+}
+
+/** Sign-in at one provider, and linking to it: the browser is sent there, and comes back. */
+export class ProviderSignIn {
+  readonly #kind: ProviderKind;
+  readonly #prefix: string;
+  readonly #dependencies: Dependencies;
+  readonly #flows: ProviderFlows;
+  readonly #signIn: SignIn;
+
+  /** @param prefix how the error values begin that people are told. */
+  constructor(
+    kind: ProviderKind,
+    prefix: string,
+    provider: SignInProvider,
+    dependencies: Dependencies,
+  ) {
+    const { secrets, settings } = dependencies;
+    this.#kind = kind;
+    this.#prefix = prefix;
+    this.#dependencies = dependencies;
+    this.#flows = new ProviderFlows(kind, secrets, settings.accounts.sessionCookieSecure);
+    this.#signIn = new SignIn([providerStrategy(provider, outcomesOf(kind, dependencies))]);
+  }
+
+  /**
+   * @param account to be linked; without one, whoever comes back is signed in.
+   * @returns where the browser is sent, and with which cookies; undefined when the provider cannot be
+   *   asked.
+   */
+  async begin(request: Asking, account?: Parameters<ProviderFlows['begin']>[0]) {
+    const { clientAddress: address, headers, requestId } = request;
+    const flow = this.#flows.begin(account);
+    const from = networksOf(address);
+    const asked: ProviderRequest = {
+      ...{ step: 'begin', flow, query: {}, from },
+      origin: { address, requestId },
+    };
+    try {
+      const outcome = await this.#signIn.attempt(this.#kind, asked);
+      if (outcome.kind !== 'redirect') return undefined;
+      return { location: outcome.location, cookies: this.#flows.keep(flow, headers.cookie) };
+    } catch (error) {
+      const { log } = this.#dependencies;
+      log.error({ err: error, kind: this.#kind }, 'a sign-in at a provider cannot begin');
+      return undefined;
+    }
+  }
+
+  /** Signs in, or links, who comes back; sends the browser on in any case. */
+  async end(request: Answering): Promise<RedirectReply<302>> {
+    const { caller, clientAddress: address, headers, query, requestId } = request;
+    const { database, log, refusals, settings } = this.#dependencies;
+    const kind = this.#kind;
+    const { state = '' } = query;
+    const flow = this.#flows.find(state, headers.cookie);
+    const ended = flow === undefined ? [] : [this.#flows.end(state)];
+    const failed = (failure: string) => {
+      refusals.note({ action: 'sign-in.failed', subject: kind, address });
+      return toLogin(this.#prefix, failure, ended);
+    };
+    try {
+      const asked: ProviderRequest = {
+        step: 'answer',
+        flow,
+        query,
+        from: networksOf(address),
+        origin: { address, requestId },
+        sessionId: caller.kind === 'session' ? caller.sessionId : undefined,
+      };
+      const outcome = await this.#signIn.attempt(kind, asked);
+      if (outcome.kind === 'redirect') {
+        return redirect(302, outcome.location, { 'Set-Cookie': ended });
+      }
+      if (outcome.kind === 'refused') {
+        // The one way in which the strategy fails.
+        const { cause, failure } = outcome.why as IdentityRefusedError;
+        if (cause !== undefined) log.warn({ err: cause, kind, failure }, 'a sign-in was refused');
+        return failed(failure);
+      }
+      // One flow opens one session, whoever comes with its answer how often.
+      const place = { ...signInPlace(request), sessionId: sessionIdOf(state) };
+      const made = await createSession(database, outcome.proof, place);
+      if (made === undefined) return failed('AuthFailed');
+      const cookie = serializeSessionCookie(made.token, settings.accounts.sessionCookieSecure);
+      return redirect(302, '/dashboard', { 'Set-Cookie': [cookie, ...ended] });
+    } catch (error) {
+      log.error({ err: error, kind }, 'a sign-in at a provider failed');
+      return failed('AuthError');
+    }
+  }
+}
+
+/** What becomes of an identity that is proven. */
+function outcomesOf(
+  kind: ProviderKind,
+  { database, secrets, settings }: Dependencies,
+): ProviderOutcomes {
+  const store = { database, secrets, settings: settings.accounts };
+  return {
+    signIn: (applicant, origin) => signInByIdentity(store, applicant, origin),
+    async link(account, applicant, origin) {
+      await linkIdentity(store, account, applicant, origin).catch((cause: unknown) => {
+        if (cause instanceof ConflictError)
+          throw new IdentityRefusedError('LinkRefused', { cause });
+        if (cause instanceof UnauthorizedError) {
+          throw new IdentityRefusedError('AuthFailed', { cause });
+        }
+        throw cause;
+      });
+      return `/dashboard?linked=${kind}`;
+    },
+  };
+}
+
+/** Back to the page for signing in, which says what went wrong. */
+export const toLogin = (
+  prefix: string,
+  failure: string,
+  cookies: readonly string[] = [],
+): RedirectReply<302> =>
+  redirect(302, `/login?error=${prefix}${failure}`, { 'Set-Cookie': cookies });
+
+const sessionIdOf = (state: string): string => tokenHash(`session of ${state}`).slice(0, 32);
