@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { EngineProcess } from './processes/process.js';
+import type { ServerProcess } from './processes/process.js';
 import { describeFailure } from './failure.js';
 import { say } from './report.js';
 import { stopping } from './processes/stopping.js';
@@ -10,7 +10,7 @@ const STEADY_MS = 60_000;
 
 /** Something that was started, and the process whose end means that it is gone. */
 export interface Running {
-  readonly process: EngineProcess;
+  readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 

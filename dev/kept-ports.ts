@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from './ports.js';
 
-/** Loopback ports of the engines. */
-export interface EnginePorts {
+/** Loopback ports of the servers. */
+export interface ServerPorts {
   readonly postgres: number;
   readonly temporal: number;
   readonly temporalUi: number;
@@ -11,10 +11,10 @@ export interface EnginePorts {
 }
 
 const PORTS_FILE = 'ports.json';
-const USUAL: EnginePorts = { postgres: 15432, temporal: 7233, temporalUi: 8233, chain: 8545 };
+const USUAL: ServerPorts = { postgres: 15432, temporal: 7233, temporalUi: 8233, chain: 8545 };
 
 /** The ports of the last start, so that links stay good; others where something else took them. */
-export async function chooseEnginePorts(dataDir: string): Promise<EnginePorts> {
+export async function chooseServerPorts(dataDir: string): Promise<ServerPorts> {
   const file = path.join(dataDir, PORTS_FILE);
   const wanted = existsSync(file) ? readPorts(file) : USUAL;
   return choosePorts(file, wanted);
@@ -27,11 +27,11 @@ export async function chooseUnusualPorts(dataDir: string): Promise<void> {
 }
 
 /** The ports of the last start. */
-export const keptPorts = (dataDir: string): EnginePorts =>
+export const keptPorts = (dataDir: string): ServerPorts =>
   readPorts(path.join(dataDir, PORTS_FILE));
 
-async function choosePorts(file: string, wanted: Partial<EnginePorts>): Promise<EnginePorts> {
-  const ports: EnginePorts = {
+async function choosePorts(file: string, wanted: Partial<ServerPorts>): Promise<ServerPorts> {
+  const ports: ServerPorts = {
     postgres: await freePort(wanted.postgres),
     temporal: await freePort(wanted.temporal),
     temporalUi: await freePort(wanted.temporalUi),
@@ -41,9 +41,9 @@ async function choosePorts(file: string, wanted: Partial<EnginePorts>): Promise<
   return ports;
 }
 
-function readPorts(file: string): EnginePorts {
+function readPorts(file: string): ServerPorts {
   try {
-    return { ...USUAL, ...(JSON.parse(readFileSync(file, 'utf8')) as Partial<EnginePorts>) };
+    return { ...USUAL, ...(JSON.parse(readFileSync(file, 'utf8')) as Partial<ServerPorts>) };
   } catch (error) {
     if (error instanceof SyntaxError) return USUAL; // cut short by a power failure
     throw error;

@@ -16,7 +16,7 @@ import { startTemporal } from './temporal/temporal.js';
 import { describeFailure, DiskFailure, StartFailure } from './failure.js';
 import { goneInstallations, rememberInstallation } from './installations.js';
 import { keepRunning, keepTrying } from './keep-running.js';
-import { chooseEnginePorts, type EnginePorts } from './kept-ports.js';
+import { chooseServerPorts, type ServerPorts } from './kept-ports.js';
 import { say, step } from './report.js';
 import { builtProgram } from './root.js';
 import { minimalEnvironment } from './processes/minimal-environment.js';
@@ -37,9 +37,9 @@ export interface Started {
   stop(): Promise<void>;
 }
 
-/** Starts engines and services one after the other and remembers what is to be stopped. */
+/** Starts servers and services one after the other and remembers what is to be stopped. */
 export class Platform {
-  /** The environment of all but the one that pays, complete once all engines are up. */
+  /** The environment of all but the one that pays, complete once all servers are up. */
   readonly env: NodeJS.ProcessEnv;
   readonly #started: Started[] = [];
   #ownTemporal = false;
@@ -63,8 +63,8 @@ export class Platform {
   }
 
   /** Brings up PostgreSQL, Temporal, the chain and Docker, beside each other. Returns the Docker engine. */
-  async startEngines(): Promise<Docker> {
-    const ports = await chooseEnginePorts(this.#settings.dataDir);
+  async startServers(): Promise<Docker> {
+    const ports = await chooseServerPorts(this.#settings.dataDir);
     const [docker] = await Promise.all([
       this.#startDocker(),
       this.#startPostgres(ports),
@@ -147,7 +147,7 @@ export class Platform {
     }
   }
 
-  async #startPostgres(ports: EnginePorts): Promise<void> {
+  async #startPostgres(ports: ServerPorts): Promise<void> {
     if (isSet(this.env, 'DATABASE_URL')) return;
     const { dataDir, runDir } = this.#settings;
     const start = () =>
@@ -170,7 +170,7 @@ export class Platform {
     this.#owner = { DATABASE_OWNER_URL: urls.ownerUrl };
   }
 
-  async #startTemporal(ports: EnginePorts): Promise<void> {
+  async #startTemporal(ports: ServerPorts): Promise<void> {
     if (isSet(this.env, 'TEMPORAL_ADDRESS')) return;
     const { dataDir, runDir } = this.#settings;
     const cli = await this.#findTemporal();
@@ -203,7 +203,7 @@ export class Platform {
     }
   }
 
-  async #startChain(ports: EnginePorts): Promise<void> {
+  async #startChain(ports: ServerPorts): Promise<void> {
     const { chain: given, dataDir, paymentSessions, runDir } = this.#settings;
     if (isSet(this.env, 'CHAIN_RPC_URL')) return forgetLocalChain(dataDir);
     if (!this.#hasAnvil()) return;

@@ -55,7 +55,7 @@ export function readSettings(env: Environment) {
   const dataDir = path.resolve(projectRoot, settings.process.dataDir);
   return {
     ...settings,
-    /** State of the embedded engines. */
+    /** State of the embedded servers. */
     dataDir,
     /** Logs and process records. */
     runDir: path.join(dataDir, 'run'),
@@ -83,7 +83,7 @@ export function isSet(env: Environment, name: string): boolean {
   return Boolean(env[name]?.trim() || env[`${name}_FILE`]?.trim());
 }
 
-/** Makes the data folder, and finds out that it can hold what the engines write. */
+/** Makes the data folder, and finds out that it can hold what the servers write. */
 export function makeDataDir(dataDir: string): void {
   requireRoom('DATA_DIR', dataDir, NEEDED_BYTES);
   // Others may pass (PostgreSQL runs as another user when root starts it) but not look around.

@@ -37,7 +37,7 @@ export function summary(
     ...(existsSync(chainFile(dataDir))
       ? [`  chain         ${env.CHAIN_RPC_URL}  (accounts with money: ${chainFile(dataDir)})`]
       : []),
-    `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the engines (LOG_LEVEL=debug says more)`,
+    `  logs          ${runDir}${path.sep}: api.log, agents-ai.log, summarizer.log, worker.log, payments.log and those of the servers (LOG_LEVEL=debug says more)`,
     ...(firstIsAdmin
       ? ['  first admin   who registers first: nobody has yet (ADMIN_EMAILS names others)']
       : []),

@@ -54,7 +54,7 @@ async function start(cleanups: (() => Promise<void> | void)[]): Promise<void> {
   const isFirst = !existsSync(secretsFile(dataDir));
   const platform = new Platform(settings, loadSecrets(dataDir), process.env);
   cleanups.push(() => platform.stop());
-  const docker = await platform.startEngines();
+  const docker = await platform.startServers();
   if (docker.host === undefined) say(`${docker.missing} Until then no agent can be created.`);
   await platform.migrate();
   if (docker.host !== undefined) await platform.obtainImage();

@@ -1,5 +1,5 @@
 import { poll } from '../../dev/poll.js';
-import { lastLines, startProcess, type EngineCommand } from '../../dev/processes/process.js';
+import { lastLines, startProcess, type ServerCommand } from '../../dev/processes/process.js';
 import type { LoadOrder } from '../support/ai/load-order.js';
 import { AgainstMissing } from './install.js';
 
@@ -18,7 +18,7 @@ export interface Gateway extends Pick<LoadOrder, 'url' | 'model' | 'keys' | 'hea
  * @throws AgainstMissing when it does not.
  */
 export async function startServer(
-  command: EngineCommand,
+  command: ServerCommand,
   healthUrl: string,
   atEnd: (cleanup: () => Promise<void>) => void,
 ): Promise<number> {

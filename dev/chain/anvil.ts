@@ -1,7 +1,7 @@
 import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
 import { describeFailure, StartFailure } from '../failure.js';
 import { poll } from '../poll.js';
-import { lastLines, startProcess, type EngineProcess } from '../processes/process.js';
+import { lastLines, startProcess, type ServerProcess } from '../processes/process.js';
 import { say } from '../report.js';
 import { anvilProgram } from './anvil-program.js';
 import { ChainState } from './chain-state.js';
@@ -30,7 +30,7 @@ export interface AnvilOptions {
 /** A chain of one's own on loopback. */
 export interface Anvil {
   readonly rpcUrl: string;
-  readonly process: EngineProcess;
+  readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 

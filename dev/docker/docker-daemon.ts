@@ -19,7 +19,7 @@ import {
   lastLines,
   readRecord,
   startProcess,
-  type EngineProcess,
+  type ServerProcess,
 } from '../processes/process.js';
 const READY_TIMEOUT_MS = 60_000;
 const AGENT_STOP_SECONDS = 30;
@@ -29,7 +29,7 @@ const STOP_TIMEOUT_MS = (AGENT_STOP_SECONDS + 30) * 1_000;
 export interface DockerDaemon {
   /** Its DOCKER_HOST. */
   readonly host: string;
-  readonly process: EngineProcess;
+  readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ async function launch(
   dataDir: string,
   runDir: string,
   { dockerd, remapped }: LaunchOptions,
-): Promise<EngineProcess> {
+): Promise<ServerProcess> {
   const { execRoot, host } = dockerDaemonPlace(dataDir);
   await ensureOwnFolder(execRoot);
   await rm(path.join(execRoot, 'docker.pid'), { force: true });
@@ -118,7 +118,7 @@ async function launch(
 /** How the start of an engine went; `slow` when it is still at it. */
 export type StartOutcome = 'ready' | 'ended' | 'slow';
 
-async function outcomeOf(daemon: EngineProcess, host: string): Promise<StartOutcome> {
+async function outcomeOf(daemon: ServerProcess, host: string): Promise<StartOutcome> {
   const outcome = await poll(
     async () => (daemon.hasEnded() ? 'ended' : (await answers(host)) ? 'ready' : undefined),
     { timeoutMs: READY_TIMEOUT_MS },
@@ -149,7 +149,7 @@ export function dockerDaemonPlace(dataDir: string): { execRoot: string; host: st
   return { execRoot, host: `unix://${execRoot}/docker.sock` };
 }
 
-async function stopDaemon(daemon: EngineProcess, execRoot: string): Promise<void> {
+async function stopDaemon(daemon: ServerProcess, execRoot: string): Promise<void> {
   await daemon.stop(STOP_TIMEOUT_MS);
   await unmountWithin(execRoot);
   await rm(execRoot, { recursive: true, force: true });

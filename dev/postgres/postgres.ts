@@ -7,7 +7,7 @@ import { poll } from '../poll.js';
 import { minimalEnvironment } from '../processes/minimal-environment.js';
 import { lastWords, run } from '../processes/run.js';
 import { identify } from '../processes/process-identity.js';
-import { endProcess, lastLines, startProcess, type EngineProcess } from '../processes/process.js';
+import { endProcess, lastLines, startProcess, type ServerProcess } from '../processes/process.js';
 import { findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.js';
 import { postgresUser, type PostgresUser } from './postgres-user.js';
 const READY_TIMEOUT_MS = 60_000; // recovery after a crash reads the log of the last minutes
@@ -31,7 +31,7 @@ export interface Postgres {
   readonly port: number;
   /** Address of the superuser's own database. */
   readonly superuserUrl: string;
-  readonly process: EngineProcess;
+  readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 

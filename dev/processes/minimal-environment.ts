@@ -7,7 +7,7 @@ const PASSED_ON = [
 ];
 
 /**
- * The environment of a program that is not ours: an engine, a package manager, a system's tool.
+ * The environment of a program that is not ours: a server, a package manager, a system's tool.
  *
  * @param own names of what this program alone is told besides.
  */

@@ -10,10 +10,10 @@ import { keepBounded, openLog } from './log-file.js';
 import { minimalEnvironment } from './minimal-environment.js';
 import { identify, isAlive, type ProcessIdentity } from './process-identity.js';
 
-const runningProcesses = new Set<EngineProcess>();
+const runningProcesses = new Set<ServerProcess>();
 
 /** What to run, and where its traces go. */
-export interface EngineCommand {
+export interface ServerCommand {
   /** Names the log and the record of the process, and is shown to people. */
   readonly name: string;
   readonly command: string;
@@ -37,7 +37,7 @@ export interface ProcessRecord extends ProcessIdentity {
 }
 
 /** A running child, recorded on disk until it ends. */
-export interface EngineProcess {
+export interface ServerProcess {
   readonly pid: number;
   readonly logFile: string;
   /** Resolves with a few words about how it ended. */
@@ -51,7 +51,7 @@ export interface EngineProcess {
  * Starts a program in a process group of its own, so that a Ctrl-C in the terminal reaches only
  * the launcher and everything can be stopped in order.
  */
-export async function startProcess(options: EngineCommand): Promise<EngineProcess> {
+export async function startProcess(options: ServerCommand): Promise<ServerProcess> {
   stopping.signal.throwIfAborted();
   mkdirSync(options.runDir, { recursive: true, mode: 0o700 });
   const logFile = path.join(options.runDir, `${options.name}.log`);
@@ -91,7 +91,7 @@ export async function startProcess(options: EngineCommand): Promise<EngineProces
     throw new StartFailure(`${options.name} ${await ended} (${options.command})`);
 
   const stopSignal = options.stopSignal ?? 'SIGTERM';
-  const running: EngineProcess = {
+  const running: ServerProcess = {
     pid,
     logFile,
     ended,
@@ -121,7 +121,7 @@ export async function killAll(): Promise<void> {
 }
 
 /** Looks after a process that an earlier start had started. */
-export function adoptProcess(recorded: ProcessRecord, name: string, runDir: string): EngineProcess {
+export function adoptProcess(recorded: ProcessRecord, name: string, runDir: string): ServerProcess {
   const logFile = path.join(runDir, `${name}.log`);
   const stopBounding = keepBounded(logFile);
   let over = false;

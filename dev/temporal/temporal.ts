@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { StartFailure } from '../failure.js';
 import { poll } from '../poll.js';
-import { lastLines, startProcess, type EngineProcess } from '../processes/process.js';
+import { lastLines, startProcess, type ServerProcess } from '../processes/process.js';
 
 const READY_TIMEOUT_MS = 60_000;
 
@@ -37,7 +37,7 @@ export interface Temporal {
   /** `host:port` of its gRPC API. */
   readonly address: string;
   readonly uiUrl: string;
-  readonly process: EngineProcess;
+  readonly process: ServerProcess;
   stop(): Promise<void>;
 }
 

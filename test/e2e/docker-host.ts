@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import type Docker from 'dockerode';
 import { answers } from '../../dev/docker/find-docker.js';
 import { findProgram } from '../../dev/processes/find-program.js';
-import { lastLines, startProcess, type EngineProcess } from '../../dev/processes/process.js';
+import { lastLines, startProcess, type ServerProcess } from '../../dev/processes/process.js';
 import { poll } from '../../dev/poll.js';
 import { builtProgram } from '../../dev/root.js';
 import { connectDocker } from '../../src/containers/docker-client.js';
@@ -48,8 +48,8 @@ export class DockerHost {
   readonly docker: Docker;
   readonly #socket: string;
   readonly #forwards: Server[] = [];
-  #engine: EngineProcess | undefined;
-  #worker: EngineProcess | undefined;
+  #engine: ServerProcess | undefined;
+  #worker: ServerProcess | undefined;
   #workerEnv: NodeJS.ProcessEnv = {};
 
   readonly #folder: string;
@@ -199,7 +199,7 @@ export class DockerHost {
     command: string,
     args: readonly string[],
     env: NodeJS.ProcessEnv = process.env,
-  ): Promise<EngineProcess> {
+  ): Promise<ServerProcess> {
     return startProcess({
       name,
       command: 'nsenter',
