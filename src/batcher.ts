@@ -42,27 +42,18 @@ export class Batcher<Item, Result> {
 
   async #runAll(): Promise<void> {
     this.#running = true;
-    while (this.#waiting.length > 0) {
-      const tell = await this.#runOne(this.#waiting.splice(0, this.#maxItems));
-      // The server has the next batch before this process is busy with what came of this one.
-      setImmediate(tell);
-    }
+    while (this.#waiting.length > 0) await this.#runOne(this.#waiting.splice(0, this.#maxItems));
     this.#running = false;
   }
 
-  /** @returns what tells all who wait for it. */
-  async #runOne(batch: readonly Waiting<Item, Result>[]): Promise<() => void> {
+  async #runOne(batch: readonly Waiting<Item, Result>[]): Promise<void> {
     try {
       const results = await this.#run(batch.map(({ item }) => item));
       if (results.length !== batch.length) throw new RangeError('a batch lost some of its results');
-      return () => {
-        // The lengths are the same.
-        for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result);
-      };
+      // The lengths are the same.
+      for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result);
     } catch (error) {
-      return () => {
-        for (const { reject } of batch) reject(error);
-      };
+      for (const { reject } of batch) reject(error);
     }
   }
 }

@@ -59,17 +59,6 @@ test('no batch is larger than it may be, and one is under way at a time', async 
   expect(sizes).toEqual([1, 10, 10, 10, 4]);
 });
 
-test('the next batch is under way before anybody hears of the one before', async () => {
-  const order: string[] = [];
-  const batcher = new Batcher<number, number>((items) => {
-    order.push(`begins ${items.join()}`);
-    return Promise.resolve(items);
-  }, 1);
-  const ask = async (item: number) => order.push(`did ${await batcher.add(item)}`);
-  await Promise.all([ask(1), ask(2)]);
-  expect(order).toEqual(['begins 1', 'begins 2', 'did 1', 'did 2']);
-});
-
 test('a batch that fails is refused as a whole, and no other', async () => {
   const { batcher, batches, finish } = held(2);
   const outcomes = Promise.allSettled(upTo(5).map((item) => batcher.add(item)));
