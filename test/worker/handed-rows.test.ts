@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import type { Hex } from 'viem';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { requestAccountDeletion } from '../../src/accounts/account-deletions.js';
 import { UnavailableError } from '../../src/errors.js';
 import { requestMail } from '../../src/mail/request-mail.js';
@@ -156,6 +156,19 @@ function runs() {
   return { started, start };
 }
 
+/** Has rows handed over, as a worker does, for as long as this takes, however it ends. */
+async function whileHanding(handed: Handed, work: () => Promise<void>): Promise<void> {
+  const ending = new AbortController();
+  const parts = { database: database.db, log: pino({ enabled: false }) };
+  const handing = handOverPeriodically(parts, handed, ending.signal);
+  try {
+    await work();
+  } finally {
+    ending.abort();
+    await handing;
+  }
+}
+
 describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
   const look = (start: Start) => handOver(database.db, handed(start));
   const later = (seconds: number) =>
@@ -186,15 +199,13 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
 
   test('whose start was lost is started by who was looking all the time', async () => {
     const id = await written();
-    const [ending, { started, start }] = [new AbortController(), runs()];
-    const parts = { database: database.db, log: pino({ enabled: false }) };
-    const handing = handOverPeriodically(parts, handed(start), ending.signal);
-    await expect.poll(() => started).toEqual([id]);
-    // Nothing has come of it.
-    await later(againSeconds);
-    await expect.poll(() => started).toEqual([id, id]);
-    ending.abort();
-    await handing;
+    const { started, start } = runs();
+    await whileHanding(handed(start), async () => {
+      await expect.poll(() => started).toEqual([id]);
+      // Nothing has come of it.
+      await later(againSeconds);
+      await expect.poll(() => started).toEqual([id, id]);
+    });
   });
 
   test('that cannot be handed over keeps no other from it, and is due at once', async () => {
@@ -209,26 +220,22 @@ describe.each(KINDS)('$kind', ({ againSeconds, handed, table, written }) => {
 
   test('is handed over as soon as Temporal is back, by who was looking all the time', async () => {
     const id = await written();
-    const [ending, { started, start }] = [new AbortController(), runs()];
+    const { started, start } = runs();
     let tries = 0;
     const begin: Start = (each) => ((tries += 1) < 2 ? away() : start(each));
-    const parts = { database: database.db, log: pino({ enabled: false }) };
-    const handing = handOverPeriodically(parts, handed(begin), ending.signal);
-    await expect.poll(() => started).toEqual([id]);
-    ending.abort();
-    await handing;
+    await whileHanding(handed(begin), () => expect.poll(() => started).toEqual([id]));
   });
 
   test('is handed over also when nobody was told of it', async () => {
     await owner(`ALTER TABLE ${table} DISABLE TRIGGER ${table}_told`);
-    const [ending, { started, start }] = [new AbortController(), runs()];
-    const parts = { database: database.db, log: pino({ enabled: false }) };
-    const handing = handOverPeriodically(parts, handed(start), ending.signal);
-    const id = await written();
-    await expect.poll(() => started).toEqual([id]);
-    ending.abort();
-    await handing;
-    await owner(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_told`);
+    onTestFinished(async () => {
+      await owner(`ALTER TABLE ${table} ENABLE TRIGGER ${table}_told`);
+    });
+    const { started, start } = runs();
+    await whileHanding(handed(start), async () => {
+      const id = await written();
+      await expect.poll(() => started).toEqual([id]);
+    });
   });
 });
 
@@ -256,17 +263,15 @@ describe('the run of a payment session', () => {
 test('payments that are heard of are left for a moment to a run that pays already', async () => {
   const claimed: Hex = `0x${'1'.repeat(40)}`;
   const other: Hex = `0x${'2'.repeat(40)}`;
-  const [ending, woken] = [new AbortController(), [] as string[]];
+  const woken: string[] = [];
   const wake = (signerId: string) => Promise.resolve(void woken.push(signerId));
   const handed = { ...payments(database.db, { wake }), patienceMs: 500 };
-  const parts = { database: database.db, log: pino({ enabled: false }) };
   await askForPayment(claimed);
-  const handing = handOverPeriodically(parts, handed, ending.signal);
-  await new PaymentStore(database.db, { chainId: 4_217, address: claimed }).claim();
-  await askForPayment(other);
-  await expect.poll(() => woken).toEqual([`4217-${other}`]);
-  ending.abort();
-  await handing;
+  await whileHanding(handed, async () => {
+    await new PaymentStore(database.db, { chainId: 4_217, address: claimed }).claim();
+    await askForPayment(other);
+    await expect.poll(() => woken).toEqual([`4217-${other}`]);
+  });
 });
 
 test('a mail that had its run is over, and one of yesterday is given up', async () => {
