@@ -1,12 +1,17 @@
 import type { Block, Region } from './blocks.js';
+import { AMOUNT, goodsOn } from './goods.js';
 import { wordsOf } from './places.js';
 import { countWords, weightOf } from './plain-text.js';
+import { SENTENCE_END, withoutPostLabels } from './posts.js';
 
 /** Fewer words are no content that the rest could be told from. */
 export const FEW_WORDS = 100;
 
 /** Letters: a region that says less may be a part of the content. */
 const ENOUGH = 600;
+
+/** Letters: a page that says more is no shop's list of its goods. */
+const MUCH = 1_200;
 
 /** What a small region holds of all that a page says, to be its content. */
 const MOST = 0.7;
@@ -40,9 +45,9 @@ export function mainContent(blocks: readonly Block[]): readonly Block[] {
  * such as one part of a front page, it is all of it.
  */
 export function mainContentAlone(blocks: readonly Block[]): readonly Block[] {
-  const { content, readable } = contentOf(blocks);
+  const { content, goods, leftOut, readable } = contentOf(blocks);
   if (sumOf(content) >= ENOUGH) return content;
-  const all = refined(withCards(readable));
+  const all = refined(withCards(readable, goods), leftOut, goods.size > 0);
   const best = sumOf(content) > MOST * sumOf(all) ? content : all;
   if (sumOf(best) >= LITTLE) return best;
   return readable.length > 0 ? readable : blocks;
@@ -50,15 +55,31 @@ export function mainContentAlone(blocks: readonly Block[]): readonly Block[] {
 
 function contentOf(blocks: readonly Block[]) {
   const readable = blocks.filter(({ region }) => !region.isLeftOut);
-  const all = withCards(readable);
+  const leftOut = blocks.filter(({ region }) => region.isLeftOut);
+  const goods = sumOf(readable.filter(isText)) < MUCH ? goodsOn(blocks) : new Set<Block>();
+  const all = withCards(readable, goods);
   const best = bestRegion(all);
   const inside = best === undefined ? all : withTwins(best, all);
-  return { content: refined(withLead(inside, all)), readable };
+  return {
+    content: refined(withLead(inside, all), leftOut, goods.size > 0),
+    goods,
+    leftOut,
+    readable,
+  };
 }
 
-/** Without what stands in it and is not what it says. */
-const refined = (blocks: readonly Block[]): readonly Block[] =>
-  trimmed(withoutButtons(withoutTeaserLabels(withoutTeasers(fromHeadline(withoutLists(blocks))))));
+/** Not a number by itself: how many have voted, or have answered. */
+const isWorded = ({ kind, text }: Block): boolean => kind !== 'paragraph' || /\p{L}/u.test(text);
+
+/** Without what stands in it and is not what it says. On a shop's page, what leads to others is what it says. */
+function refined(
+  blocks: readonly Block[],
+  leftOut: readonly Block[],
+  isShop: boolean,
+): readonly Block[] {
+  const said = fromHeadline(withoutLists(withoutPostLabels(blocks, leftOut))).filter(isWorded);
+  return trimmed(withoutButtons(withoutTeaserLabels(isShop ? said : withoutTeasers(said))));
+}
 
 export const wordsOfAll = (blocks: readonly Block[]): number =>
   blocks.reduce((sum, { text }) => sum + countWords(text), 0);
@@ -101,7 +122,7 @@ function valueOf({ kind, linkDensity, text }: Block): number {
  * Where a page is made of cards, they are no links but what it says: texts with a heading that are one link. What
  * is short in them are labels.
  */
-function withCards(blocks: readonly Block[]): readonly Block[] {
+function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonly Block[] {
   const cards = new Map<Block, boolean>();
   for (let index = 0; index < blocks.length;) {
     const link = onlyLinkOf(blocks[index]);
@@ -114,14 +135,21 @@ function withCards(blocks: readonly Block[]): readonly Block[] {
     if (link !== undefined && isCard) for (const block of card) cards.set(block, isShort(block));
     index = end;
   }
-  const beside = blocks.filter(
-    (block) => block.kind !== 'heading' && !isLinks(block) && !isShort(block),
-  );
-  if (sumOf(beside) >= ENOUGH && sumOf([...cards.keys()]) * 2 < sumOf(blocks)) return blocks;
+  const beside = blocks.filter(isText);
+  if (sumOf(beside) >= ENOUGH && sumOf([...cards.keys()]) * 2 < sumOf(blocks)) cards.clear();
   return blocks
-    .filter((block) => !cards.get(block))
-    .map((block) => (cards.has(block) ? { ...block, linkDensity: 0 } : block));
+    .filter(
+      (block) => goods.has(block) || !(cards.get(block) || (goods.size > 0 && isButton(block))),
+    )
+    .map((block) => {
+      if (goods.has(block)) return { ...block, kind: 'item', level: 1, linkDensity: 0 };
+      return cards.has(block) ? { ...block, linkDensity: 0 } : block;
+    });
 }
+
+/** What can be done with goods, and what they cost. */
+const isButton = (block: Block): boolean =>
+  block.kind !== 'heading' && weightOf(block.text) < LONG && (isLinks(block) || isOffer(block));
 
 function onlyLinkOf(block: Block | undefined): string | undefined {
   if (!isLinks(block) || block?.links.size !== 1) return undefined;
@@ -293,6 +321,10 @@ function withoutTeaserLabels(blocks: readonly Block[]): readonly Block[] {
   return blocks.filter((block) => !labels.has(block));
 }
 
+/** It says something. */
+const isText = (block: Block): boolean =>
+  block.kind !== 'heading' && !isLinks(block) && !isShort(block);
+
 const isTeaserHead = ({ kind, links }: Block): boolean => kind === 'heading' && links.size > 0;
 
 /** Letters of a label at most. */
@@ -316,8 +348,14 @@ function withoutButtons(blocks: readonly Block[]): readonly Block[] {
     if (!isLinks(block) || block.kind === 'heading' || weightOf(block.text) >= LONG) continue;
     (seen.has(block.text) ? again : seen).add(block.text);
   }
-  return blocks.filter((block) => !isLinks(block) || !again.has(block.text));
+  return blocks.filter((block) => !isLinks(block) || !(again.has(block.text) || isTab(block)));
 }
+
+/** A short line that leads to another part of the page. */
+const isTab = ({ kind, links, text }: Block): boolean =>
+  kind === 'paragraph' &&
+  weightOf(text) < LABEL &&
+  [...links].every((link) => link.startsWith('#'));
 
 /** More lines without a sentence are verse, or a list of another kind. */
 const MAX_LABELS = 6;
@@ -365,9 +403,6 @@ const FEW_LETTERS = 25;
 const isCredit = ({ kind, text }: Block): boolean =>
   kind === 'paragraph' && text.includes('©') && weightOf(text) < LONG;
 
-/** With what may stand after it. */
-const SENTENCE_END = /[.!?…。！？؟۔।][\s"'”’»›)\]」』）]*$/;
-
 const sumOf = (blocks: readonly Block[]): number =>
   blocks.reduce((sum, { text }) => sum + weightOf(text), 0);
 
@@ -392,9 +427,6 @@ function isList(run: readonly Block[]): boolean {
       block.kind !== 'heading' && block.links.size > FEW_LINKS && !SENTENCE_END.test(block.text),
   );
 }
-
-/** In money. */
-const AMOUNT = /\p{Sc}\s?\p{Nd}|\p{Nd}\s?(?:\p{Sc}|[円元원])/u;
 
 /** What something is called and costs. */
 const isOffer = (block: Block | undefined): boolean =>

@@ -15,7 +15,9 @@ const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '));
 const WORDS = setOf(
   'nav navbar navigation cta menu submenu footer sidebar sidebars breadcrumb breadcrumbs popup modal overlay ' +
     'lightbox tags taglist catlinks printfooter banner toolbar pagination pager skip hidden noprint print ' +
-    'topics meta postmeta postmetadata entryfooter widgets',
+    'topics meta postmeta postmetadata entryfooter widgets user users userinfo avatar reactions votes ' +
+    'votecell reputation price prices cart basket tocart quantity qty stock availability shipping delivery payment ' +
+    'pickup sku swatches wishlist compare tax',
 );
 
 /** In one word with the side that it is on. */
@@ -23,14 +25,14 @@ const SIDEBAR = /^sidebar|sidebar$/;
 
 /** Those that say the same beside any other word. */
 const PLAIN_WORDS = setOf(
-  'relatedposts related recommended recommendations share sharing social socials sharedaddy cookie cookies ' +
+  'relatedposts related recommended recommendations recommend upsell crosssell crossselling similar suggested share sharing social socials sharedaddy cookie cookies ' +
     'consent gdpr newsletter subscribe subscription signup login disqus ' +
     'ad advert advertisement ads sponsor sponsored promo promotion outbrain taboola author authors authorbox bio ' +
     'byline credits trending signature postprofile comhead',
 );
 
 /** What people say to each other below an article; on some pages it is all there is. */
-const DISCUSSION = setOf('comment comments replies respond reviews ratings');
+const DISCUSSION = setOf('comment comments replies respond review reviews rating ratings');
 
 /** Of a product: what it costs, and what others say of it. */
 const PROPERTIES = setOf('offers review reviews aggregaterating comment');
@@ -41,6 +43,9 @@ const CONTENT_WORDS = setOf('article content post entry main story body text');
 /** What stands after two dashes says how a part looks, not what it is. */
 const VARIANT = /--[^\s]*/g;
 
+/** Hidden only while something else goes on: `quick-add-hidden`, but not `visually-hidden`. */
+const STATE = /-[^\s-]{1,30}-hidden(?!\S)/g;
+
 const WORD_ENDS = /[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])/;
 
 /** Class names and ids as words, in lower case. At most so many: a class name can be a page long. */
@@ -50,6 +55,7 @@ export function wordsOf({ attribs }: Element): readonly string[] {
     ? []
     : named
         .replace(VARIANT, '')
+        .replace(STATE, '')
         .split(WORD_ENDS)
         .filter((word) => word !== '')
         .map((word) => word.toLowerCase());
@@ -76,7 +82,7 @@ export function isLeftOut(
   }
   if (TAGS.has(name) || isHidden(element)) return true;
   if (attribs.role !== undefined && ROLES.has(attribs.role.trim().toLowerCase())) return true;
-  if (name === 'form') return !holdsMuch(element);
+  if (name === 'form' || name === 'fieldset') return !holdsMuch(element);
   if (boxes.has(element)) return true;
   if (name === 'header' && !isWithinArticle(element)) return !holdsMuch(element);
   // Names of headings are made of their texts.

@@ -45,6 +45,11 @@ describe('What a page says of its places', () => {
       `${CONTENT}<div><p>${OTHER}</p><form><input type=email></form></div><p>${SHORT}</p>`,
       texts('CONTENT', SHORT),
     ],
+    ['hidden from eyes', `${CONTENT}<p class=visually-hidden>${OTHER}</p>`, 'CONTENT'],
+    ['chosen before it is bought', `${CONTENT}<fieldset><p>${OTHER}</p></fieldset>`, 'CONTENT'],
+    ['said of its delivery', `${CONTENT}<p class=delivery-info>${OTHER}</p>`, 'CONTENT'],
+    ['like it', `${CONTENT}<div class="block upsell"><p>${OTHER}</p></div>`, 'CONTENT'],
+    ['one review', `${CONTENT}<div id=review_area><p>${OTHER}</p></div>`, 'CONTENT'],
     ['in a word with two heads', `${CONTENT}<p class=siteBreadcrumb>${OTHER}</p>`, 'CONTENT'],
   ];
   test.each(rules)('leaves out what is %s', (_what, html, text) => {
@@ -62,6 +67,11 @@ describe('What a page says of its places', () => {
   ])('leaves in %s', (_what, link, begin, end) => {
     const text = read(`<div>${link}${CONTENT}${begin}<p>${OTHER}</p>${end}</div>`).text;
     expect(text).toContain(OTHER);
+  });
+
+  test('leaves in what is hidden while something else goes on', () => {
+    const page = `<div>${CONTENT}<p class="rte quick-add-hidden">${OTHER}</p></div>`;
+    expect(read(page).text).toBe(texts('CONTENT', OTHER));
   });
 
   test('leaves in the header of an article', () => {
@@ -241,6 +251,12 @@ describe('The content', () => {
       `<h2><a href="/">The site</a></h2>${labels(3)}<h2><a href="/index.html">Home</a></h2><div>${CONTENT}</div>`,
       'CONTENT',
     ],
+    ['a number by itself', `<p>${ARTICLE}</p><p>41</p><p>${ARTICLE}</p>`, 'CONTENT'],
+    [
+      'a tab',
+      `<p>${ARTICLE}</p><div><a href="#more">More on it</a></div><p>${ARTICLE}</p>`,
+      'CONTENT',
+    ],
     ['a last line with a number', `${CONTENT}<p>Written on the 12th of the month</p>`, 'CONTENT'],
   ];
   test.each(without)('is without %s', (_what, html, text) => {
@@ -345,5 +361,192 @@ describe('The content', () => {
 
   test('has code in a fence that is longer than any in it', () => {
     expect(read('<pre>a ````b</pre>').markdown).toBe('`````\na ````b\n`````');
+  });
+});
+
+describe('Posts', () => {
+  const SAID = some(3);
+  /** A table of rows, or elements with a class, in each of which somebody says something. */
+  const posts = (count: number, of: (index: number) => string) =>
+    Array.from(
+      { length: count },
+      (_, index) => `<div class="message nr${index}">${of(index)}</div>`,
+    ).join('');
+  const body = `<div class=message-body>${SAID}</div>`;
+  const card = (index: number) =>
+    `<div class=cell><h4><a href="/u${index}">Ada ${index}</a></h4><h5>Old member</h5><dl><dt>Posts</dt><dd>${index}</dd></dl></div>`;
+
+  test.each([
+    ['beside each', posts(3, (index) => card(index) + body)],
+    ['below each', posts(3, (index) => `${body}<div>Ada wrote this on day ${index}</div>`)],
+    [
+      'beside each but one',
+      posts(
+        3,
+        (index) =>
+          card(index) +
+          body +
+          (index === 1 ? '<i><a href="/l">Ben</a> and two more like it</i>' : ''),
+      ),
+    ],
+    [
+      'between them',
+      posts(1, (index) => card(index) + body) +
+        '<p>Moved by Ben</p>' +
+        posts(2, (index) => card(index) + body),
+    ],
+    [
+      'above and below them',
+      `<p>Started by Ada</p>${posts(3, (index) => card(index) + body)}<table><tr><td>Views</td><td>310</td></tr></table>`,
+    ],
+    [
+      'in one that says little',
+      posts(3, (index) => card(index) + body) + posts(1, () => '<div class=cell>Nobody</div>'),
+    ],
+    [
+      'between those of people with links',
+      posts(
+        3,
+        (index) => `<i><a href="/u">${['Ada', 'Ben', 'Cleo'][index]}</a></i>${body}`,
+      ).replace('<div class="message nr1"', '<p>Moved away</p>$&'),
+    ],
+    [
+      'in a cell beside that of each',
+      posts(
+        3,
+        (index) =>
+          `<div class="cell who">Posts of Ada: ${index}</div><div class="cell what">${SAID}</div>`,
+      ),
+    ],
+    [
+      'beside parts of one',
+      posts(
+        2,
+        (index) => card(index) + `<div class=part>${SAID}</div>`.repeat(index === 0 ? 1 : 2),
+      ),
+    ],
+    [
+      'beside each, and called a cell as well',
+      posts(3, (index) => `<div class=cell>Posts of Ada: ${index}</div>${body}`),
+    ],
+  ])('are without what stands %s', (_what, html) => {
+    expect(read(`<div>${html}</div>`).text).toBe(texts(SAID, SAID, SAID));
+  });
+
+  test('in a table are without its other cells, and what is above all of them', () => {
+    const row = (index: number) =>
+      `<tr><td class=row${index}><b>Ada</b><br>Posts ${index}</td><td class=row${index}><table><tr><td>Written on day ${index}</td></tr><tr><td>${SAID}</td></tr></table></td></tr>`;
+    const page = `<table><tr><th>Author</th><th>Post</th></tr>${row(1)}${row(2)}${row(3)}</table>`;
+    expect(read(page).text).toBe([SAID, SAID, SAID].join('\n'));
+  });
+
+  test('are told by an author that the page itself leaves out', () => {
+    const page = posts(
+      3,
+      (index) =>
+        `<div class=author>Post by Ada</div>${body}${index === 0 ? '<div class=map><a href="/x">Ben</a> and 3 others have read it</div>' : ''}`,
+    );
+    expect(read(`<div>${page}</div>`).text).toBe(texts(SAID, SAID, SAID));
+  });
+
+  test.each([
+    [
+      'years with nothing in common',
+      posts(3, (index) =>
+        `<div>${1998 + index}: the mill</div>${body}`.replace(
+          'the mill',
+          ['Mills', 'Lakes', 'Hills'][index] ?? '',
+        ),
+      ),
+      'Hills',
+    ],
+    [
+      'articles with titles',
+      posts(3, (index) => `<h2>Title ${index}</h2><div>Part of it</div>${body}`),
+      'Part of it',
+    ],
+    [
+      'steps with what they take',
+      posts(3, (index) => `<ul><li>Flour for ${index}</li></ul>${body}`),
+      'Flour for 2',
+    ],
+    [
+      'a few in a long text',
+      `<p>${some(12)}</p>${posts(2, (index) => `<div>Part by Ada ${index}</div>${body}`)}`,
+      'Part by Ada 0',
+    ],
+  ])('are not %s', (_what, html, text) => {
+    expect(read(`<div><p>${SHORT}</p>${html}<p>${SENTENCE}</p></div>`).text).toContain(text);
+  });
+
+  const signed = (one: string) =>
+    posts(3, (index) => card(index) + body + (index === 1 ? one : ''));
+
+  test.each([
+    ['code', signed('<pre>make</pre>'), texts(SAID, SAID, 'make', SAID)],
+    [
+      'lines beside their paragraphs',
+      signed('<div>See <a href="/1">the mill</a> too</div>')
+        .replaceAll('div class=message-body', 'p')
+        .replaceAll(`${SAID}</div>`, `${SAID}</p>`),
+      texts(SAID, SAID, 'See the mill too', SAID),
+    ],
+    [
+      'what is a sentence in one of them',
+      posts(
+        3,
+        (index) =>
+          `${card(index)}${body}<div class=note>${index === 1 ? SENTENCE : 'Much the same'}</div>`,
+      ),
+      texts(SAID, 'Much the same', SAID, SENTENCE, SAID, 'Much the same'),
+    ],
+  ])('have %s', (_what, html, text) => {
+    expect(read(`<div><p>${SHORT}</p>${html}<p>${SENTENCE}</p></div>`).text).toBe(
+      texts(SHORT, text, SENTENCE),
+    );
+  });
+
+  test('have the same title, and are without what stands beside it', () => {
+    const page = posts(
+      3,
+      (index) =>
+        `<div class=cell>Posts of Ada: ${index}</div><h3>${index ? 'Re: ' : ''}The mill</h3>${body}`,
+    );
+    expect(read(`<div>${page}</div>`).text).not.toContain('Posts');
+  });
+});
+
+describe('A page of goods', () => {
+  const goods = (count: number) =>
+    `<h2>New</h2><ul>${Array.from({ length: count }, (_, index) => `<li><a href="/${index}"><h3>Soap nr ${index}</h3></a><p>8,50 €</p><a href="/add">Add it</a></li>`).join('')}</ul>`;
+  const names = (count: number) =>
+    Array.from({ length: count }, (_, index) => `Soap nr ${index}`).join('\n');
+  const shop = (text: string, count = 5) =>
+    `<div><h1>The shop</h1><p>${text}</p>${goods(count)}<h2>Why so?</h2><p>${OTHER} ${OTHER}</p></div>`;
+
+  test('has what they are called, and not what they cost', () => {
+    const page = shop(OTHER).replaceAll('<h3>', '<i>Sale</i><h3>');
+    expect(read(page).text).toBe(
+      texts('The shop', OTHER, 'New', names(5), 'Why so?', `${OTHER} ${OTHER}`),
+    );
+  });
+
+  test('has what leads to other pages, and prices that are links', () => {
+    const teaser = `<div><h3><a href="/t">The mill</a></h3><p>${OTHER}</p></div>`;
+    const page = shop(OTHER).replace('<h2>Why', `${teaser}<h2>Why`);
+    expect(
+      read(page.replaceAll('<p>8,50 €</p>', '<p><a href="/p">From 8,50 € for each</a></p>')).text,
+    ).toBe(
+      texts('The shop', OTHER, 'New', names(5), 'The mill', OTHER, 'Why so?', `${OTHER} ${OTHER}`),
+    );
+  });
+
+  test.each([
+    ['there are few of them', shop(OTHER, 3)],
+    ['others are related', shop(OTHER, 3) + `<div class=related>${goods(3)}</div>`],
+    ['it says much else', shop(some(25))],
+    ['it is itself one of them', shop(OTHER).replace('</h1>', '</h1><p>12,50 €</p>')],
+  ])('is none where %s', (_what, html) => {
+    expect(read(html).text).not.toContain('Soap');
   });
 });
