@@ -284,6 +284,18 @@ describe('a clone that waits for its payment', () => {
     expect(after.balance - before.balance).toBe(WHOLE * 2n);
   });
 
+  test('is paid at one time, and is not handed over when it is removed after that', async () => {
+    const { id } = (await desk.clone(user, await request())).body.clone;
+    const paidAt = () => owner(`SELECT paid_at::text FROM clones WHERE id = '${id}'`);
+    await desk.store.recordPaid(id, WHOLE);
+    const first = await paidAt();
+    await desk.store.recordPaid(id, WHOLE);
+    expect(await paidAt()).toEqual(first);
+    await owner(`UPDATE agents SET desired = 'deleted' WHERE id = '${id}'`);
+    expect(await desk.store.handOver(id)).toBeUndefined();
+    expect(await operationsOf(id)).toEqual([]);
+  });
+
   test('fails when a reorganisation has taken that back, and is made when it is there again', async () => {
     const parent = await desk.parentOf(user);
     const snapshot = await desk.rpc('evm_snapshot', []);
