@@ -1,19 +1,21 @@
 // @module-tag attack
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createBackend } from '../../api/backend/backend.js';
 import { BROWSE } from '../../api/backend/browse-contract.js';
 import type { Listening } from '../../api/http/server.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import { createWeb } from '../../api/web/web.js';
 import { createApiKey } from '../../src/accounts/api-keys.js';
+import { Workspace } from '../../src/workspace/workspace.js';
 import { makeAccount, signIn, type TestAccount } from '../support/account.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call, type Answer } from '../support/http.js';
 import { ADMIN_EMAIL, keptLog } from '../support/platform-environment.js';
+import { until } from '../support/until.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { gitRemote, type GitRemote } from './git-remote.js';
 import { plainGit } from './support.js';
@@ -191,6 +193,83 @@ test('the operator writes, reads, lists, commits, pushes and finds what was comm
   expect(body.commits).toMatchObject([{ hash: synced.body.hash, subject: 'all of it' }]);
   await rm(path.join(folder, '.git'), { recursive: true });
 });
+
+test('what is asked for without a number has the usual one, and never more than the most', async () => {
+  await plainGit(folder, 'init', '-q');
+  for (let each = 0; each < 101; each += 1) {
+    await plainGit(folder, 'commit', '-q', '--allow-empty', '-m', String(each));
+  }
+  const deep = path.join(folder, '1/2/3/4/5');
+  await mkdir(deep, { recursive: true });
+  const paths = async (query: string) => {
+    const { body } = await ask('GET', `tree${query}`);
+    return [...JSON.stringify(body).matchAll(/"path":"(1[^"]*)"/g)].map(([, found]) => found);
+  };
+  const commits = async (query: string) =>
+    (await ask('GET', `git-log${query}`)).body.commits.length;
+  expect([await paths(''), await paths('?depth=1'), await paths('?depth=9')]).toEqual([
+    ['1', '1/2', '1/2/3'],
+    ['1'],
+    ['1', '1/2', '1/2/3', '1/2/3/4'],
+  ]);
+  expect([await commits(''), await commits('?limit=2'), await commits('?limit=500')]).toEqual([
+    20, 2, 100,
+  ]);
+  for (const made of ['.git', '1']) await rm(path.join(folder, made), { recursive: true });
+});
+
+test('a message may have 10,000 characters', async () => {
+  await plainGit(folder, 'init', '-q');
+  const [most, more] = ['m'.repeat(10_000), 'm'.repeat(10_001)];
+  expect((await ask('POST', 'git-sync', { body: { message: more } })).status).toBe(400);
+  const { body, status } = await ask('POST', 'git-sync', { body: { message: most } });
+  expect([status, body.committed, body.message]).toEqual([200, true, most]);
+  await rm(path.join(folder, '.git'), { recursive: true });
+});
+
+const ENDED = [
+  ['GET', 'tree', 'tree'],
+  ['GET', 'git-status', 'gitStatus'],
+  ['GET', 'git-diff', 'gitDiff'],
+  ['GET', 'git-log', 'gitLog'],
+  ['POST', 'git-sync', 'gitSync'],
+] as const;
+const ON_EITHER = (['backend', 'web'] as const).flatMap((listener) =>
+  ENDED.map((asked) => [listener, ...asked] as const),
+);
+
+test.each(ON_EITHER)(
+  'a client of the %s that leaves ends what it asked for: %s %s',
+  { timeout: 60_000 },
+  async (listener, method, name, does) => {
+    let begin = (_: AbortSignal | undefined): void => undefined;
+    const begun = new Promise<AbortSignal | undefined>((resolve) => (begin = resolve));
+    vi.spyOn(Workspace.prototype, does).mockImplementation((...given: unknown[]) => {
+      const signal = given.find((each) => each instanceof AbortSignal);
+      begin(signal);
+      return new Promise<never>((_, reject) => {
+        signal?.addEventListener('abort', () => reject(new Error('It has left')));
+      });
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { headers, url } =
+      listener === 'backend'
+        ? { headers: internal, url: backend.url }
+        : { headers: { cookie: await signIn(database.db, admin) }, url: web.url };
+    const leaving = new AbortController();
+    const asked = fetch(`${url}/api/browse/${name}`, {
+      method,
+      headers: { ...headers, 'content-type': 'application/json' },
+      signal: leaving.signal,
+      ...(method === 'POST' && { body: '{}' }),
+    });
+    const signal = await begun;
+    expect(signal?.aborted).toBe(false);
+    leaving.abort();
+    await expect(asked).rejects.toThrow();
+    await until(() => signal?.aborted, 20_000);
+  },
+);
 
 test.each([
   ['GET', 'read', 400],

@@ -182,7 +182,7 @@ describe('the tree', () => {
 
   test('leaves out folders of what is built and fetched, and no files of these names', async () => {
     const excluded = ['node_modules', '.git', '.next', 'dist', 'build', '.cache', '__pycache__'];
-    for (const folder of excluded) await at.put(`${folder}/x`, '');
+    for (const folder of [...excluded, '.agent-platform-tmp']) await at.put(`${folder}/x`, '');
     for (const file of excluded) await at.put(`files/${file}`, '');
     const tree = await at.workspace.tree(2);
     expect(names(tree)).toEqual(['files']);

@@ -2,7 +2,8 @@ import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/p
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Folder } from '../../src/workspace/folder.js';
-import { testWorkspace, type TestWorkspace } from './support.js';
+import { until } from '../support/until.js';
+import { processesIn, testWorkspace, type TestWorkspace } from './support.js';
 
 let at: TestWorkspace;
 beforeEach(async () => {
@@ -189,6 +190,42 @@ test('what git has under way, and conflicts, are left to who has begun them', as
   await expect(at.workspace.gitSync()).rejects.toMatchObject(refusal('conflicts'));
 });
 
+test.each(['CHERRY_PICK_HEAD', 'REVERT_HEAD', 'rebase-merge/', 'rebase-apply/'])(
+  'what is under way by a %s is left to who has begun it',
+  async (name) => {
+    await repository();
+    const before = await at.git('rev-parse', 'HEAD');
+    await at.put(`.git/${name}${name.endsWith('/') ? 'head-name' : ''}`, before);
+    await at.put('kept.txt', 'two\n');
+    await expect(at.workspace.gitSync()).rejects.toMatchObject({
+      ...{ status: 500, message: expect.stringContaining('merge or rebase') },
+    });
+    expect(await at.git('rev-parse', 'HEAD')).toBe(before);
+    expect(await at.git('diff', '--name-only')).toBe('kept.txt\n');
+  },
+);
+
+test('objects are in the repository before the index that needs them, and that before its branch', async () => {
+  await repository();
+  await at.put('kept.txt', 'two\n');
+  await at.put('sub/new.txt', 'new\n');
+  const seen: Record<string, string> = {};
+  const move = Folder.prototype.moveTo;
+  vi.spyOn(Folder.prototype, 'moveTo').mockImplementation(async function (this: Folder, ...to) {
+    await move.apply(this, to);
+    if (/^[0-9a-f]{38}$/.test(to[2])) return;
+    // Git says here what is missing or broken.
+    seen[to[2]] = await at.git('fsck', '--strict', '--no-dangling', '--cache');
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  const { hash } = await at.workspace.gitSync();
+  expect(Object.entries(seen)).toEqual([
+    ['index', ''],
+    ['main', ''],
+  ]);
+  expect((await at.git('rev-parse', 'main')).trim()).toBe(hash);
+});
+
 test('another repository that is tracked is not staged, whatever has taken its place', async () => {
   await repository();
   const [head = ''] = (await at.git('rev-parse', 'HEAD')).split('\n');
@@ -299,14 +336,47 @@ describe('locks', () => {
     const other = at.again();
     await other.clear();
     const move = Folder.prototype.moveTo;
-    let second: unknown;
+    const others: unknown[] = [];
     vi.spyOn(Folder.prototype, 'moveTo').mockImplementation(async function (this: Folder, ...to) {
-      if (to[2] === 'index') second = await other.gitSync().catch(Object);
+      // Whom it refuses takes nothing of it away for the next one.
+      for (let each = 0; to[2] === 'index' && each < 2; each += 1)
+        others.push(await other.gitSync().catch(Object));
       return move.apply(this, to);
     });
     onTestFinished(() => void vi.restoreAllMocks());
     expect(await at.workspace.gitSync()).toMatchObject({ committed: true });
-    expect(second).toMatchObject({ status: 409, facts: { lock: 'index.lock' } });
+    const refused = { status: 409, facts: { lock: 'index.lock' } };
+    expect(others).toMatchObject([refused, refused]);
+  });
+
+  test('of another process that had the number of one that runs are cleared', async () => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    await at.workspace.gitStatus();
+    // It was killed while this process goes on, which has cleared what was left before.
+    await writeFile(lock(), `agent-platform ${process.ppid} 1\n`);
+    await writeFile(path.join(at.path, '.git/refs/heads/main.lock'), LEFT);
+    expect(await at.workspace.gitSync()).toMatchObject({ committed: true });
+  });
+
+  test.each([
+    ['a branch', 'refs/heads/main', () => Promise.resolve('')],
+    ['HEAD, when it is a commit by itself', 'HEAD', () => at.git('checkout', '-q', '--detach')],
+  ])('of others on %s are told of and left, and it is where it was', async (_, name, begin) => {
+    await repository();
+    await begin();
+    const before = await at.git('rev-parse', 'HEAD');
+    await at.put('kept.txt', 'two\n');
+    const file = path.join(at.path, `.git/${name}.lock`);
+    await writeFile(file, 'of another program');
+    await expect(at.again().gitSync()).rejects.toMatchObject({
+      status: 409,
+      facts: { lock: `${path.basename(name)}.lock` },
+    });
+    expect(await readFile(file, 'utf8')).toBe('of another program');
+    expect(await at.git('rev-parse', 'HEAD')).toBe(before);
+    await rm(file);
+    expect(await at.workspace.gitSync()).toMatchObject({ committed: true });
   });
 
   test('two syncs at a time are one, and a 409', async () => {
@@ -318,7 +388,7 @@ describe('locks', () => {
   });
 });
 
-test('who leaves while git is at work has it ended, and nothing changed', async () => {
+test('who has left before it begins has nothing changed', async () => {
   await repository();
   await at.put('kept.txt', 'two\n');
   const before = await at.git('rev-parse', 'HEAD');
@@ -326,6 +396,56 @@ test('who leaves while git is at work has it ended, and nothing changed', async 
   expect(await at.git('rev-parse', 'HEAD')).toBe(before);
   expect(await readdir(path.join(at.path, '.git'))).not.toContain('index.lock');
   expect(await readdir(at.views).catch(() => [])).toEqual([]);
+});
+
+describe('git that waits for a pipe that it opens', { timeout: 60_000 }, () => {
+  const atWork = () => processesIn(at.views);
+  const hangs = () =>
+    until(async () => (await atWork()).some((line) => line.startsWith('git status ')), 20_000);
+  const nothingLeft = async () => {
+    await until(async () => (await atWork()).length === 0, 20_000);
+    expect(await readdir(at.views)).toEqual([]);
+    expect(await readdir(path.join(at.path, '.git'))).not.toContain('index.lock');
+  };
+  beforeEach(async () => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    await at.pipe('.gitignore');
+  });
+
+  test.each<[string, (signal: AbortSignal) => Promise<unknown>]>([
+    ['status', (signal) => at.workspace.gitStatus(signal)],
+    ['sync', (signal) => at.workspace.gitSync('x', signal)],
+  ])('is ended when nobody waits for a %s any more', async (_, ask) => {
+    const leaving = new AbortController();
+    const asked = ask(leaving.signal);
+    await hangs();
+    leaving.abort(new Error('left'));
+    await expect(asked).rejects.toThrow('left');
+    await nothingLeft();
+  });
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['status', () => at.workspace.gitStatus()],
+    ['sync', () => at.workspace.gitSync('x')],
+  ])('is ended after 30 s of a %s, and that is told', async (_, ask) => {
+    const clocks: AbortController[] = [];
+    const timeout = AbortSignal.timeout.bind(AbortSignal);
+    vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => {
+      if (ms !== 30_000) return timeout(ms);
+      const clock = new AbortController();
+      clocks.push(clock);
+      return clock.signal;
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const asked = ask();
+    await hangs();
+    const late = new DOMException('late', 'TimeoutError');
+    for (const clock of clocks) clock.abort(late);
+    const told = { status: 500, message: 'git was not done in 30 s' };
+    await expect(asked).rejects.toMatchObject(told);
+    await nothingLeft();
+  });
 });
 
 test('a diff of more than a megabyte is cut, and says so', async () => {

@@ -13,7 +13,7 @@ import type { HelperTask } from '../../src/workspace/helper-protocol.js';
 import { until } from '../support/until.js';
 import { workspaceHelper } from '../support/workspace-helper.js';
 import { contentOf, numberOf } from './numbered-content.js';
-import { testWorkspace, type TestWorkspace } from './support.js';
+import { processesIn, testWorkspace, type TestWorkspace } from './support.js';
 
 let around: TestWorkspace;
 let program: string;
@@ -152,7 +152,7 @@ test.each<[string, () => boolean]>([
   const committed = await at.git('show', 'HEAD:file.txt');
   expect([done, done + 1]).toContain(numberOf(committed));
   // Git itself ends with what it was at.
-  await until(async () => (await gitsOf(at.views)).length === 0);
+  await until(async () => (await processesIn(at.views)).length === 0);
 });
 
 test('a helper that has to end in the middle of a sync gives back the locks that it has', async () => {
@@ -212,13 +212,3 @@ function headIn(git: string): string {
 }
 
 const hasLock = (name: string) => existsSync(inWorkspace('.git', `${name}.lock`));
-
-/** Processes that have something to do with a folder. */
-async function gitsOf(folder: string): Promise<string[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const environments = pids.map(async (pid) => {
-    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
-    return environment.includes(folder) ? [pid] : [];
-  });
-  return (await Promise.all(environments)).flat();
-}

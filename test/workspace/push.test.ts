@@ -240,12 +240,14 @@ test('nothing is pushed where there is no origin, or no branch', async () => {
   expect(remote.asked).toEqual([]);
 });
 
-describe('a remote whose answer never ends', () => {
+describe('a remote whose answer never ends', { timeout: 60_000 }, () => {
   let dripping: net.Server;
+  const sockets = new Set<net.Socket>();
   let met: Promise<net.Socket>;
   beforeEach(async () => {
     // It never is so quiet that git gives up by itself.
     dripping = net.createServer((socket) => {
+      sockets.add(socket);
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
       const drip = setInterval(() => socket.write('x'), 100);
       socket.on('error', () => undefined).resume();
@@ -257,7 +259,10 @@ describe('a remote whose answer never ends', () => {
     allow = `127.0.0.1:${port}`;
     await originAt(`http://127.0.0.1:${port}/x.git`);
   });
-  afterEach(() => new Promise((resolve) => dripping.close(resolve)));
+  afterEach(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => dripping.close(resolve));
+  });
 
   test('is given up when it is late, and the commit stays', async () => {
     const { path: folder, views } = at;
