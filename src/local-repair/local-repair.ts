@@ -41,6 +41,8 @@ export interface LocalRepairTimes extends RepairTimes {
   readonly ask: number;
   /** Milliseconds without the control plane after which agents are repaired here. */
   readonly away: number;
+  /** Until an agent is tried again of which something failed that need not fail again. */
+  readonly again: number;
 }
 
 export interface LocalRepairDependencies extends LocalWatchdogDependencies {
@@ -62,8 +64,8 @@ export class LocalRepair {
   #lookedAt = Number.NEGATIVE_INFINITY;
   #isInCharge = false;
   readonly #deaths = new Map<string, ContainerDeath>();
-  /** Agents that cannot be mended here, until something has changed. */
-  readonly #left = new Set<string>();
+  /** Agents that cannot be mended here, and until when, by the monotonic clock, unless something changes. */
+  readonly #left = new Map<string, number>();
   /** When agents whose containers run are to be asked whether they are well, by the monotonic clock. */
   readonly #checks = new Map<string, number>();
   readonly #told = new Map<string, { readonly next: number; readonly pause: number }>();
@@ -143,7 +145,7 @@ export class LocalRepair {
       const { agentId } = entry;
       const isUnfinished = entry.past.length > 0 && entry.memory.state !== 'running';
       if (running.has(agentId) && !isUnfinished && !this.#isToBeChecked(agentId)) continue;
-      if (!shouldRun(entry, this.#awayFrom) || this.#left.has(agentId) || guard.isBusy(agentId))
+      if (!shouldRun(entry, this.#awayFrom) || this.#isLeft(agentId) || guard.isBusy(agentId))
         continue;
       const attending = this.#attend(entry, signal).finally(() => this.#underWay.delete(attending));
       this.#underWay.add(attending);
@@ -161,12 +163,16 @@ export class LocalRepair {
     return at !== undefined && performance.now() >= at;
   }
 
+  #isLeft(agentId: string): boolean {
+    return performance.now() < (this.#left.get(agentId) ?? 0);
+  }
+
   get #awayFrom(): number {
     return this.#absences.at(-1)?.from ?? 0;
   }
 
   async #attend({ agentId }: JournalEntry, signal: AbortSignal): Promise<void> {
-    const { guard, journal, log, settings } = this.#dependencies;
+    const { guard, journal, log, settings, times } = this.#dependencies;
     try {
       await guard.locally(agentId, async (stopped) => {
         const entry = journal.get(agentId);
@@ -181,12 +187,19 @@ export class LocalRepair {
       if (error instanceof DockerUnavailableError) return; // it is looked at again when it is back
       if (error instanceof Error && error.name === 'AbortError') return;
       const { message: reason } = error instanceof Error ? error : { message: String(error) };
-      this.#left.add(agentId);
+      const isTold = this.#left.has(agentId);
       if (error instanceof NotMendedHereError) {
+        this.#left.set(agentId, Infinity);
         log.warn({ agentId, reason }, 'an agent is left as it is until its supervisor can act');
-      } else {
-        log.error({ err: error, agentId }, 'an agent cannot be repaired here');
+        return;
       }
+      // Such as networks that are not known to be guarded yet: after its start a host finds that out.
+      this.#left.set(agentId, performance.now() + times.again);
+      if (isTold) return;
+      log.error(
+        { err: error, agentId },
+        'an agent cannot be repaired here yet, and is tried again',
+      );
     }
   }
 

@@ -168,7 +168,10 @@ export class LocalWatchdog {
   async #comeBack({ from }: DockerAbsence): Promise<void> {
     const crashes = this.#entry.memory.crashes.filter((at) => at < from);
     await this.#put({ phase: 'running' });
-    await this.#transition('starting', 'host_returned', null, { crashes });
+    // An earlier attempt, which came to nothing, has said so.
+    if (this.#entry.memory.state !== 'starting') {
+      await this.#transition('starting', 'host_returned', null, { crashes });
+    }
     await this.#start();
     await this.#awaitUp();
   }
