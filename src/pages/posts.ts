@@ -1,5 +1,5 @@
 import type { Block, Region } from './blocks.js';
-import { weightOf } from './plain-text.js';
+import { collapsed, weightOf } from './plain-text.js';
 
 /** What posts hold, in sentences, of all that is said: a page with less is not made of them. */
 const MOST = 0.6;
@@ -65,11 +65,35 @@ export function withoutPostLabels(
     }
   }
   if (!areSigned) return blocks;
-  return blocks.filter((block) => {
+  const kept = blocks.filter((block) => {
     if (labels.has(block)) return false;
     return block.kind === 'heading' || isSaid(block) || postOf(block, posts) !== undefined;
   });
+  return withoutFirstLines(kept, posts);
 }
+
+/** Without when a post was written, where that is the first line of each. */
+function withoutFirstLines(blocks: readonly Block[], posts: Posts): readonly Block[] {
+  const firsts = new Map<Region, Block>();
+  for (const block of blocks) {
+    const post = postOf(block, posts);
+    if (post && posts.saying.has(post) && !firsts.has(post)) firsts.set(post, block);
+  }
+  const rests = new Map<Block, Block>();
+  for (const block of firsts.values()) {
+    const end = block.runs.findIndex(({ text }) => text === '\n');
+    const line = textOf(block.runs.slice(0, Math.max(0, end)));
+    if (!/\p{Nd}/u.test(line) || weightOf(line) > LINE || SENTENCE_END.test(line)) return blocks;
+    const runs = block.runs.slice(end + 1);
+    rests.set(block, { ...block, runs, text: textOf(runs) });
+  }
+  return blocks.map((block) => rests.get(block) ?? block);
+}
+
+const textOf = (runs: Block['runs']): string => collapsed(runs.map(({ text }) => text).join(''));
+
+/** Letters of a line that says when, at most. */
+const LINE = 60;
 
 interface Posts {
   /** The post that an element is, or is in, as far as that is known. */

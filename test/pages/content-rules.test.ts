@@ -479,6 +479,15 @@ describe('Posts', () => {
     expect(read(`<div><p>${SHORT}</p>${html}<p>${SENTENCE}</p></div>`).text).toContain(text);
   });
 
+  test('are without the line that says when, where each begins with it', () => {
+    const dated = (index: number, when: string) =>
+      `<div>Posts of Ada: ${index}</div><div class=message-body>${when}<br>${SAID}</div>`;
+    const page = (of: (index: number) => string) => read(`<div>${posts(3, of)}</div>`).text;
+    expect(page((index) => dated(index, `12 May, 18:0${index}`))).toBe(texts(SAID, SAID, SAID));
+    const some = page((index) => dated(index, index === 1 ? 'Hello all' : '12 May'));
+    expect(some).toBe(texts(`12 May ${SAID}`, `Hello all ${SAID}`, `12 May ${SAID}`));
+  });
+
   const signed = (one: string) =>
     posts(3, (index) => card(index) + body + (index === 1 ? one : ''));
 
