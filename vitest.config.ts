@@ -31,6 +31,7 @@ const BESIDE = [
 const MOCKING = [
   'test/adding/recipes.test.ts',
   'test/contracts/compiled.test.ts',
+  'test/pages/reading-bounds.test.ts',
   'test/accounts/password-work.test.ts',
   'test/usage/journal-segment.test.ts',
   'test/workspace/other-kernel.test.ts',

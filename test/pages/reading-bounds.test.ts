@@ -1,0 +1,77 @@
+// @module-tag attack
+import type FileSystem from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { projectRoot } from '../../dev/root.js';
+import { TooComplexError } from '../../src/pages/page-error.js';
+import { ReadingProcesses } from '../../src/pages/reading-processes.js';
+
+/** Milliseconds of a processor that every process has used, whatever it does. */
+let spentMs = 0;
+vi.mock('node:fs', async (original) => {
+  const real = await original<typeof FileSystem>();
+  const readFileSync = (...given: Parameters<typeof real.readFileSync>) =>
+    /^\/proc\/\d+\/schedstat$/.test(String(given[0]))
+      ? `${spentMs * 1e6} 0 0\n`
+      : real.readFileSync(...given);
+  return { ...real, readFileSync };
+});
+
+const program = pathToFileURL(path.join(projectRoot, 'test', 'support', 'told-reader.mjs'));
+
+let processes: ReadingProcesses;
+beforeEach(() => {
+  // As they are where nothing is said of them.
+  processes = new ReadingProcesses(program);
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await processes.close();
+});
+
+const reading = (owner: string, text: string, signal = new AbortController().signal) =>
+  processes.read(
+    { bytes: Buffer.from(text), contentType: 'text/html', url: 'http://page.test/' },
+    'read',
+    { owner, signal },
+  );
+
+/** The command lines of the processes that read pages here. */
+async function readers(): Promise<string[]> {
+  const tasks = await readdir('/proc/self/task');
+  const children = tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'latin1'));
+  const pids = (await Promise.all(children)).join(' ').split(/\s+/).filter(Boolean);
+  const lines = pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => ''));
+  return (await Promise.all(lines)).filter((line) => line.includes('told-reader'));
+}
+
+test('two pages are read at a time, each in 512 MB of memory', { timeout: 60_000 }, async () => {
+  const leaving = new AbortController();
+  const asked = ['a', 'b', 'c', 'd'].map((owner) => reading(owner, 'nothing', leaving.signal));
+  const all = Promise.allSettled(asked);
+  await setImmediate();
+  const lines = await readers();
+  leaving.abort(new Error('left'));
+  expect((await all).map(({ status }) => status)).toEqual(Array(4).fill('rejected'));
+  expect(lines).toHaveLength(2);
+  for (const line of lines) expect(line).toContain('--max-old-space-size=512\0');
+});
+
+test('a page may take 5 s of a processor', { timeout: 60_000 }, async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  spentMs = 70_000; // for pages that were read before
+  const outcome = reading('a', 'nothing').catch((error: unknown) => error);
+  let isOver = false;
+  void outcome.then(() => (isOver = true));
+  await setImmediate();
+  spentMs += 5_000;
+  vi.advanceTimersByTime(1_000);
+  await setImmediate();
+  expect(isOver).toBe(false);
+  spentMs += 1;
+  vi.advanceTimersByTime(100);
+  expect(await outcome).toBeInstanceOf(TooComplexError);
+});
