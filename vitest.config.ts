@@ -22,7 +22,7 @@ const BESIDE = [
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit-breaker,demo-shares,cost,supported-request}.test.ts',
   'test/chat/{gateway,turn}.test.ts',
-  'test/containers/{death-cause,docker-engine,docker-frames,environment-file,helper-line,host-routes,image-name,openclaw-config,tar-filter,tar-owners}.test.ts',
+  'test/containers/{death-cause,docker-engine,docker-frames,environment-file,hanging-engine,helper-line,host-routes,image-name,openclaw-config,tar-filter,tar-owners}.test.ts',
   'test/dev/log-file.test.ts',
   'test/egress/{egress-rules,host-egress}.test.ts',
 ];

@@ -81,7 +81,8 @@ export class DockerClient {
       }, timeoutMs);
     });
     try {
-      return await Promise.race([work(this.docker, { abortSignal: timeout.signal }), tooLate]);
+      const bound = { abortSignal: timeout.signal };
+      return await Promise.race([work(endingWith(this.docker, bound), bound), tooLate]);
     } catch (error) {
       throw asContainerError(error);
     } finally {
@@ -138,6 +139,20 @@ export class DockerClient {
       timeoutMs,
     );
   }
+}
+
+/**
+ * The same Docker, of which each question ends with the bound, also one for which dockerode's types take no
+ * options: what is given up leaves no connection to an engine that hangs.
+ */
+function endingWith(docker: Docker, { abortSignal }: Bound): Docker {
+  const { modem } = docker;
+  const dial: typeof modem.dial = (options, callback) =>
+    modem.dial({ ...options, abortSignal: options.abortSignal ?? abortSignal }, callback);
+  const bounded: Docker = Object.create(docker, {
+    modem: { value: Object.create(modem, { dial: { value: dial } }) },
+  });
+  return bounded;
 }
 
 /** Sorts what dockerode throws into "answered with a status" and "not reached". */
