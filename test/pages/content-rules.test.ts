@@ -484,8 +484,12 @@ describe('Posts', () => {
       `<div>Posts of Ada: ${index}</div><div class=message-body>${when}<br>${SAID}</div>`;
     const page = (of: (index: number) => string) => read(`<div>${posts(3, of)}</div>`).text;
     expect(page((index) => dated(index, `12 May, 18:0${index}`))).toBe(texts(SAID, SAID, SAID));
-    const some = page((index) => dated(index, index === 1 ? 'Hello all' : '12 May'));
-    expect(some).toBe(texts(`12 May ${SAID}`, `Hello all ${SAID}`, `12 May ${SAID}`));
+    const sentence = `${OTHER.slice(0, 28)} 12.`;
+    for (const line of [sentence, `12 ${'of May and of many a month '.repeat(3)}`.trim()]) {
+      expect(page((index) => dated(index, line))).toContain(line);
+    }
+    const mixed = page((index) => dated(index, index === 1 ? 'Hello all' : '12 May'));
+    expect(mixed).toBe(texts(`12 May ${SAID}`, `Hello all ${SAID}`, `12 May ${SAID}`));
   });
 
   const signed = (one: string) =>
