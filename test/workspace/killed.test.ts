@@ -2,16 +2,14 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setImmediate } from 'node:timers/promises';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { projectRoot } from '../../dev/root.js';
-import type { HelperTask } from '../../src/workspace/helper-protocol.js';
 import { until } from '../support/until.js';
-import { workspaceHelper } from '../support/workspace-helper.js';
+import { startHelper } from './helper-process.js';
 import { contentOf, numberOf } from './numbered-content.js';
 import { processesIn, testWorkspace, type TestWorkspace } from './support.js';
 
@@ -159,17 +157,9 @@ test('a helper that has to end in the middle of a sync gives back the locks that
   await at.git('init', '-q', '-b', 'main');
   await at.git('add', '-A');
   await at.git('commit', '-q', '-m', 'first');
-  const socket = path.join(at.around, 'helper.sock');
-  const task: HelperTask = {
-    ...{ volume: at.around, within: ['work'], views: at.views },
-    ...{ idleMs: 600_000, socket },
-  };
-  const helper = spawn(process.execPath, ['-e', await workspaceHelper(), JSON.stringify(task)], {
-    stdio: 'inherit',
-  });
+  const { line, process: helper } = await startHelper(at);
   child = helper;
   const ended = once(helper, 'exit');
-  const line = await connected(socket);
   let number = 0;
   const next = () => {
     number += 1;
@@ -191,18 +181,6 @@ test('a helper that has to end in the middle of a sync gives back the locks that
   expect(names.filter((name) => name.endsWith('.lock'))).toEqual([]);
   expect(await at.git('fsck', '--strict', '--no-dangling')).toBe('');
 });
-
-/** A connection to one that is about to listen: its socket is there a moment before it takes any. */
-function connected(socket: string): Promise<Socket> {
-  return until(async () => {
-    const line = connect(socket);
-    const isTaken = await new Promise<boolean>((resolve) => {
-      line.once('connect', () => resolve(true));
-      line.on('error', () => resolve(false)); // also once the helper has ended
-    });
-    return isTaken && line;
-  });
-}
 
 /** The commit of the one branch there. */
 function headIn(git: string): string {
