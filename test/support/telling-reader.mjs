@@ -1,5 +1,4 @@
 // Reads no page: says what it was started with.
 process.on('message', () => {
-  const { cwd, env, execArgv, pid } = process;
-  process.send({ value: { cwd: cwd(), env: { ...env }, execArgv, pid } });
+  process.send({ value: { cwd: process.cwd(), env: { ...process.env } } });
 });

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { ReadingProcesses } from '../../src/pages/reading-processes.js';
+
+const TELLING_READER = new URL('../support/telling-reader.mjs', import.meta.url);
+
+test('a process that reads pages has no environment, and no folder of ours', async () => {
+  const processes = new ReadingProcesses(TELLING_READER);
+  const page = { bytes: Buffer.from(''), contentType: 'text/html', url: 'http://page.test/' };
+  const asker = { owner: 'somebody', signal: new AbortController().signal };
+  try {
+    expect(await processes.read(page, 'read', asker)).toEqual({ cwd: '/', env: {} });
+  } finally {
+    await processes.close();
+  }
+});
