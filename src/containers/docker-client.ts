@@ -149,10 +149,9 @@ function endingWith(docker: Docker, { abortSignal }: Bound): Docker {
   const { modem } = docker;
   const dial: typeof modem.dial = (options, callback) =>
     modem.dial({ ...options, abortSignal: options.abortSignal ?? abortSignal }, callback);
-  const bounded: Docker = Object.create(docker, {
-    modem: { value: Object.create(modem, { dial: { value: dial } }) },
-  });
-  return bounded;
+  // Each is what it was, but for that.
+  const bounded = Object.create(modem, { dial: { value: dial } }) as typeof modem;
+  return Object.create(docker, { modem: { value: bounded } }) as Docker;
 }
 
 /** Sorts what dockerode throws into "answered with a status" and "not reached". */
