@@ -104,9 +104,7 @@ export class SessionSettlements {
     await this.#locked(id, async (db, session) => {
       const [settlement] = await db.query<Settlement & { requestedAt: Date }>(
         `UPDATE payment_settlements SET state = $state, transaction = $hash, ended_at = now(),
-                retry_at = CASE WHEN $state = 'failed'
-                  THEN now() + make_interval(secs => least(${MOST_RETRY_S},
-                    ${RETRY_S} * power(${RETRY_FACTOR}, least(attempts, ${TOLD_AT_ATTEMPTS}) - 1))) END
+                retry_at = CASE WHEN $state = 'failed' THEN now() END
           WHERE payment = $cause AND session_id = $id AND state = 'requested'
           RETURNING cumulative, kind, attempts, payment, requested_at AS "requestedAt"`,
         { id, cause, state: ended.state, hash: ended.hash ?? null },
@@ -220,10 +218,23 @@ export class SessionSettlements {
     await setDue(db, session.id, unsettled > 0n ? due : null);
   }
 
-  /** Operators were told of the payment by whoever made it. */
-  async #putOff(db: Statements, session: PaymentSessionRow, { kind }: Settlement): Promise<void> {
-    await this.#pause(db, session, kind);
+  /**
+   * What was delivered meanwhile is another sum, and tried no sooner. Operators were told of the payment by
+   * whoever made it.
+   */
+  async #putOff(
+    db: Statements,
+    session: PaymentSessionRow,
+    { kind, payment }: Settlement,
+  ): Promise<void> {
     const { attempts } = await failuresOf(db, session, kind);
+    const seconds = Math.min(RETRY_S * RETRY_FACTOR ** (attempts - 1), MOST_RETRY_S);
+    await db.query(
+      `UPDATE payment_settlements SET retry_at = now() + make_interval(secs => $seconds)
+        WHERE payment = $payment`,
+      { payment, seconds },
+    );
+    await this.#pause(db, session, kind);
     if (attempts !== TOLD_AT_ATTEMPTS) return;
     const { id: sessionId } = session;
     await putInOutbox(db, {

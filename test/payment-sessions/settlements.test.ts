@@ -191,6 +191,27 @@ test('a settlement that fails is tried again as another payment, in the end each
   expect(await lab.session(id)).toMatchObject({ settled: '1000000' });
 });
 
+test('a session that goes on delivering is settled no sooner after failures than one that does not', async () => {
+  const id = await lab.open(5n * ONE);
+  for (const least of [30_000, 120_000, 480_000]) {
+    await lab.deliver(id, 1n * ONE);
+    const step = await lab.settlements.request(id);
+    if (step.next !== 'payment') throw new Error('nothing was asked for');
+    await lab.owner(
+      `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
+        WHERE cause = '${step.cause}' AND state = 'queued'`,
+    );
+    await lab.settlements.settle(id, step.cause);
+    const { settlementDueAt } = await lab.session(id);
+    expect(Number(settlementDueAt) - Date.now()).toBeGreaterThan(least);
+    await lab.retryNow(id);
+  }
+  expect(await lab.run(id)).toBe('active');
+  expect(await lab.session(id)).toMatchObject({ settled: '3000000' });
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
 test('what is being closed is closed by its payment, not by what the chain says before that is final', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
