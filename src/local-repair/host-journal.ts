@@ -97,7 +97,8 @@ export class HostJournal {
       // The others are what a process was just writing when it was killed.
       if (!name.endsWith(SUFFIX)) continue;
       const file = path.join(this.#folder, name);
-      const { data } = journalEntry.safeParse(tryParseJson(await readFile(file, 'utf8')));
+      const text = await readFile(file, 'utf8').catch(() => ''); // as a torn one
+      const { data } = journalEntry.safeParse(tryParseJson(text));
       const isOwn = data !== undefined && name === `${data.agentId}${SUFFIX}`;
       if (!isOwn) this.#log.warn({ file }, 'a file of the journal cannot be read');
       else if (this.#entries.size < MAX_ENTRIES) this.#entries.set(data.agentId, data);

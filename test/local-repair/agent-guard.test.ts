@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -68,6 +68,20 @@ describe('the journal', () => {
     await writeFile(path.join(folder, name), '{"agentId":"on');
     expect((await HostJournal.open(folder, log)).entries()).toEqual([]);
     expect(lines.some((line) => line.includes('cannot be read'))).toBe(true);
+  });
+
+  test('knows all others where a file cannot be read at all', async () => {
+    await watched();
+    const entry = journal.get('one');
+    if (!entry) throw new Error('it has just been put down');
+    const ids = Array.from({ length: 10 }, (_, at) => `agent-${at}`);
+    for (const agentId of ids) {
+      await journal.set({ ...entry, agentId });
+      // As a file on a broken disk: it is there, and gives nothing.
+      await mkdir(path.join(folder, `broken-${agentId}.json`));
+    }
+    const read = (await HostJournal.open(folder, log)).entries().map(({ agentId }) => agentId);
+    expect(read.sort()).toEqual([...ids, 'one'].sort());
   });
 
   test('keeps the last changes of an agent of which nobody takes anything in', async () => {
