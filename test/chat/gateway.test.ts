@@ -4,6 +4,7 @@ import {
   createServer as createTcpServer,
   type AddressInfo,
   type Server as TcpServer,
+  type Socket,
 } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -11,15 +12,16 @@ import { askGateway } from '../../src/chat/gateway.js';
 import { BadGatewayError } from '../../src/errors.js';
 
 const servers: (Server | TcpServer)[] = [];
+const sockets = new Set<Socket>();
 afterEach(() => {
-  for (const server of servers.splice(0)) {
-    if ('closeAllConnections' in server) server.closeAllConnections();
-    server.close();
-  }
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  for (const server of servers.splice(0)) server.close();
 });
 
 async function listen(server: Server | TcpServer): Promise<number> {
   servers.push(server);
+  server.on('connection', (socket: Socket) => sockets.add(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return (server.address() as AddressInfo).port; // TCP: never a string
 }
@@ -102,7 +104,7 @@ describe('a hostile gateway', () => {
     ['empty events', 'data: {"choices":[]}\n\n'],
     ['text without an end', piece('x'.repeat(1_000))],
     ['an event without an end', 'data: x'],
-  ])('that sends %s for ever is cut off', async (_case, text) => {
+  ])('that sends %s for ever is cut off', { timeout: 60_000 }, async (_case, text) => {
     await expect(ask(await gateway(endlessly(text)))).rejects.toThrow(BadGatewayError);
   });
 
@@ -129,7 +131,7 @@ describe('a hostile gateway', () => {
       'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n1;',
       'x=y;',
     ],
-  ])('that sends %s for ever is cut off', async (_case, head, text) => {
+  ])('that sends %s for ever is cut off', { timeout: 60_000 }, async (_case, head, text) => {
     const port = await listen(
       createTcpServer((socket) => {
         socket.on('error', () => undefined); // cut off

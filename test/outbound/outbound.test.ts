@@ -454,6 +454,7 @@ function upgrade(request: http.IncomingMessage): void {
 function announced(times: number): RequestListener {
   return (request, response) => {
     request.socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(times));
-    if (times <= 10) html('found')(request, response);
+    // Its answer comes by itself, so that what is said before is heard before.
+    if (times <= 10) setTimeout(() => html('found')(request, response), 50);
   };
 }

@@ -194,11 +194,18 @@ test('the operator writes, reads, lists, commits, pushes and finds what was comm
   await rm(path.join(folder, '.git'), { recursive: true });
 });
 
-test('what is asked for without a number has the usual one, and never more than the most', async () => {
+/** In the operators' folder, for one test. */
+async function repository(): Promise<void> {
+  onTestFinished(() => rm(path.join(folder, '.git'), { recursive: true }));
   await plainGit(folder, 'init', '-q');
+}
+
+test('what is asked for without a number has the usual one, and never more than the most', async () => {
+  await repository();
   for (let each = 0; each < 101; each += 1) {
     await plainGit(folder, 'commit', '-q', '--allow-empty', '-m', String(each));
   }
+  onTestFinished(() => rm(path.join(folder, '1'), { recursive: true }));
   const deep = path.join(folder, '1/2/3/4/5');
   await mkdir(deep, { recursive: true });
   const paths = async (query: string) => {
@@ -215,16 +222,14 @@ test('what is asked for without a number has the usual one, and never more than 
   expect([await commits(''), await commits('?limit=2'), await commits('?limit=500')]).toEqual([
     20, 2, 100,
   ]);
-  for (const made of ['.git', '1']) await rm(path.join(folder, made), { recursive: true });
 });
 
 test('a message may have 10,000 characters', async () => {
-  await plainGit(folder, 'init', '-q');
+  await repository();
   const [most, more] = ['m'.repeat(10_000), 'm'.repeat(10_001)];
   expect((await ask('POST', 'git-sync', { body: { message: more } })).status).toBe(400);
   const { body, status } = await ask('POST', 'git-sync', { body: { message: most } });
   expect([status, body.committed, body.message]).toEqual([200, true, most]);
-  await rm(path.join(folder, '.git'), { recursive: true });
 });
 
 const ENDED = [

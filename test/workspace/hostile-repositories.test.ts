@@ -339,7 +339,7 @@ describe('a repository that leads elsewhere', () => {
     expect(Object.keys(CASES).length).toBeGreaterThanOrEqual(40);
   });
 
-  test.each(Object.entries(CASES))('%s', { timeout: 120_000 }, async (_, make) => {
+  test.each(Object.entries(CASES))('%s', { timeout: 60_000 }, async (_, make) => {
     await make();
     const before = await stateOf(at.around);
     const told = await askAll();
