@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Hex } from 'viem';
 import type { Receipt } from '../chain/answers.js';
-import { ChainAwayError } from '../chain/chain-node.js';
+import { ChainAwayError, NodeRefusalError } from '../chain/chain-node.js';
 import type { Database } from '../database/database.js';
 import { isTempo, type PaymentChain } from './chains.js';
 import { feePaidBy, type Fee } from './fee.js';
@@ -289,8 +289,18 @@ export class Signer {
         if (outcome === 'sent') sent++;
       } catch (error) {
         if (error instanceof ChainAwayError) throw error;
+        if (error instanceof NodeRefusalError) await this.#requireTrials();
         await this.#setAside(payment, error);
       }
+    }
+  }
+
+  /** @throws ChainAwayError of a node that tries out nothing at all: that is no fault of a payment's. */
+  async #requireTrials(): Promise<void> {
+    try {
+      await this.#node.gasOf(this.#signer.address, this.#nothing);
+    } catch (error) {
+      throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
     }
   }
 

@@ -513,6 +513,17 @@ test('a payment that cannot be signed is set aside after a while', async () => {
   expect(await lab.toldOf(cause)).toMatchObject([{ event: 'payment_failed', cause }]);
 });
 
+test('a node that tries out nothing for minutes has no payment given up', async () => {
+  const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
+  const asked = await payer.ask();
+  const signer = new Signer({ ...payer.parts, retryMs: 0 }, payer.address);
+  proxy.fate = (method) => (method === 'eth_simulateV1' ? -32_005 : undefined);
+  for (let n = 0; n < 30; n++) await expect(signer.step()).rejects.toThrow(ChainAwayError);
+  expect(await stateOf(asked.cause)).toMatchObject({ state: 'queued' });
+  proxy.fate = () => undefined;
+  await paysOnce({ ...payer, signer }, [asked]);
+});
+
 test('one that cannot be signed holds up none behind it, which are paid with the same look', async () => {
   const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
   const [first, second] = [await payer.ask(), await payer.ask()];
@@ -520,7 +531,8 @@ test('one that cannot be signed holds up none behind it, which are paid with the
     method === 'eth_simulateV1' && body.includes(first.to.slice(2)) ? -32_000 : undefined;
   await payer.signer.step();
   expect(await stateOf(first.cause)).toMatchObject({ state: 'queued' });
-  expect(await stateOf(second.cause)).toMatchObject({ state: 'confirmed' });
+  // Whether its block is there at once is the node's.
+  expect((await stateOf(second.cause))?.state).toMatch(/^(broadcast|confirmed)$/);
 });
 
 test('two processes that pay at the same time pay once', async () => {
