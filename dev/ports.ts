@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { StartFailure } from './failure.js';
 
@@ -31,16 +32,37 @@ const FREE_PORTS = 10_000;
 /** What a process looks at before it comes to where another one began. */
 const LANE = 16;
 
+/** For as long nobody else finds a port that was found: its program has begun to listen by then. */
+const CLAIM_MS = 60_000;
+
 let looked = process.pid * LANE;
 
-/** The preferred port when it is free, else any free one that was not found here just before. */
+/** The preferred port when it is free, else any free one that nobody on this machine found just before. */
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isPortFree(preferred))) return preferred;
   for (let attempt = 0; attempt < FREE_PORTS; attempt++) {
     const port = FIRST_FREE + (looked++ % FREE_PORTS);
-    if (await isPortFree(port)) return port;
+    if ((await claim(port)) && (await isPortFree(port))) return port;
   }
   throw new StartFailure('This machine has no free loopback port.');
+}
+
+/**
+ * Keeps a port from other processes that look for one, by a socket that has no file and ends with this
+ * process. Only Linux has such; elsewhere any port may be had.
+ */
+async function claim(port: number): Promise<boolean> {
+  if (process.platform !== 'linux') return true;
+  const server = createServer().unref();
+  try {
+    server.listen({ path: `\0agent-platform-service-port-${port}` });
+    await once(server, 'listening');
+    setTimeout(() => server.close(), CLAIM_MS).unref();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false;
+    throw error;
+  }
 }
 
 /** @throws StartFailure naming the variable that picks another port. */

@@ -1,13 +1,34 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { spawn } from 'node:child_process';
 import { freePort } from '../../dev/ports.js';
+import { builtProgram } from '../../dev/root.js';
 
 test('no port is found twice in a row, though nothing listens on the first yet', async () => {
   const ports: number[] = [];
   for (let n = 0; n < 900; n++) ports.push(await freePort());
   expect(new Set(ports).size).toBe(900);
 });
+
+test.runIf(process.platform === 'linux')(
+  'two processes that begin to look at the same place find another port each',
+  async () => {
+    const program = `
+      Object.defineProperty(process, 'pid', { value: ${process.pid} });
+      const { freePort } = await import(${JSON.stringify(builtProgram('dev', 'ports.js'))});
+      console.log(await freePort());
+      process.stdin.resume();`;
+    const ports: number[] = [];
+    for (let n = 0; n < 3; n++) {
+      const child = spawn(process.execPath, ['--input-type=module', '--eval', program]);
+      onTestFinished(() => void child.kill());
+      const [printed] = (await once(child.stdout, 'data')) as [Buffer];
+      ports.push(Number(printed.toString()));
+    }
+    expect(new Set(ports).size).toBe(3);
+  },
+);
 
 test('no port is found that the kernel gives to whoever asks for any', async () => {
   const server = createServer();

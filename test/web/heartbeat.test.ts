@@ -36,8 +36,13 @@ const scheduleOf = (user = ada) =>
 async function intervalOf(user = ada): Promise<number | undefined> {
   for await (const { scheduleId } of platform.temporal.client.schedule.list()) {
     if (scheduleId !== heartbeatScheduleId(user.id)) continue;
-    const { spec } = await scheduleOf(user).describe();
-    return spec.intervals?.[0]?.every;
+    try {
+      const { spec } = await scheduleOf(user).describe();
+      return spec.intervals?.[0]?.every;
+    } catch (error) {
+      // It is listed for a moment after its deletion.
+      if (!(error instanceof ScheduleNotFoundError)) throw error;
+    }
   }
   return undefined;
 }
