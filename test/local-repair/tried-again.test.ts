@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hostTurns } from '../../src/agents/host-turns.js';
-import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { NetworkOpenError } from '../../src/egress/host-egress.js';
 import { AgentGuard } from '../../src/local-repair/agent-guard.js';
 import { HostJournal } from '../../src/local-repair/host-journal.js';
@@ -15,15 +14,7 @@ import { LOCAL_REPAIR_TIMES } from '../../worker/local-repair.js';
 import { pause } from '../../src/pause.js';
 import { keptLog } from '../support/platform-environment.js';
 import { until } from '../support/until.js';
-
-const WELL: WatchdogMemory = {
-  version: 1,
-  state: 'running',
-  since: 0,
-  crashes: [],
-  repairAttempts: 0,
-  lastRepair: null,
-};
+import { WELL } from './well.js';
 
 const gateway = createServer((_, response) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');

@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { containerName, type AgentContainerSpec } from '../../src/containers/container-spec.js';
 import type { DockerHost } from '../../src/containers/docker-host.js';
 import { Database } from '../../src/database/database.js';
@@ -16,19 +15,11 @@ import { testDocker, type TestDocker } from '../support/docker.js';
 import { until } from '../support/until.js';
 import { keptLog, testEnvironment } from '../support/platform-environment.js';
 import { runInContainer } from '../support/run-in-container.js';
+import { WELL } from './well.js';
 
 /** Nobody listens there: neither Temporal nor PostgreSQL is ever reached. */
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing';
 const TIMES = { ask: 200, away: 500, again: 500, pause: 300, grace: 500 };
-
-const WELL: WatchdogMemory = {
-  version: 1,
-  state: 'running',
-  since: 0,
-  crashes: [],
-  repairAttempts: 0,
-  lastRepair: null,
-};
 
 let folder: string;
 let own: TestDocker;

@@ -157,22 +157,24 @@ test('closing a session and who moves something between the same accounts never 
   expect(await lab.session(id)).toMatchObject({ state: 'closed', settled: '2000000' });
 });
 
+/** As if the chain had taken it back. */
+const failPayment = (cause: string) =>
+  lab.owner(
+    `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
+      WHERE cause = '${cause}' AND state = 'queued'`,
+  );
+
 test('a settlement that fails is tried again as another payment, in the end each hour, and told', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
   await beginClosing(lab.db.asPlatform(), id);
   // Somebody of no say in the escrow.
   const others = new SessionSettlements({ ...lab.parts, operator: lab.operator });
-  const fail = (payment: string) =>
-    lab.owner(
-      `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
-        WHERE cause = '${payment}' AND state = 'queued'`,
-    );
   for (let attempt = 1; attempt <= TOLD_AT_ATTEMPTS + 2; attempt += 1) {
     const step = await others.request(id);
     if (step.next !== 'payment') throw new Error(`nothing was asked for at attempt ${attempt}`);
     expect(step.cause).toBe(`settlement:${id}:1000000:close${attempt === 1 ? '' : `:${attempt}`}`);
-    await fail(step.cause);
+    await failPayment(step.cause);
     await others.settle(id, step.cause);
     expect(await others.request(id)).toEqual({ next: 'nothing', state: 'settling' });
     const pause = Number((await lab.session(id)).dueAt) - Date.now();
@@ -197,10 +199,7 @@ test('a session that goes on delivering is settled no sooner after failures than
     await lab.deliver(id, 1n * ONE);
     const step = await lab.settlements.request(id);
     if (step.next !== 'payment') throw new Error('nothing was asked for');
-    await lab.owner(
-      `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
-        WHERE cause = '${step.cause}' AND state = 'queued'`,
-    );
+    await failPayment(step.cause);
     await lab.settlements.settle(id, step.cause);
     const { settlementDueAt } = await lab.session(id);
     expect(Number(settlementDueAt) - Date.now()).toBeGreaterThan(least);
@@ -217,10 +216,7 @@ test('what is being closed is closed by its payment, not by what the chain says 
   await lab.deliver(id, 1n * ONE);
   const first = await lab.settlements.request(id);
   if (first.next !== 'payment') throw new Error('nothing was asked for');
-  await lab.owner(
-    `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
-      WHERE cause = '${first.cause}' AND state = 'queued'`,
-  );
+  await failPayment(first.cause);
   await lab.settlements.settle(id, first.cause);
   // From here on each look asks the chain.
   await beginClosing(lab.db.asPlatform(), id);
@@ -286,10 +282,7 @@ test('the chain is asked where a settlement has failed that none has made good, 
   await lab.deliver(id, 1n * ONE);
   const step = await here.request(id);
   if (step.next !== 'payment') throw new Error('nothing was asked for');
-  await lab.owner(
-    `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
-      WHERE cause = '${step.cause}' AND state = 'queued'`,
-  );
+  await failPayment(step.cause);
   await here.settle(id, step.cause);
   await expect(here.request(id)).rejects.toThrow('it is not to be asked');
   expect(await elsewhere.request(id)).toEqual({ next: 'nothing', state: 'active' });
@@ -421,10 +414,7 @@ test('a node of an older state takes nothing back of what is booked', async () =
   await lab.deliver(id, 1n * ONE);
   const step = await lab.settlements.request(id);
   if (step.next !== 'payment') throw new Error('nothing was asked for');
-  await lab.owner(
-    `UPDATE payments SET state = 'failed', failure = 'reverted', settled_at = now()
-      WHERE cause = '${step.cause}' AND state = 'queued'`,
-  );
+  await failPayment(step.cause);
   await lab.settlements.settle(id, step.cause);
   const node = {
     chainId: lab.node.chainId,
