@@ -12,6 +12,12 @@ const PAUSE_MS = 300;
 /** As the backend's `internal` identity has it. */
 const SCOPE = 'internal';
 
+/** What is asked for where the answer names no operation. */
+const UNNAMED: Readonly<Record<string, OperationRow['kind']>> = {
+  PUT: 'configure',
+  DELETE: 'delete',
+};
+
 /** One request, however often it was sent. */
 interface Asked {
   /** What the product makes of its key. */
@@ -143,10 +149,12 @@ function problemsOfRequest(
     return [`${what} was refused (${[...asked.statuses].join()}) and is there: ${id}`];
   }
   if (!accepted) return [];
-  if (request.method === 'DELETE') {
-    return rows.some(({ kind }) => kind === 'delete') ? [] : [`${what} was accepted and is lost`];
+  if (request.path === '/api/agents') return [];
+  const { operationId } = accepted;
+  if (operationId !== undefined) {
+    return found.has(operationId) ? [] : [`${what} was accepted and is lost: ${operationId}`];
   }
-  const operationId = accepted.operationId ?? id;
-  if (request.path === '/api/agents' || found.has(operationId)) return [];
-  return [`${what} was accepted and is lost: ${operationId}`];
+  // Joined to one that was under way, it has no row of its own.
+  const kind = UNNAMED[request.method];
+  return rows.some((row) => row.kind === kind) ? [] : [`${what} was accepted and is lost: ${id}`];
 }
