@@ -6,6 +6,9 @@ import type { LabelledPage } from './labelled-page.js';
 
 const FOLDER = path.join(projectRoot, 'bench', 'support', 'pages');
 
+/** What is said of a page's kind, for each set of pages. */
+const SETS = { seen: '', unseen: ' (unseen)', 'unseen-2': ' (unseen 2)' };
+
 /** Around what belongs to a page's content. */
 const BEGIN = '<!--[-->';
 const END = '<!--]-->';
@@ -18,10 +21,11 @@ const UNSHOWN = /<!--\{-->([^]*)<!--\}-->/;
  * `<kind>.<language>.<what>.html`, and say in comments, which no reader gets, where their content begins and
  * ends.
  *
- * @param part `unseen` ones are those that nobody looks at who changes how pages are read.
+ * @param set `unseen` and `unseen-2` are those that nobody looks at who changes how pages are read; the second was
+ *   made after the figures of the first had been looked at several times.
  */
-export async function ownPages(part: 'seen' | 'unseen'): Promise<LabelledPage[]> {
-  const folder = path.join(FOLDER, part);
+export async function ownPages(set: keyof typeof SETS): Promise<LabelledPage[]> {
+  const folder = path.join(FOLDER, set);
   const pages: LabelledPage[] = [];
   for (const file of (await readdir(folder)).toSorted()) {
     const [kind = '', language = ''] = file.split('.');
@@ -33,7 +37,7 @@ export async function ownPages(part: 'seen' | 'unseen'): Promise<LabelledPage[]>
     const html = marked.replace(UNSHOWN, '').replaceAll(BEGIN, '').replaceAll(END, '');
     const [, heading] = /<h1[^>]*>([^<]+)<\/h1>/.exec(parts.join('')) ?? [];
     pages.push({
-      kind: `${kind}${part === 'unseen' ? ' (unseen)' : ''}`,
+      kind: `${kind}${SETS[set]}`,
       name: file,
       url: `http://${language}.example.com/${kind}/`,
       bytes: Buffer.from(html),
