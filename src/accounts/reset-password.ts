@@ -75,10 +75,14 @@ export async function resetPassword(
   });
 }
 
-/** Takes away every way in, and back in, that an earlier holder of an account may have left. */
+/**
+ * Takes away every way in, and back in, that an earlier holder of an account may have left, and keys of
+ * wallets that they have as well: what was paid to those would be theirs.
+ */
 async function removePlanted(db: TenantTransaction, userId: string): Promise<void> {
   await db.ApiKey.destroy({ where: { userId } });
   await db.Identity.destroy({ where: { userId } });
   await db.SignInHost.destroy({ where: { userId } });
+  await db.Wallet.destroy({ where: { userId, brought: true } });
   await db.User.update({ pendingEmail: null }, { where: { id: userId } });
 }

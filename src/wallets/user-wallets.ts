@@ -4,6 +4,7 @@ import { recordAudit } from '../audit/audit.js';
 import type { Requester } from '../audit/requester.js';
 import { violates } from '../database/constraints.js';
 import type { TenantDatabase, TenantTransaction } from '../database/database.js';
+import type { WalletRow } from '../database/models.js';
 import type { WalletKind } from '../database/tables/wallets.js';
 import { BadRequestError } from '../errors.js';
 import type { SecretBox } from '../secrets/secret-box.js';
@@ -95,7 +96,7 @@ export class UserWallets {
       if (imported.length >= MAX_IMPORTED) {
         throw new BadRequestError('Too many wallets', { limit: MAX_IMPORTED });
       }
-      await addWallet(db, by, 'imported', sealed);
+      await addWallet(db, by, 'imported', { ...sealed, brought: key !== undefined });
     });
     return address;
   }
@@ -138,7 +139,8 @@ async function addWallet(
   db: TenantTransaction,
   { actor, requestId, userId }: WalletOwner,
   kind: WalletKind,
-  wallet: { readonly address: Hex; readonly sealedKey: string | null },
+  wallet: Pick<WalletRow, 'sealedKey'> &
+    Partial<Pick<WalletRow, 'brought'>> & { readonly address: Hex },
 ): Promise<void> {
   await db.Wallet.create({ id: randomUUID(), userId, kind, ...wallet });
   const record = { actor, userId, requestId, action: 'wallet.create', subject: wallet.address };

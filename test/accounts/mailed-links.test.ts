@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { generatePrivateKey } from 'viem/accounts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createWeb } from '../../api/web/web.js';
@@ -337,6 +338,11 @@ describe('a forgotten password', () => {
     async () => {
       const squatter = await unverified();
       await ask(squatter, 'POST', '/api/keys', { body: { name: 'planted' } });
+      const bring = async (body?: object) =>
+        (await ask(squatter, 'POST', '/api/wallet/walletprov', { body })).body.address;
+      // What is paid to the first could be moved by whoever brought its key.
+      await bring({ privateKey: generatePrivateKey() });
+      const made = await bring();
       await change(squatter, { email: newEmail() });
       await owner(
         `INSERT INTO identities (id, user_id, kind, issuer, subject, label, created_at)
@@ -351,6 +357,8 @@ describe('a forgotten password', () => {
         owner(`SELECT FROM ${table} WHERE user_id = '${squatter.id}'`),
       );
       expect((await Promise.all(left)).flat()).toEqual([]);
+      const { body } = await ask(ada, 'GET', '/api/wallet/address');
+      expect(body).toEqual({ authenticated: true, address: made });
       expect((await ask(squatter, 'GET', '/api/settings')).status).toBe(401);
     },
   );

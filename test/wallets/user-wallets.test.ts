@@ -222,17 +222,25 @@ test('a wallet that is unlinked is its owner’s no more; one of the provider ne
 
 test('an account that is deleted leaves the keys alone that nobody else has, and gets no more', async () => {
   const { address } = (await act(ada, 'create')).body;
-  const brought = (await bring(ada)).body.address;
+  const made = (await bring(ada)).body.address;
+  const brought = (await bring(ada, generatePrivateKey())).body.address;
   await owner(
     `INSERT INTO account_deletions (user_id, request_id) VALUES ('${ada.id}', 'request')`,
   );
   expect((await bring(ada)).status).toBe(401);
   await owner(`SELECT erase_account('${ada.id}', 1000)`);
   expect(await owner(`SELECT id FROM users WHERE id = '${ada.id}'`)).toEqual([]);
-  const left = await owner(`SELECT address, kind FROM wallets WHERE user_id = '${ada.id}'`);
-  expect(left).toEqual([{ address, kind: 'user' }]);
+  const left = await owner(
+    `SELECT address, kind FROM wallets WHERE user_id = '${ada.id}' ORDER BY created_at`,
+  );
+  expect(left).toEqual([
+    { address, kind: 'user' },
+    { address: made, kind: 'imported' },
+  ]);
   const { secrets } = site.dependencies;
-  expect(await openKey(platform(), secrets, address)).toMatch(/^0x[\da-f]{64}$/);
+  for (const kept of [address, made]) {
+    expect(await openKey(platform(), secrets, kept)).toMatch(/^0x[\da-f]{64}$/);
+  }
   expect(await openKey(platform(), secrets, brought)).toBeUndefined();
 });
 

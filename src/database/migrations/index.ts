@@ -45,6 +45,7 @@ import { migration as writtenMemories } from './053-written-memories.js';
 import { migration as debitsPlannedOnce } from './056-debits-planned-once.js';
 import { migration as revertedOpenings } from './059-reverted-openings.js';
 import { migration as admittedOperations } from './062-admitted-operations.js';
+import { migration as broughtWallets } from './063-brought-wallets.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -96,4 +97,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '056-debits-planned-once', migration: debitsPlannedOnce },
   { name: '059-reverted-openings', migration: revertedOpenings },
   { name: '062-admitted-operations', migration: admittedOperations },
+  { name: '063-brought-wallets', migration: broughtWallets },
 ];

@@ -1,10 +1,10 @@
 import { Op } from 'sequelize';
 import { ownedThrough } from '../policies.js';
-import { created, key, nullable, table, text } from '../table.js';
+import { boolean, created, key, nullable, table, text, withDefault } from '../table.js';
 
 /**
  * `user`: made here, one for each user; `agent`: an agent's, made here or brought by it; `imported`:
- * its key was given to us, and may be known elsewhere; `provider`: kept by the wallet provider.
+ * beside that one, by a key that was brought or made here; `provider`: kept by the wallet provider.
  */
 export type WalletKind = 'user' | 'agent' | 'imported' | 'provider';
 
@@ -22,6 +22,8 @@ export const Wallet = table(
     address: text(),
     /** Opened by `openKey` alone; null for a wallet whose key we do not have. */
     sealedKey: nullable(text()),
+    /** Whether somebody else may have its key: who brought it. */
+    brought: withDefault(boolean(), false),
     createdAt: created(),
   },
   [
