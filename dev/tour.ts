@@ -31,7 +31,8 @@ until web /api/agents/$AGENT_ID | grep -E '"status":"(running|error)"'; do sleep
 web /api/chat -d '{"agentId": "'$AGENT_ID'", "message": "Who are you?"}'
 backend "/api/logs/$AGENT_ID/history?limit=20"
 
-# A file in its workspace, which it reads, what git says of it, its commit, and what has changed since
+# A file in its workspace, which it reads, what git says of it, its commit, and what has changed since.
+# Its first answer makes the repository: without an AI provider, chat is a 503 and there is no git
 web /api/browse/write -d '{"agentId": "'$AGENT_ID'", "path": "notes/today.md", "content": "hello"}'
 web /api/chat -d '{"agentId": "'$AGENT_ID'", "message": "What do you read in notes/today.md?"}'
 web "/api/browse/git-status?agentId=$AGENT_ID"
