@@ -104,7 +104,13 @@ class BlockReader {
     const { name } = element;
     if (name === 'br') return this.#breakLine(context);
     if (UNREAD.has(name)) return;
-    if (!BLOCKS.has(name)) return this.readAll(element.children, inlineContext(element, context));
+    if (!BLOCKS.has(name)) {
+      // Who is quoted, before what they said.
+      const isAbove = name === 'cite' && context.kind === 'quote' && this.#runs.length === 0;
+      this.readAll(element.children, inlineContext(element, context));
+      if (isAbove) this.flush();
+      return;
+    }
     // Cells stand in one line with each other.
     if ((name === 'td' || name === 'th') && context.kind === 'row' && !holdsBlocks(element)) {
       if (this.#runs.length > 0) this.#runs.push({ text: ' | ', href: undefined, style: 'plain' });

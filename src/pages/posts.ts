@@ -7,6 +7,9 @@ const MOST = 0.6;
 /** What one place in them holds of what they say, to be where they say it. */
 const ALMOST_ALL = 0.8;
 
+/** What one of them says at most of what all say. */
+const ONE = 0.9;
+
 /** Letters of a sentence at least, and of a text that is one without a sentence's end. */
 const SHORT = 25;
 const LONG = 160;
@@ -52,6 +55,7 @@ export function withoutPostLabels(
   for (let place: Place | undefined = body; place; place = place.parent) around.add(place);
 
   const labels = new Set<Block>();
+  const names = new Map<string, Set<Region>>();
   let areSigned = false;
   for (const place of around) {
     for (const child of place.children.values()) {
@@ -60,16 +64,115 @@ export function withoutPostLabels(
       areSigned ||= isSigned;
       // In the body itself there is also what belongs to it, in one post or another.
       if (place === body && !isSigned) continue;
-      for (const each of child.labels.values())
+      for (const [post, each] of child.labels) {
         each.filter(isAbout).forEach((block) => labels.add(block));
+        for (const name of each.flatMap(namesIn)) {
+          names.set(name, (names.get(name) ?? new Set()).add(post));
+        }
+      }
     }
   }
   if (!areSigned) return blocks;
-  const kept = blocks.filter((block) => {
-    if (labels.has(block)) return false;
-    return block.kind === 'heading' || isSaid(block) || postOf(block, posts) !== undefined;
+  // What is in all of them is what can be done with each.
+  const people = [...names]
+    .filter(([, { size }]) => size < posts.saying.size)
+    .map(([name]) => name);
+  const kept = withoutSurroundings(
+    blocks.filter((block) => !labels.has(block)),
+    posts,
+  );
+  return withoutFirstLines(withoutLinesAbout(people, withoutTitles(kept, posts), posts), posts);
+}
+
+/** Without what is no sentence between posts, all that stands after the last one, and what heads them all. */
+function withoutSurroundings(blocks: readonly Block[], posts: Posts): readonly Block[] {
+  const last = blocks.findLastIndex((block) => isInPost(block, posts));
+  const title = blocks.findIndex(({ kind }) => kind === 'heading');
+  const first = blocks.findIndex((block) => isInPost(block, posts));
+  const isAlso = (block: Block) =>
+    isSaid(block) && !isInPost(block, posts) && isBeside(block, posts);
+  const areMixed = blocks.slice(first, last).some(isAlso);
+  return blocks.filter((block, index) => {
+    if (isInPost(block, posts)) return true;
+    if (index > last) return areMixed && isAlso(block);
+    if (block.kind !== 'heading') return isSaid(block);
+    const next = blocks[index + 1];
+    return index === title || next === undefined || !isInPost(next, posts);
   });
-  return withoutFirstLines(kept, posts);
+}
+
+const isInPost = (block: Block, posts: Posts): boolean => postOf(block, posts) !== undefined;
+
+/** In an element as posts are, and beside them: where some posts are called something else, it may be one. */
+function isBeside({ region }: Block, { saying }: Posts): boolean {
+  const [post] = saying;
+  for (let each: Region | undefined = region; each; each = each.parent) {
+    if (each.parent === post?.parent) return each.element?.name === post?.element?.name;
+  }
+  return false;
+}
+
+/** Without the titles of posts, which say again what the page's does, but for the first if nothing above says so. */
+function withoutTitles(blocks: readonly Block[], posts: Posts): readonly Block[] {
+  const title = blocks.find(({ kind }) => kind === 'heading');
+  return blocks.filter(
+    (block) =>
+      block === title || !title || !isTitle(block, posts) || !block.text.endsWith(title.text),
+  );
+}
+
+/** Letters of a line about a post at most. */
+const ABOUT = 120;
+
+/** A year, or the time of a day. */
+const WHEN = /(?<!\p{Nd})\p{Nd}{4}(?!\p{Nd})|\p{Nd}{1,2}:\p{Nd}{2}/u;
+
+/** What may be somebody's name: it stands by itself, as a link or in strong letters. */
+const namesIn = ({ runs }: Block): string[] =>
+  runs
+    .filter(({ href, style }) => href !== undefined || style === 'strong')
+    .map(({ text }) => collapsed(text))
+    .filter((text) => /\p{L}/u.test(text) && weightOf(text) > 2 && weightOf(text) <= NAME);
+
+const NAME = 40;
+
+/** Without who said something that is quoted, and who changed a post and when. */
+function withoutLinesAbout(
+  people: readonly string[],
+  blocks: readonly Block[],
+  posts: Posts,
+): readonly Block[] {
+  if (people.length === 0) return blocks;
+  return blocks.flatMap((block) => {
+    if (block.kind === 'heading' || !isInPost(block, posts)) return [block];
+    const lines = linesOf(block.runs);
+    const rest = lines.filter((line) => !isAboutOneOf(people, line));
+    if (rest.length === lines.length) return [block];
+    const runs = rest.flatMap((line) => line);
+    const text = textOf(runs);
+    return text === '' ? [] : [{ ...block, runs, text }];
+  });
+}
+
+/** Each with the end that it has. */
+function linesOf(runs: Block['runs']): Block['runs'][number][][] {
+  const lines: Block['runs'][number][][] = [[]];
+  for (const run of runs) {
+    lines.at(-1)?.push(run);
+    if (run.text === '\n') lines.push([]);
+  }
+  return lines;
+}
+
+function isAboutOneOf(people: readonly string[], line: Block['runs']): boolean {
+  const text = textOf(line);
+  if (weightOf(text) > ABOUT) return false;
+  const name = people.find((each) => text.includes(each));
+  if (name === undefined) return false;
+  if (WHEN.test(text) || /[:：]$/.test(text)) return true;
+  const last = line.findLast((run) => run.text.trim() !== '');
+  const isMarked = last?.href !== undefined || last?.style === 'strong';
+  return isMarked && collapsed(last.text) === name;
 }
 
 /** Without when a post was written, where that is the first line of each. */
@@ -130,6 +233,8 @@ function postsIn(blocks: readonly Block[]): Posts | undefined {
       const saying = group.filter((region) => (said.get(region) ?? 0) > 0);
       const sum = saying.reduce((total, region) => total + (said.get(region) ?? 0), 0);
       if (saying.length < 2 || sum < MOST * all) continue;
+      // A page's content and its footer can be called the same.
+      if (saying.some((region) => (said.get(region) ?? 0) > ONE * sum)) continue;
       if (best === undefined || depthOf(group) < depthOf(best)) best = group;
     }
   }
@@ -142,12 +247,13 @@ const depthOf = ([region]: readonly Region[]): number => region?.depth ?? 0;
 
 /** Whether each has a title of its own. Those of posts are the same. */
 function areArticles(blocks: readonly Block[], posts: Posts): boolean {
-  const titles = blocks.filter(
-    (block) => block.kind === 'heading' && block.level <= TITLE && postOf(block, posts),
-  );
+  const titles = blocks.filter((block) => isTitle(block, posts));
   const [first, ...others] = titles.map(({ text }) => text).toSorted((a, b) => a.length - b.length);
   return first !== undefined && others.some((text) => !text.endsWith(first));
 }
+
+const isTitle = (block: Block, posts: Posts): boolean =>
+  block.kind === 'heading' && block.level <= TITLE && isInPost(block, posts);
 
 function placesIn(blocks: readonly Block[], posts: Posts) {
   const newPlace = (parent: Place | undefined): Place => ({

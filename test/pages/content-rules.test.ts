@@ -147,8 +147,12 @@ describe('The region of the content', () => {
 
   test('is all of a page that says little, in many places, and not the largest of them', () => {
     const said = '这条河发源于山中，流过古老的磨坊，最后注入湖泊。'.repeat(5);
-    const page = [said, OTHER, OTHER].map(part).join(links(20));
-    expect(read(page).text).toBe(texts('Part', said, 'Part', OTHER, 'Part', OTHER));
+    const parts = [said, OTHER, OTHER].map((text, index) =>
+      part(text).replace('Part', `Part ${index}`),
+    );
+    expect(read(parts.join(links(20))).text).toBe(
+      texts('Part 0', said, 'Part 1', OTHER, 'Part 2', OTHER),
+    );
   });
 
   test('is one place of a page that says little elsewhere', () => {
@@ -511,12 +515,48 @@ describe('Posts', () => {
         (index) =>
           `${card(index)}${body}<div class=note>${index === 1 ? SENTENCE : 'Much the same'}</div>`,
       ),
-      texts(SAID, 'Much the same', SAID, SENTENCE, SAID, 'Much the same'),
+      texts(SAID, 'Much the same', SAID, SENTENCE, SAID),
+    ],
+    [
+      'the name of one in what another says',
+      signed(`<p>${SENTENCE.replace('The river', 'Ada 1, the river')}</p>`),
+      texts(SAID, SAID, SENTENCE.replace('The river', 'Ada 1, the river'), SAID),
+    ],
+    [
+      'others beside them that are called something else',
+      `${signed('')}<div class=reply>${OTHER}</div>${signed('')}<div class=reply>${OTHER}</div>`,
+      texts(SAID, SAID, SAID, OTHER, SAID, SAID, SAID, OTHER),
     ],
   ])('have %s', (_what, html, text) => {
-    expect(read(`<div><p>${SHORT}</p>${html}<p>${SENTENCE}</p></div>`).text).toBe(
-      texts(SHORT, text, SENTENCE),
-    );
+    expect(read(`<div><p>${SHORT}</p>${html}</div>`).text).toBe(texts(SHORT, text));
+  });
+
+  test.each([
+    ['who changed one, and when', '<p>Changed by <a href="/u1">Ada 1</a> at 18:04 once.</p>'],
+    ['whose words are quoted, on a line', '<div>Ada 1 wrote:</div>'],
+    ['whose words are quoted, by the name alone', '<div>Says <b>Ada 1</b></div>'],
+  ])('are without %s', (_what, html) => {
+    expect(read(`<div>${signed(html)}</div>`).text).toBe(texts(SAID, SAID, SAID));
+  });
+
+  test('are without who is cited, before what they said', () => {
+    const quote = `<blockquote><cite>Ada 1 on 3 May 2021</cite>${OTHER}</blockquote>`;
+    expect(read(`<div>${signed(quote)}</div>`).text).toBe(texts(SAID, SAID, OTHER, SAID));
+  });
+
+  test('are without who is quoted above a break in the line', () => {
+    const quote = `<p>Ada 1 on 3 May 2021<br>${OTHER}</p>`;
+    expect(read(`<div>${signed(quote)}</div>`).text).toBe(texts(SAID, SAID, OTHER, SAID));
+  });
+
+  test('are all of a page below its title', () => {
+    const page = `<h1>The mill</h1><h2>Answers</h2>${signed('')}<div><h2>Join in</h2><p>${OTHER}</p></div><p>${OTHER}</p>`;
+    expect(read(`<div>${page}</div>`).text).toBe(texts('The mill', SAID, SAID, SAID));
+  });
+
+  test('are not the parts of a page of which one says almost all', () => {
+    const page = `<div class=part>${signed('')}</div><div class=part><p>${SENTENCE}</p></div>`;
+    expect(read(`<div>${page}</div>`).text).toBe(texts(SAID, SAID, SAID));
   });
 
   test('have the same title, and are without what stands beside it', () => {
@@ -525,7 +565,7 @@ describe('Posts', () => {
       (index) =>
         `<div class=cell>Posts of Ada: ${index}</div><h3>${index ? 'Re: ' : ''}The mill</h3>${body}`,
     );
-    expect(read(`<div>${page}</div>`).text).not.toContain('Posts');
+    expect(read(`<div>${page}</div>`).text).toBe(texts('The mill', SAID, SAID, SAID));
   });
 });
 
