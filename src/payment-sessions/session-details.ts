@@ -4,12 +4,12 @@ import { PaymentVoucher } from '../database/tables/payment-vouchers.js';
 
 export type VoucherRow = RowOf<typeof PaymentVoucher>;
 
-/** As many are shown: what a session delivers between two settlements may be thousands. */
+/** As many are shown of each session: what one delivers between two settlements may be thousands. */
 const MAX_SHOWN = 1_000;
 
 /** What is stored of sessions beside their rows, of several at once. */
 export interface SessionDetails {
-  /** What is not settled on chain yet, the latest of it, each session's oldest first. */
+  /** What is not settled on chain yet, the latest of each session, its oldest first. */
   readonly pending: readonly VoucherRow[];
   /** When something was last settled, by the session's row, for those of which something was. */
   readonly lastSettledAt: ReadonlyMap<string, Date>;
@@ -20,11 +20,12 @@ export async function detailsOf(
   sessions: readonly { readonly id: string }[],
 ): Promise<SessionDetails> {
   const ids = sessions.map(({ id }) => id);
-  const [latest, settled] = await Promise.all([
+  const [pending, settled] = await Promise.all([
     db.query<VoucherRow>(
-      `${selectFrom(PaymentVoucher)} WHERE session_id = ANY ($ids) AND cumulative >
-          (SELECT settled FROM payment_sessions WHERE id = session_id)
-        ORDER BY session_id, sequence DESC LIMIT ${MAX_SHOWN}`,
+      `SELECT latest.* FROM payment_sessions s CROSS JOIN LATERAL
+         (${selectFrom(PaymentVoucher)} WHERE session_id = s.id AND cumulative > s.settled
+           ORDER BY sequence DESC LIMIT ${MAX_SHOWN}) latest
+        WHERE s.id = ANY ($ids) ORDER BY latest."sessionId", latest.sequence`,
       { ids },
     ),
     db.query<{ id: string; at: Date }>(
@@ -34,7 +35,7 @@ export async function detailsOf(
     ),
   ]);
   return {
-    pending: latest.reverse(),
+    pending,
     lastSettledAt: new Map(settled.map(({ at, id }) => [id, at])),
   };
 }
