@@ -151,7 +151,7 @@ export class Clones {
       throw new PaymentUsedError(same?.agent.id);
     }
     if (!receipt) throw new PaymentNotFoundError();
-    await this.#judge(owner, asked, receipt, treasury);
+    await this.#judge(owner, asked, { receipt, treasury, isAgain });
     return isAgain
       ? this.#again(by, owner, same, receipt)
       : this.#create(by, owner, { parent, asked, receipt, hash });
@@ -226,10 +226,10 @@ export class Clones {
   async #judge(
     owner: TenantDatabase,
     asked: CloneRequest,
-    receipt: Receipt,
-    treasury: Hex,
+    paid: { readonly receipt: Receipt; readonly treasury: Hex; readonly isAgain: boolean },
   ): Promise<void> {
     const { node } = this.#parts;
+    const { isAgain, receipt, treasury } = paid;
     const { amount, from, timestamp, to } = asked.paymentProof;
     const fault = faultOf(receipt, { payer: hexOf(from), amount, treasury });
     // What the caller says of the recipient has its place among what the chain says.
@@ -238,7 +238,8 @@ export class Clones {
     if (fault) throw new PaymentInvalidError(fault);
     const block = await node.block(receipt.blockNumber);
     if (!block) throw new PaymentNotFoundError();
-    if (Math.abs(block.timestamp - timestamp) > MAX_FROM_BLOCK) {
+    // What was claimed was in time then: a reorganisation may have it mined anew, much later.
+    if (!isAgain && Math.abs(block.timestamp - timestamp) > MAX_FROM_BLOCK) {
       throw new PaymentInvalidError('timestamp');
     }
     if (!(await this.#isOfOwner(owner, asked))) throw new PaymentInvalidError('not_linked');

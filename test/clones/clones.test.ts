@@ -315,6 +315,28 @@ describe('a clone that waits for its payment', () => {
     expect(other.body.code).toBe('PAYMENT_USED');
   });
 
+  test('is made for what a reorganisation has mined anew, however much later', async () => {
+    const parent = await desk.parentOf(user);
+    const snapshot = await desk.rpc('evm_snapshot', []);
+    const paid = await desk.pay();
+    const raw = await desk.rpc('eth_getRawTransactionByHash', [paid.transactionHash]);
+    // At the edge of what is taken: seconds are enough to be beyond it.
+    const paymentProof = { ...paid, timestamp: paid.timestamp - 890 };
+    const body = { parentAgentId: parent.id, name: randomUUID(), paymentProof };
+    const { id } = (await desk.clone(user, body)).body.clone;
+    await desk.rpc('evm_revert', [snapshot]);
+    await desk.mine(CONFIRMATIONS + MISSED + 1);
+    expect((await goOn(id)).state).toBe('over');
+    await desk.rpc('evm_increaseTime', [30]);
+    await desk.rpc('eth_sendRawTransaction', [raw]);
+    await expect
+      .poll(() => desk.rpc('eth_getTransactionReceipt', [paid.transactionHash]))
+      .not.toBeNull();
+    expect(await desk.clone(user, body)).toMatchObject({ status: 202, body: { clone: { id } } });
+    await desk.mine(CONFIRMATIONS);
+    expect((await goOn(id)).state).toBe('paid');
+  });
+
   test('fails when its parent is removed, and is nothing to anybody when it is removed itself', async () => {
     const [orphan, removed] = [await request(), await request()];
     const ids = [];
