@@ -5,7 +5,7 @@ import { poll } from '../dev/poll.js';
 import { projectRoot } from '../dev/root.js';
 import { stopping } from '../dev/processes/stopping.js';
 
-/** What a group gets for ending by itself: a platform stops its engines one after the other. */
+/** What a group gets for ending by itself: a platform stops its servers one after the other. */
 const GRACE_MS = 60_000;
 
 /**

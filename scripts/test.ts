@@ -11,7 +11,7 @@ import { describeFailure } from '../dev/failure.js';
 import { say } from '../dev/report.js';
 import { readSettings } from '../dev/settings.js';
 import { stopping } from '../dev/processes/stopping.js';
-import { startTestEngines } from './test-engines.js';
+import { startTestServers } from './test-servers.js';
 import { attackFiles } from './attack-files.js';
 import { runVitest, type Tested } from './run-vitest.js';
 
@@ -47,8 +47,8 @@ async function main(args: string[]): Promise<number> {
   let tested: Tested = { tests: none, failed: [], flaky: [], code: 1 };
   try {
     const settings = readSettings(process.env);
-    const engines = await startTestEngines({ folder, settings, withDocker: !isFast }, cleanups);
-    const { DOCKER_HOST: docker } = engines;
+    const servers = await startTestServers({ folder, settings, withDocker: !isFast }, cleanups);
+    const { DOCKER_HOST: docker } = servers;
     if (docker !== undefined) {
       cleanups.push(async () => {
         // Tests put it on all that they make; what another `npm test` has made has another value.
@@ -58,8 +58,8 @@ async function main(args: string[]): Promise<number> {
         if (length > 0) say(`Removed ${length} things that tests had left on the Docker engine.`);
       });
     }
-    cleanups.push(() => endEngines(temporary));
-    const environment = { ...engines, TEST_SUITE: suite, TMPDIR: temporary };
+    cleanups.push(() => endServers(temporary));
+    const environment = { ...servers, TEST_SUITE: suite, TMPDIR: temporary };
     const projects = isFast ? FAST.map((name) => `--project=${name}`) : [];
     tested = await runVitest([...projects, ...filters], folder, environment);
     // What was not asked for was not skipped.
@@ -78,8 +78,8 @@ async function main(args: string[]): Promise<number> {
   return report(await checking, tested);
 }
 
-/** Ends the engines that tests have not come to end, by the records of them in the tests' folders. */
-async function endEngines(temporary: string): Promise<void> {
+/** Ends the servers that tests have not come to end, by the records of them in the tests' folders. */
+async function endServers(temporary: string): Promise<void> {
   const found = await readdir(temporary, { recursive: true, withFileTypes: true });
   const records = found.filter(({ name }) => name.endsWith('.process.json'));
   for (const runDir of new Set(records.map(({ parentPath }) => parentPath))) {

@@ -9,7 +9,7 @@ import { freePort } from '../dev/ports.js';
 import { obtainChromium, obtainRedisServer } from '../dev/test-programs.js';
 import { say, step } from '../dev/report.js';
 
-export interface TestEngineOptions {
+export interface TestServerOptions {
   /** Where all their state is. */
   readonly folder: string;
   readonly settings: LauncherSettings;
@@ -17,13 +17,13 @@ export interface TestEngineOptions {
 }
 
 /**
- * Starts the engines that all test files share, beside each other.
+ * Starts the servers that all test files share, beside each other.
  *
  * @param stops gets what stops each, also when a later one fails to start.
  * @returns the environment in which the tests find them.
  */
-export async function startTestEngines(
-  { folder, settings, withDocker }: TestEngineOptions,
+export async function startTestServers(
+  { folder, settings, withDocker }: TestServerOptions,
   stops: (() => Promise<void>)[],
 ): Promise<Record<string, string>> {
   const runDir = path.join(folder, 'run');
