@@ -238,6 +238,8 @@ export class WorkflowLab {
         taskQueue: PLATFORM_TASK_QUEUE,
         workflowBundle: this.#bundle,
         activities: records,
+        // In this thread: one of its own costs each test half a second of processor.
+        debugMode: true,
         ...(resumable && { maxCachedWorkflows: 0 }),
       }),
       ...[containersTaskQueue(HOST), startsTaskQueue(HOST)].map((taskQueue) =>
