@@ -13,6 +13,7 @@ export interface ContainerState {
   readonly finishedAt: string | undefined;
   /** Undefined while running and when it never ran. */
   readonly exitCode: number | undefined;
+  /** Whether it was killed for want of memory. Docker says so as well of one of whose processes another was. */
   readonly oomKilled: boolean;
   /** Docker's own health check; undefined when it has none or does not run. */
   readonly health: 'starting' | 'healthy' | 'unhealthy' | undefined;
@@ -34,6 +35,9 @@ export type ContainerStats = ReturnType<typeof containerStats>;
 
 /** What a container has done since its start. */
 export type ContainerWork = ReturnType<typeof containerWork>;
+
+/** Of a program that nobody asked to end. */
+export const SIGKILL_EXIT_CODE = 137;
 
 /** Docker's way to say "never". */
 const NEVER = '0001-01-01T00:00:00Z';
@@ -60,7 +64,7 @@ export function containerState(info: Docker.ContainerInspectInfo): ContainerStat
     startedAt: time(state.StartedAt),
     finishedAt: time(state.FinishedAt),
     exitCode: status === 'exited' || status === 'dead' ? state.ExitCode : undefined,
-    oomKilled: state.OOMKilled,
+    oomKilled: state.OOMKilled && state.ExitCode === SIGKILL_EXIT_CODE,
     health:
       health === 'starting' || health === 'healthy' || health === 'unhealthy' ? health : undefined,
     image: config.Image,

@@ -1,3 +1,4 @@
+import { SIGKILL_EXIT_CODE } from './container-view.js';
 import type { DeathCause } from '../agents/watchdog.js';
 import { setBounded } from '../bounded-map.js';
 import type { DockerEvent } from './docker-events.js';
@@ -16,14 +17,14 @@ export interface ContainerDeath extends Omit<DockerEvent, 'action' | 'signal' | 
 const STOP_MS = 5_000;
 const OUT_OF_MEMORY_MS = 100;
 
-/** A signal that was sent longer before the death than this did not cause it. */
+/** A signal that was sent, or memory that ran out, longer before the death than this did not cause it. */
 const SIGNAL_COUNTS_NS = 60_000_000_000n;
+const OUT_OF_MEMORY_COUNTS_NS = 10_000_000_000n;
 
 /** Containers of which something is remembered; the oldest are forgotten first. */
 const MAX_REMEMBERED = 10_000;
 
 const SIGKILL = '9';
-const SIGKILL_EXIT_CODE = 137;
 
 interface Signalled {
   readonly at: bigint;
@@ -44,7 +45,8 @@ interface Unexplained {
  */
 export class DeathCauses {
   readonly #signalled = new Map<string, Signalled>();
-  readonly #outOfMemory = new Map<string, true>();
+  /** When something in the container was killed for want of memory: the agent itself, or a child of it. */
+  readonly #outOfMemory = new Map<string, bigint>();
   readonly #unexplained = new Map<string, Unexplained>();
 
   /** @returns the death that this event settles. */
@@ -62,7 +64,7 @@ export class DeathCauses {
         return undefined;
       case 'oom':
         if (this.#unexplained.has(containerId)) return this.#settle(containerId, 'oom');
-        setBounded(this.#outOfMemory, containerId, true, MAX_REMEMBERED);
+        setBounded(this.#outOfMemory, containerId, event.at, MAX_REMEMBERED);
         return undefined;
       case 'stop':
         return this.#settle(containerId, 'stop');
@@ -88,12 +90,12 @@ export class DeathCauses {
 
   #die(event: DockerEvent, now: number): ContainerDeath | undefined {
     const { containerId } = event;
-    if (this.#outOfMemory.delete(containerId)) {
-      this.#signalled.delete(containerId);
-      return toDeath(event, 'oom');
-    }
+    const outOfMemoryAt = this.#outOfMemory.get(containerId);
     const signalled = this.#signalled.get(containerId);
+    this.#outOfMemory.delete(containerId);
     this.#signalled.delete(containerId);
+    const isOut = outOfMemoryAt !== undefined && event.at - outOfMemoryAt < OUT_OF_MEMORY_COUNTS_NS;
+    if (isOut && event.exitCode === SIGKILL_EXIT_CODE) return toDeath(event, 'oom');
     const wasSignalled = signalled !== undefined && event.at - signalled.at < SIGNAL_COUNTS_NS;
     const hold = (forMs: number) => {
       this.#unexplained.set(containerId, { death: event, wasSignalled, dueAt: now + forMs });

@@ -40,6 +40,15 @@ it('believes that memory ran out also when that is told after the death', () => 
   expect(causes.hear(die(137))).toMatchObject({ cause: 'oom' });
 });
 
+it('does not blame memory that ran out in a child, nor long before', () => {
+  const causes = new DeathCauses();
+  causes.hear(event('oom'));
+  expect(causes.hear(die(3))).toMatchObject({ cause: 'exit', exitCode: 3 });
+  causes.hear(event('oom'));
+  expect(causes.hear(die(137, 3_600n * SECOND))).toBeUndefined();
+  expect([...causes.due()]).toMatchObject([{ cause: 'kill', exitCode: 137 }]);
+});
+
 it('tells a death that is held back as soon as the container starts again', () => {
   const causes = new DeathCauses();
   expect(causes.hear(die(137))).toBeUndefined();

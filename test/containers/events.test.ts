@@ -123,6 +123,21 @@ it('tells of who has used up the memory, unless Docker is too busy to say so in 
   expect(causes.filter((cause) => cause !== 'kill')).toEqual(['oom']);
 });
 
+it('does not blame memory that has run out in a child', async () => {
+  await follow();
+  const eatsAll = 'const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))';
+  const outlives = `require('child_process').spawn(process.execPath, ['-e', '${eatsAll}'])
+    .on('exit', () => setTimeout(() => process.exit(3), 1_000))`;
+  const { agentId, container } = await run(outlives, 150);
+  expect(await deathOf(agentId)).toMatchObject({ cause: 'exit', exitCode: 3 });
+  const { State: state } = await container.inspect();
+  expect(state.OOMKilled).toBe(true);
+  expect(await fixture.containers.inspect(agentId)).toMatchObject({
+    exitCode: 3,
+    oomKilled: false,
+  });
+});
+
 it('tells of no container of another name, installation or owner', async () => {
   await follow();
   const foreign = `agent of ${installation}`;
