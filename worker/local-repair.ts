@@ -19,6 +19,7 @@ export const LOCAL_REPAIR_TIMES: LocalRepairTimes = {
   ask: 5_000,
   away: 30_000,
   again: 30_000,
+  tell: 15_000,
   pause: REPAIR_PAUSE_MS,
   grace: STARTUP_GRACE_MS,
 };

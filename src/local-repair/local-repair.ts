@@ -26,8 +26,7 @@ const LOOK_MS = 5_000;
 /** After a failure that nobody has foreseen. */
 const RESTART_MS = 5_000;
 
-/** How soon a supervisor is told again that there is something to take in: longer each time. */
-const FIRST_TELL_MS = 15_000;
+/** How late a supervisor is told again at most that there is something to take in. */
 const LAST_TELL_MS = 10 * 60_000;
 
 /** Agents whose end is remembered. */
@@ -43,6 +42,8 @@ export interface LocalRepairTimes extends RepairTimes {
   readonly away: number;
   /** Until an agent is tried again of which something failed that need not fail again. */
   readonly again: number;
+  /** Until a supervisor is told again that there is something to take in: longer each time. */
+  readonly tell: number;
 }
 
 export interface LocalRepairDependencies extends LocalWatchdogDependencies {
@@ -54,6 +55,12 @@ export interface LocalRepairDependencies extends LocalWatchdogDependencies {
   readonly mayAct: () => boolean;
   /** Lets an agent's supervisor look at it, and so take in what was done here. */
   readonly tell: (agent: Pick<AgentRef, 'agentId' | 'userId'>) => Promise<void>;
+}
+
+/** When a supervisor is told again, by the monotonic clock, and how long after the last time that is. */
+interface Telling {
+  readonly next: number;
+  readonly pause: number;
 }
 
 /** Keeps a host's agents up for as long as what supervisors need to act cannot be reached. */
@@ -68,7 +75,8 @@ export class LocalRepair {
   readonly #left = new Map<string, number>();
   /** When agents whose containers run are to be asked whether they are well, by the monotonic clock. */
   readonly #checks = new Map<string, number>();
-  readonly #told = new Map<string, { readonly next: number; readonly pause: number }>();
+  /** Of agents with which something was done that their supervisors have not taken in. */
+  #told = new Map<string, Telling>();
   readonly #underWay = new Set<Promise<void>>();
 
   constructor(dependencies: LocalRepairDependencies) {
@@ -171,12 +179,11 @@ export class LocalRepair {
     return this.#absences.at(-1)?.from ?? 0;
   }
 
-  async #attend({ agentId }: JournalEntry, signal: AbortSignal): Promise<void> {
-    const { guard, journal, log, settings, times } = this.#dependencies;
+  async #attend(entry: JournalEntry, signal: AbortSignal): Promise<void> {
+    const { guard, log, settings, times } = this.#dependencies;
+    const { agentId } = entry;
     try {
       await guard.locally(agentId, async (stopped) => {
-        const entry = journal.get(agentId);
-        if (!entry || !shouldRun(entry, this.#awayFrom)) return;
         const either = AbortSignal.any([signal, stopped]);
         const watchdog = new LocalWatchdog(this.#dependencies, entry, either);
         const isWell = await watchdog.attend(this.#absences, this.#deaths.get(agentId));
@@ -205,17 +212,17 @@ export class LocalRepair {
 
   /** Tells the supervisors of agents with which something was done here, until they know. */
   #tellAll(): void {
-    const { guard, journal, log, reach, tell } = this.#dependencies;
+    const { guard, journal, log, reach, tell, times } = this.#dependencies;
     if (reach.awayForMs > 0) return;
     const now = performance.now();
+    const before = this.#told;
+    this.#told = new Map();
     for (const { agentId, userId, past, phase } of journal.entries()) {
-      if (past.length === 0) {
-        this.#told.delete(agentId);
-        continue;
-      }
-      const { next, pause: last } = this.#told.get(agentId) ?? { next: 0, pause: 0 };
-      if (phase === 'held' || guard.isBusy(agentId) || now < next) continue;
-      const longer = Math.min(Math.max(last * 2, FIRST_TELL_MS), LAST_TELL_MS);
+      if (past.length === 0) continue;
+      const last = before.get(agentId) ?? { next: 0, pause: 0 };
+      this.#told.set(agentId, last);
+      if (phase === 'held' || guard.isBusy(agentId) || now < last.next) continue;
+      const longer = Math.min(Math.max(last.pause * 2, times.tell), LAST_TELL_MS);
       this.#told.set(agentId, { next: now + longer, pause: longer });
       const telling = limit(() => tell({ agentId, userId }))
         .catch((error: unknown) => log.warn({ err: error, agentId }, 'a supervisor is not told'))

@@ -1,12 +1,16 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setImmediate as others } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { AgentGuard, RepairedLocallyError } from '../../src/local-repair/agent-guard.js';
 import { HostJournal } from '../../src/local-repair/host-journal.js';
 import { shouldRun, withPast, type JournalEntry } from '../../src/local-repair/journal-entry.js';
 import { keptLog } from '../support/platform-environment.js';
+import { until } from '../support/until.js';
 import { Gate } from '../workflows/support/gate.js';
 
 const MEMORY: WatchdogMemory = {
@@ -92,6 +96,30 @@ describe('the journal', () => {
     expect(entry?.past.at(-1)?.id).toBe('change 199');
   });
 
+  test('says nothing of an agent of which it cannot say what is so now', async () => {
+    await watched();
+    const entry = journal.get('one');
+    if (!entry) throw new Error('it has just been put down');
+    await journal.set({ ...entry, userId: 'x'.repeat(300_000) });
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test('says in the end what was said last, however fast that follows', async () => {
+    await watched();
+    const entry = journal.get('one');
+    if (!entry) throw new Error('it has just been put down');
+    for (let since = 1; since <= 200; since++) {
+      void journal.set({ ...entry, memory: { ...MEMORY, since } });
+    }
+    await journal.settled();
+    expect((await onDisk())?.memory.since).toBe(200);
+    for (let since = 1; since <= 20; since++) {
+      void journal.set({ ...entry, memory: { ...MEMORY, since } });
+    }
+    await journal.delete('one');
+    expect(await readdir(folder)).toEqual([]);
+  });
+
   test('is kept in memory where nothing can be written', async () => {
     await writeFile(path.join(folder, 'file'), '');
     const elsewhere = await HostJournal.open(path.join(folder, 'file', 'journal'), log);
@@ -99,6 +127,17 @@ describe('the journal', () => {
     await elsewhere.set({ ...entry, phase: 'running' });
     expect(elsewhere.get('one')).toMatchObject({ phase: 'running' });
   });
+});
+
+test('a disk that hangs keeps no operation waiting for ever', async () => {
+  await watched();
+  const [name = ''] = await readdir(folder);
+  const hanging = path.join(folder, `${name}.new`);
+  await promisify(execFile)('mkfifo', [hanging]);
+  expect(await guard.operation('one', () => Promise.resolve('done'))).toBe('done');
+  // Who writes into a pipe waits until somebody reads it.
+  await readFile(hanging);
+  await journal.settled();
 });
 
 describe('an operation', () => {
@@ -111,7 +150,6 @@ describe('an operation', () => {
   });
 
   test('ends a local repair, and begins when that has ended', async () => {
-    await watched();
     const gate = new Gate();
     const steps: string[] = [];
     const repairing = guard.locally('one', async (signal) => {
@@ -121,7 +159,7 @@ describe('an operation', () => {
       steps.push('ended');
     });
     const operation = guard.operation('one', () => Promise.resolve(steps.push('operation')));
-    await Promise.resolve();
+    await others();
     expect(steps).toEqual(['told to end']);
     gate.open();
     await Promise.all([repairing, operation]);
@@ -138,6 +176,12 @@ describe('an operation', () => {
     expect(await guard.locally('one', () => Promise.resolve())).toBe(true);
   });
 
+  test('is not undone by what is seen while it is under way', async () => {
+    await watched();
+    await guard.operation('one', () => watched());
+    expect(await onDisk()).toMatchObject({ phase: 'held' });
+  });
+
   test('is not overtaken by what was seen before it', async () => {
     await watched();
     const glance = guard.glance('one');
@@ -146,6 +190,72 @@ describe('an operation', () => {
     expect(journal.get('one')?.phase).toBe('held');
     await watched();
     expect(journal.get('one')?.phase).toBe('running');
+  });
+});
+
+describe('a local repair', () => {
+  test('is made once at a time', async () => {
+    const gate = new Gate();
+    const first = guard.locally('one', gate.pass);
+    expect(await guard.locally('one', () => Promise.reject(new Error('never')))).toBe(false);
+    gate.open();
+    expect(await first).toBe(true);
+  });
+
+  test('and what it has done stands, whatever a supervisor sees or counts', async () => {
+    await watched();
+    const gate = new Gate();
+    const newer = { ...MEMORY, since: 100, crashes: [100] };
+    const local = guard.locally('one', async () => {
+      await others();
+      await guard.crashed('one', newer);
+      await repairedHere();
+      await gate.pass();
+    });
+    await until(() => journal.get('one')?.past.length === 1);
+    const made = journal.get('one');
+    expect(made?.memory.crashes).toEqual([]);
+    await watched(newer);
+    await guard.crashed('one', newer);
+    expect(journal.get('one')).toEqual(made);
+    gate.open();
+    await local;
+    // Its supervisor has not taken it in yet.
+    await guard.crashed('one', newer);
+    expect(journal.get('one')).toEqual(made);
+    await watched(newer);
+    expect(journal.get('one')).toEqual({ ...made, memory: newer });
+  });
+
+  test('that is under way is waited for by a start of what was there, which may be given up', async () => {
+    const gate = new Gate();
+    const local = guard.locally('one', gate.pass);
+    const steps: string[] = [];
+    const start = guard.afterRepair('one', never, () => Promise.resolve(steps.push('start')));
+    const leaving = new AbortController();
+    const left = guard.afterRepair('one', leaving.signal, () => Promise.resolve());
+    leaving.abort();
+    await expect(left).rejects.toMatchObject({ name: 'AbortError' });
+    await others();
+    expect(steps).toEqual([]);
+    gate.open();
+    await Promise.all([local, start]);
+    expect(steps).toEqual(['start']);
+  });
+});
+
+describe('what a supervisor counts or sees', () => {
+  test('is known from then on of an agent that should run, and of no other', async () => {
+    await watched();
+    const crashed = { ...MEMORY, crashes: [5] };
+    await guard.crashed('one', crashed);
+    expect((await onDisk())?.memory).toEqual(crashed);
+    const later = { ...crashed, since: 6 };
+    await watched(later);
+    expect((await onDisk())?.memory).toEqual(later);
+    await guard.operation('one', () => Promise.resolve());
+    await guard.crashed('one', { ...later, crashes: [5, 7] });
+    expect(await onDisk()).toMatchObject({ phase: 'held', memory: later });
   });
 });
 
@@ -182,8 +292,11 @@ describe('a repair of the supervisor', () => {
 
   test('leaves word of how far it is', async () => {
     await watched();
-    await guard.repair('one', never, () => Promise.resolve(), { ...MEMORY, repairAttempts: 1 });
-    expect(journal.get('one')).toMatchObject({ phase: 'killed', memory: { repairAttempts: 1 } });
+    await guard.started('one');
+    expect(journal.get('one')?.phase).toBe('running');
+    // Before it kills.
+    const seen = await guard.repair('one', never, onDisk, { ...MEMORY, repairAttempts: 1 });
+    expect(seen).toMatchObject({ phase: 'killed', memory: { repairAttempts: 1 } });
     await guard.started('one');
     expect(journal.get('one')?.phase).toBe('started');
   });

@@ -19,7 +19,7 @@ import { WELL } from './well.js';
 
 /** Nobody listens there: neither Temporal nor PostgreSQL is ever reached. */
 const NOWHERE = 'postgres://nobody@127.0.0.1:1/nothing';
-const TIMES = { ask: 200, away: 500, again: 500, pause: 300, grace: 500 };
+const TIMES = { ask: 200, away: 500, again: 500, tell: 15_000, pause: 300, grace: 500 };
 
 let folder: string;
 let own: TestDocker;
