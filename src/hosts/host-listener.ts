@@ -29,8 +29,6 @@ const MAX_CONNECTIONS = 1_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 const STALLED_MS = 60_000;
 
-const CLOSE_GRACE_MS = 1_000;
-
 /** The address where a host is to be served cannot be had. */
 export class HostListenError extends Error {
   constructor(address: string, port: number, cause: NodeJS.ErrnoException) {
@@ -55,6 +53,7 @@ export interface HostListenerParts {
   readonly log: Logger;
   /** For tests. */
   readonly pulseMs?: number;
+  readonly stalledMs?: number;
   readonly maxCalls?: number;
 }
 
@@ -62,7 +61,6 @@ export interface HostListenerParts {
 export class HostListener {
   readonly #parts: HostListenerParts;
   readonly #server: http.Server;
-  readonly #open = new Set<AbortController>();
   readonly #calls: Shares;
 
   constructor(parts: HostListenerParts) {
@@ -98,11 +96,8 @@ export class HostListener {
   /** Breaks off what is under way: whoever asked asks again. */
   async close(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const call of this.#open) call.abort();
-    const cut = setTimeout(() => this.#server.closeAllConnections(), CLOSE_GRACE_MS);
-    this.#server.closeIdleConnections();
+    this.#server.closeAllConnections();
     await closed;
-    clearTimeout(cut);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -115,7 +110,6 @@ export class HostListener {
       if (request.method !== 'POST' || request.url !== CALLS_PATH) return refuse(response, 404);
       const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
       if (!isHostToken(secrets, id, token)) return refuse(response, 401);
-      this.#open.add(ending);
       const call = hostCall.safeParse(tryParseJson(await readText(request, MAX_CALL_BYTES))).data;
       if (!call) return refuse(response, 400);
       release = this.#calls.tryTake(ownerOf(call));
@@ -125,7 +119,7 @@ export class HostListener {
         'cache-control': 'no-store',
       });
       response.flushHeaders();
-      response.setTimeout(STALLED_MS, () => response.destroy());
+      response.setTimeout(this.#parts.stalledMs ?? STALLED_MS, () => response.destroy());
       await this.#answer(call, response, ending.signal);
       response.end();
     } catch (error) {
@@ -133,7 +127,6 @@ export class HostListener {
       response.destroy();
     } finally {
       release?.();
-      this.#open.delete(ending);
     }
   }
 

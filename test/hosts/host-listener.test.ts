@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { createServer, request, type RequestListener } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -152,6 +153,25 @@ describe('a host elsewhere', () => {
     }
   });
 
+  test('is asked for nothing elsewhere, under no other name, nor for more than a call holds', async () => {
+    const url = await serve({ stats: () => Promise.resolve(null) });
+    const statusOf = async (path: string, { name = 'localhost', method = 'POST', filled = 0 }) => {
+      const headers = { host: name, authorization: `Bearer ${hostToken(secrets, 'far')}` };
+      const asking = request(`${url}${path}`, { method, headers });
+      asking.end(`{"call":"stats",${' '.repeat(filled)}"agentId":"a"}`);
+      const status = once(asking, 'response').then(
+        ([{ statusCode }]: { statusCode: number }[]) => statusCode,
+      );
+      return status.catch(() => 'broken off');
+    };
+    expect(await statusOf('/v1/calls', {})).toBe(200);
+    expect(await statusOf('/v1/calls', { name: 'rebound.example' })).toBe(421);
+    expect(await statusOf('/v1/calls', { method: 'PUT' })).toBe(404);
+    expect(await statusOf('/v1/other', {})).toBe(404);
+    expect(await statusOf('/v1/calls', { filled: 1_000_000 })).toBe(200);
+    expect(await statusOf('/v1/calls', { filled: 2_000_000 })).toBe('broken off');
+  });
+
   test('that is not there is a 503', async () => {
     const nowhere = remote('http://127.0.0.1:1');
     await expect(nowhere.stats('a')).rejects.toMatchObject({ status: 503 });
@@ -177,6 +197,57 @@ describe('a host elsewhere', () => {
     } finally {
       server.close();
     }
+  });
+
+  /** What a worker might say that is none of ours. */
+  async function saying(says: RequestListener, asks: (url: string) => Promise<unknown>) {
+    const server = createServer(says);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      // TCP: never a string
+      return await asks(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
+  }
+  const isAnswer = { 'content-type': 'application/x-ndjson' };
+
+  test('whose answer ends in the middle has broken it off', async () => {
+    const asked = saying(
+      (_, response) => response.writeHead(200, isAnswer).end('{"item":"half of it"}\n'),
+      (url) => all(remote(url).ask(agent, question, never)),
+    );
+    await expect(asked).rejects.toMatchObject({ status: 502 });
+  });
+
+  test('whose line never ends is left', { tags: 'attack' }, async () => {
+    let isLeft = false;
+    const asked = saying(
+      (_, response) => {
+        response.writeHead(200, isAnswer).on('close', () => (isLeft = true));
+        const piece = `{"item":"${'x'.repeat(1024 * 1024)}`;
+        const goOn = () => response.write(piece, () => setImmediate(goOn));
+        goOn();
+      },
+      async (url) => {
+        await all(remote(url).ask(agent, question, never)).finally(() => until(() => isLeft));
+      },
+    );
+    await expect(asked).rejects.toMatchObject({
+      status: 502,
+      message: expect.stringContaining('never ends'),
+    });
+  });
+
+  test('may take longer for its first word than to let somebody in', async () => {
+    const url = await serve({
+      async *ask() {
+        await delay(11_000);
+        yield 'late';
+      },
+    });
+    expect(await all(remote(url).ask(agent, question, never))).toEqual(['late']);
   });
 
   test('that is silent for a while is heard to be alive', async () => {
@@ -223,6 +294,77 @@ describe('a host elsewhere', () => {
     await until(() => Promise.resolve(ended));
   });
 
+  test('leaves who does not take what it is sent', { tags: 'attack' }, async () => {
+    let ended = false;
+    const url = await serve(
+      {
+        async *logs() {
+          try {
+            for (;;) {
+              yield { timestamp: 't', stream: 'stdout', line: 'x'.repeat(100_000), cursor: 'c' };
+              await delay(0);
+            }
+          } finally {
+            ended = true;
+          }
+        },
+      },
+      { stalledMs: 300 },
+    );
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.on('error', () => undefined).pause();
+    const body = '{"call":"logs","agentId":"a"}';
+    socket.write(
+      `POST /v1/calls HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n` +
+        `authorization: Bearer ${hostToken(secrets, 'far')}\r\n\r\n${body}`,
+    );
+    await until(() => ended);
+    socket.destroy();
+  });
+
+  test('tells the agent when nobody reads its answer any more', async () => {
+    let hears: AbortSignal | undefined;
+    const url = await serve({
+      async *ask(_agent, _question, signal) {
+        hears = signal;
+        yield 'begun';
+        await new Promise<never>(() => undefined);
+      },
+    });
+    const reading = remote(url).ask(agent, question, never);
+    await reading.next();
+    await reading.return(undefined);
+    await until(() => hears?.aborted === true);
+  });
+
+  test('gives what an owner asks at a time a bound, and counts what is over no more', async () => {
+    const url = await serve(
+      {
+        async *ask() {
+          yield 'one';
+          await delay(0);
+        },
+        stats: () => new Promise(() => undefined),
+      },
+      { maxCalls: 16 },
+    );
+    for (let asked = 0; asked < 20; asked += 1) {
+      expect(await all(remote(url).ask(agent, question, never))).toEqual(['one']);
+    }
+    const leaving = new AbortController();
+    const held = Array.from({ length: 5 }, () =>
+      fetch(`${url}/v1/calls`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${hostToken(secrets, 'far')}` },
+        body: '{"call":"stats","agentId":"a"}',
+        signal: leaving.signal,
+      }),
+    );
+    const statuses = (await Promise.all(held)).map(({ status }) => status);
+    expect(statuses.sort()).toEqual([200, 200, 200, 200, 503]);
+    leaving.abort();
+  });
+
   test('has room for others when some ask as much as they may', { tags: 'attack' }, async () => {
     const url = await serve(
       {
@@ -256,6 +398,17 @@ describe('a host elsewhere', () => {
       { agentsNetwork: '127.0.0.0/8' },
     );
     await expect(remote(url).stats('a')).rejects.toThrow(HostUnreachableError);
+    // The same where it listens on every address, which tells those of IPv4 as of IPv6.
+    const mapped = new HostListener({
+      ...{ id: 'far', host: acting({ stats: () => Promise.resolve(null) }), secrets, log },
+      ...{ names: new Set(LOOPBACK_NAMES), agentsNetwork: '127.0.0.0/8' },
+    });
+    listeners.push(mapped);
+    const port = await mapped.listen('::', 0);
+    await expect(remote(`http://127.0.0.1:${port}`).stats('a')).rejects.toThrow(
+      HostUnreachableError,
+    );
+    expect(await remote(`http://[::1]:${port}`).stats('a')).toBeNull();
   });
 
   test('that ends breaks off what it is asked, which may be done', async () => {

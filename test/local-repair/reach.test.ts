@@ -3,11 +3,11 @@ import { ControlPlaneReach } from '../../src/local-repair/reach.js';
 import { LOCAL_REPAIR_TIMES } from '../../worker/local-repair.js';
 import { keptLog } from '../support/platform-environment.js';
 
-/** Between two calls, of which each is answered or refused at once. */
+/** Between two calls; as long is waited for one that is not answered or refused at once. */
 const EVERY_MS = 50;
 
 /** For how long somebody is away, as it is known before each call; after it, the calls are over. */
-async function awayBefore(answers: readonly ('answered' | 'refused')[]): Promise<number[]> {
+async function awayBefore(answers: readonly ('answered' | 'refused' | 'not answered')[]): Promise<number[]> {
   const stop = new AbortController();
   const known: number[] = [];
   const reach: ControlPlaneReach = new ControlPlaneReach(
@@ -17,6 +17,7 @@ async function awayBefore(answers: readonly ('answered' | 'refused')[]): Promise
         const answer = answers[known.length];
         known.push(reach.awayForMs);
         if (answer === undefined) stop.abort();
+        if (answer === 'not answered') return new Promise(() => undefined);
         return answer === 'answered' ? Promise.resolve() : Promise.reject(new Error(answer));
       },
     },
@@ -33,6 +34,13 @@ test('one of them counts as away at the third refusal in a row, from the last an
   // Three pauses between refusals, the shortest that there are.
   expect(known[4]).toBeGreaterThan(3 * EVERY_MS * 0.4 * 0.8);
   expect(known[5]).toBeGreaterThan(known[4] ?? 0);
+});
+
+test('who does not answer at all is away as well', async () => {
+  const known = await awayBefore(['answered', 'not answered', 'not answered', 'not answered']);
+  expect(known.slice(0, 4)).toEqual([0, 0, 0, 0]);
+  // Since before the last call that was answered: what happens from then on is not known.
+  expect(known[4]).toBeGreaterThan(3 * EVERY_MS);
 });
 
 test('it is there again with its first answer', async () => {
