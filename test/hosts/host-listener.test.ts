@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, request, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, request, type RequestListener } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -160,7 +160,7 @@ describe('a host elsewhere', () => {
       const asking = request(`${url}${path}`, { method, headers });
       asking.end(`{"call":"stats",${' '.repeat(filled)}"agentId":"a"}`);
       const status = once(asking, 'response').then(
-        ([{ statusCode }]: { statusCode: number }[]) => statusCode,
+        ([response]: IncomingMessage[]) => response?.statusCode,
       );
       return status.catch(() => 'broken off');
     };
@@ -231,7 +231,11 @@ describe('a host elsewhere', () => {
         goOn();
       },
       async (url) => {
-        await all(remote(url).ask(agent, question, never)).finally(() => until(() => isLeft));
+        try {
+          await all(remote(url).ask(agent, question, never));
+        } finally {
+          await until(() => isLeft);
+        }
       },
     );
     await expect(asked).rejects.toMatchObject({

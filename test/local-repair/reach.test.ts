@@ -7,7 +7,9 @@ import { keptLog } from '../support/platform-environment.js';
 const EVERY_MS = 50;
 
 /** For how long somebody is away, as it is known before each call; after it, the calls are over. */
-async function awayBefore(answers: readonly ('answered' | 'refused' | 'not answered')[]): Promise<number[]> {
+async function awayBefore(
+  answers: readonly ('answered' | 'refused' | 'not answered')[],
+): Promise<number[]> {
   const stop = new AbortController();
   const known: number[] = [];
   const reach: ControlPlaneReach = new ControlPlaneReach(
