@@ -188,18 +188,30 @@ function inlineContext({ attribs, name }: Element, context: Context): Context {
 }
 
 /** What holds in an element that begins a line. */
-function blockContext({ name }: Element, context: Context): Context {
+function blockContext(element: Element, context: Context): Context {
+  const { name } = element;
   const heading = HEADINGS[name];
   if (heading !== undefined) return { ...context, kind: 'heading', level: heading };
   if (name === 'pre') return { ...context, kind: 'code' };
   if (name === 'blockquote') return { ...context, kind: 'quote' };
-  if (name === 'tr') return { ...context, kind: 'row', level: 0 };
+  if (name === 'tr') {
+    const isLayout = context.kind === 'row' && !isRow(element);
+    return { ...context, kind: isLayout ? 'paragraph' : 'row', level: 0 };
+  }
   if (name === 'ul' || name === 'ol') {
     const level = context.kind === 'item' ? context.level + 1 : 1;
     return { ...context, kind: 'item', level, isNumbered: name === 'ol' };
   }
   if (name === 'dt' || name === 'dd') return { ...context, kind: 'item', level: 1 };
   return context;
+}
+
+/** Of several cells: one alone is how a page is laid out. */
+function isRow({ children }: Element): boolean {
+  const cells = children.filter(
+    (child) => isTag(child) && (child.name === 'td' || child.name === 'th'),
+  );
+  return cells.length > 1;
 }
 
 /** A cell with paragraphs of its own is a part of a page's layout, not of a row. */

@@ -70,3 +70,64 @@ const isName = ({ linkDensity, links, region, text }: Block): boolean =>
   !region.isLeftOut &&
   !AMOUNT.test(text) &&
   weightOf(text) < NAME;
+
+/** Letters of what heads a part, at most. */
+const HEAD = 60;
+
+/**
+ * Under what heads a part in which a shop says what it says of all its goods: delivery, return, warranty, payment.
+ * Beginnings of words; nothing in a page's structure tells such a part from what is said of the one thing.
+ */
+const TERMS = new RegExp(
+  `
+    shipping deliver dispatch return refund warrant guarantee payment
+    versand lieferung rückgabe widerruf garanti gewährleistung zahlung
+    livraison expédition retour paiement envío envio entrega devoluci devoluç pagos
+    spedizion garanzi pagament verzend bezorg leverans levering frakt
+    wysyłk dostaw zwrot gwarancj płatno доставк возврат гаранти оплат
+    الشحن التوصيل الإرجاع الضمان الدفع จัดส่ง คืนสินค้า รับประกัน
+    配送 送料 返品 お届け お支払 发货 运费 退货 退款 售后 運費 退換 배송 반품 교환 환불 적립
+  `
+    .trim()
+    .split(/\s+/)
+    // Where words are not apart, they begin anywhere.
+    .map((word) => (/^\p{Script=Latin}/u.test(word) ? `(?<!\\p{L})${word}` : word))
+    .join('|'),
+  'iu',
+);
+
+/**
+ * Without what a shop says of all its goods, on the page of one of them. Not where that is half of it: then it is
+ * what the page is for.
+ *
+ * @param all of the page, also what is left out of its content.
+ */
+export function withoutTerms(blocks: readonly Block[], all: readonly Block[]): readonly Block[] {
+  const isOfOne = all.some(
+    (block, index) => isTitle(block) && isPriced(all.slice(index + 1, index + 1 + NEAR)),
+  );
+  if (!isOfOne) return blocks;
+  const terms = new Set<Block>();
+  let head: Block | undefined;
+  for (const block of blocks) {
+    if (isHead(block)) head = isOfTerms(block) ? block : undefined;
+    else if (head && head.kind !== 'heading' && !isBelow(block, head)) head = undefined;
+    if (head) terms.add(block);
+  }
+  const sum = (some: Iterable<Block>) =>
+    [...some].reduce((total, { text }) => total + weightOf(text), 0);
+  return sum(terms) * 2 < sum(blocks) ? blocks.filter((block) => !terms.has(block)) : blocks;
+}
+
+/** What a page, or a part of it, is called. */
+const isTitle = ({ kind, level, linkDensity }: Block): boolean =>
+  kind === 'heading' && level <= 2 && linkDensity < 0.5;
+
+/** A heading, or what stands for one: a term of a list. */
+const isHead = ({ kind, region }: Block): boolean =>
+  kind === 'heading' || region.element?.name === 'dt';
+
+const isOfTerms = ({ text }: Block): boolean => weightOf(text) <= HEAD && TERMS.test(text);
+
+const isBelow = ({ region }: Block, head: Block): boolean =>
+  region.element?.name === 'dd' && region.parent === head.region.parent;

@@ -1,5 +1,5 @@
 import type { Block, Region } from './blocks.js';
-import { AMOUNT, goodsOn } from './goods.js';
+import { AMOUNT, goodsOn, withoutTerms } from './goods.js';
 import { wordsOf } from './places.js';
 import { countWords, weightOf } from './plain-text.js';
 import { SENTENCE_END, withoutPostLabels } from './posts.js';
@@ -47,14 +47,30 @@ export function mainContent(blocks: readonly Block[]): readonly Block[] {
 export function mainContentAlone(blocks: readonly Block[]): readonly Block[] {
   const { content, goods, leftOut, readable } = contentOf(blocks);
   if (sumOf(content) >= ENOUGH) return content;
-  const all = refined(withCards(readable, goods), leftOut, goods.size > 0);
+  const all = refined(withCards(withinMain(readable), goods), leftOut, goods.size > 0);
   const best = sumOf(content) > MOST * sumOf(all) ? content : all;
   if (sumOf(best) >= LITTLE) return best;
   return readable.length > 0 ? readable : blocks;
 }
 
+/** Without what stands around the page's own word for its main part, where that says most. */
+function withinMain(blocks: readonly Block[]): readonly Block[] {
+  const inside = blocks.filter(({ region }) => isInMain(region));
+  return sumOf(inside) > MOST * sumOf(blocks) ? inside : blocks;
+}
+
+function isInMain(region: Region): boolean {
+  for (let each: Region | undefined = region; each; each = each.parent) {
+    if (each.element?.name === 'main' || each.element?.attribs.role === 'main') return true;
+  }
+  return false;
+}
+
 function contentOf(blocks: readonly Block[]) {
-  const readable = blocks.filter(({ region }) => !region.isLeftOut);
+  const readable = withoutTerms(
+    blocks.filter(({ region }) => !region.isLeftOut),
+    blocks,
+  );
   const leftOut = blocks.filter(({ region }) => region.isLeftOut);
   const goods = sumOf(readable.filter(isText)) < MUCH ? goodsOn(blocks) : new Set<Block>();
   const all = withCards(readable, goods);
@@ -209,6 +225,8 @@ function isIn({ region }: Block, within: Region): boolean {
  * below them. One or two links between text belong to it.
  */
 function withoutLists(blocks: readonly Block[]): readonly Block[] {
+  // Of a page about other pages they are what it says, also without a text below.
+  const areTeasers = isOfTeasers(blocks, teasersIn(blocks));
   const kept: Block[] = [];
   for (let index = 0; index < blocks.length;) {
     const block = blocks[index];
@@ -216,7 +234,8 @@ function withoutLists(blocks: readonly Block[]): readonly Block[] {
     const end = endOfLinks(blocks, index);
     const run = blocks.slice(index, end);
     if (isList(run) && !announces(kept.at(-1))) {
-      while (isHead(kept.at(-1))) kept.pop();
+      if (areTeasers) kept.push(...run.filter(isTeaserHead));
+      else while (isHead(kept.at(-1))) kept.pop();
       index = end;
     } else {
       kept.push(...blocks.slice(index, Math.max(end, index + 1)));
@@ -276,6 +295,12 @@ const TEASER = 400;
  * is half of what the page says: then it is a page about other pages.
  */
 function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
+  const teasers = teasersIn(blocks);
+  if (isOfTeasers(blocks, teasers)) return blocks;
+  return blocks.filter((block) => !teasers.has(block));
+}
+
+function teasersIn(blocks: readonly Block[]): ReadonlySet<Block> {
   const teasers = new Set<Block>();
   for (let index = 0; index < blocks.length;) {
     let end = index + 1;
@@ -286,9 +311,11 @@ function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
     if (isTeaser && sumOf(below) <= TEASER) for (const block of section) teasers.add(block);
     index = end;
   }
-  if (sumOf([...teasers]) * 2 > sumOf(blocks)) return blocks;
-  return blocks.filter((block) => !teasers.has(block));
+  return teasers;
 }
+
+const isOfTeasers = (blocks: readonly Block[], teasers: ReadonlySet<Block>): boolean =>
+  sumOf([...teasers]) * 2 > sumOf(blocks);
 
 /** Teasers that have the same labels. */
 const ALIKE = 3;

@@ -15,10 +15,13 @@ const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '));
 const WORDS = setOf(
   'nav navbar navigation cta menu submenu footer sidebar sidebars breadcrumb breadcrumbs popup modal overlay ' +
     'lightbox tags taglist catlinks printfooter banner toolbar pagination pager skip hidden noprint print ' +
-    'topics meta postmeta postmetadata entryfooter widgets user users userinfo avatar reactions votes ' +
+    'topics entryfooter widgets user users userinfo avatar reactions votes ' +
     'votecell reputation price prices cart basket tocart quantity qty stock availability shipping delivery payment ' +
-    'pickup sku swatches wishlist compare tax',
+    'pickup sku swatches wishlist compare tax popular mostread',
 );
+
+/** Who wrote something and when: what has a heading in it is more than that. */
+const LABEL_WORDS = setOf('meta postmeta postmetadata');
 
 /** In one word with the side that it is on. */
 const SIDEBAR = /^sidebar|sidebar$/;
@@ -93,7 +96,8 @@ export function isLeftOut(
   const words = wordsOf(element);
   if (!isInDiscussion && words.some((word) => DISCUSSION.has(word))) return !holdsMain(element);
   if (words.some((word) => PLAIN_WORDS.has(word))) return !holdsMain(element);
-  if (!words.some((word) => WORDS.has(word) || SIDEBAR.test(word))) return false;
+  const isLabel = words.some((word) => LABEL_WORDS.has(word)) && !holdsHeading(element);
+  if (!isLabel && !words.some((word) => WORDS.has(word) || SIDEBAR.test(word))) return false;
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
 }
 
@@ -178,6 +182,9 @@ const FIELDS = setOf('input textarea select button label');
 
 const holdsMain = (element: Element): boolean =>
   count(element, ({ name }) => MAIN.has(name), 1) > 0;
+
+const holdsHeading = (element: Element): boolean =>
+  count(element, ({ name }) => name in HEADINGS, 1) > 0;
 
 const MAIN = setOf('main article h1');
 

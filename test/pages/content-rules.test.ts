@@ -441,7 +441,7 @@ describe('Posts', () => {
     const row = (index: number) =>
       `<tr><td class=row${index}><b>Ada</b><br>Posts ${index}</td><td class=row${index}><table><tr><td>Written on day ${index}</td></tr><tr><td>${SAID}</td></tr></table></td></tr>`;
     const page = `<table><tr><th>Author</th><th>Post</th></tr>${row(1)}${row(2)}${row(3)}</table>`;
-    expect(read(page).text).toBe([SAID, SAID, SAID].join('\n'));
+    expect(read(page).text).toBe(texts(SAID, SAID, SAID));
   });
 
   test('are told by an author that the page itself leaves out', () => {
@@ -602,4 +602,63 @@ describe('A page of goods', () => {
   ])('is none where %s', (_what, html) => {
     expect(read(html).text).not.toContain('Soap');
   });
+
+  const one = (parts: string, price = '<p>8,50 €</p>') =>
+    read(`<div><h1>The soap</h1>${price}<p>${some(5)}</p>${parts}</div>`).text;
+
+  test.each([
+    ['a heading', `<h2>Shipping &amp; returns</h2><p>${OTHER}</p>`],
+    ['a heading in another language', `<h3>返品・交換について</h3><p>${OTHER}</p>`],
+    ['a term of a list', `<dl><dt>배송비</dt><dd>3,000원 and 2,000원</dd></dl>`],
+  ])('of which it sells one says nothing of all the others below %s', (_what, html) => {
+    const size = '<h2>Its size</h2><p>It is as wide as it is long, and half as high as that.</p>';
+    expect(one(`${html}${size}`)).toBe(one(size));
+  });
+
+  test.each([
+    ['nothing is sold', `<h2>Shipping</h2><p>${OTHER}</p>`, ''],
+    ['that is what it is for', `<h2>Shipping</h2><p>${some(12)}</p>`, undefined],
+    ['a sentence has the word', `<h2>${SENTENCE} Shipping</h2><p>${OTHER}</p>`, undefined],
+    ['the word is within another', `<h2>Worshipping</h2><p>${OTHER}</p>`, undefined],
+  ])('says so where %s', (_what, html, price) => {
+    expect(one(html, price)).toContain(html.includes(OTHER) ? OTHER : some(12));
+  });
+});
+
+describe('A page about other pages', () => {
+  const head = (number: number) => `How mill nr ${number} came to the lake`;
+  const teaser = (number: number, text: string) =>
+    `<div class=card><div class=meta><a href="/topic">Mills</a><h3><a href="/${number}">${head(number)}</a></h3>${text}</div></div>`;
+  const said = [0, 1, 2].map((number) => teaser(number, `<p>${SHORT}</p>`)).join('');
+  const inText = [0, 1, 2].flatMap((number) => [head(number), SHORT]);
+
+  test('has what is called a label, and holds a heading', () => {
+    expect(read(`<div>${said}</div>`).text).toBe(texts(...inText));
+  });
+
+  test('has headings with nothing below them between other links', () => {
+    const page = `<div>${said}${teaser(3, '')}${teaser(4, '')}${teaser(5, `<p>${SHORT}</p>`)}</div>`;
+    expect(read(page).text).toBe(texts(...inText, head(3), head(4), head(5), SHORT));
+  });
+
+  test('is without what stands around its main part', () => {
+    const many = Array.from({ length: 9 }, (_, number) =>
+      teaser(number, `<p>${SHORT}</p>${labels(3)}`),
+    ).join('');
+    const first = `<section><p>${some(5)}</p></section>`;
+    const around = `<div><h5>A word before you read</h5><p>${OTHER}</p></div>`;
+    const { text } = read(`<main>${first}<section>${many}</section></main>${around}`);
+    expect(text).toContain(head(8));
+    expect(text).not.toContain(OTHER);
+  });
+});
+
+test('Tables in cells of tables lay out a page: what their cells say is no row', () => {
+  const panel = `<td><a href="/ada">Ada</a><p>Posts</p><p>Points</p></td>`;
+  const page = (row: string) => `<table><tr>${panel}<td>${row}</td></tr></table>`.repeat(3);
+  const nested = page(`<table><tr><td>${SENTENCE}</td></tr></table>`);
+  const beside = page(`<div>${SENTENCE}</div>`);
+  expect(read(`<div>${nested}</div>`).markdown).toContain(SENTENCE);
+  expect(read(`<div>${nested}</div>`).markdown).not.toContain(`| ${SENTENCE}`);
+  expect(read(`<div>${beside}</div>`).text).toContain(SENTENCE);
 });
