@@ -4,6 +4,7 @@ import { optionalSession } from '../../api/auth/optional-session.js';
 import { session } from '../../api/auth/session.js';
 import { randomUUID } from 'node:crypto';
 import { ScheduleNotFoundError } from '@temporalio/client';
+import { generatePrivateKey } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { backendEndpoints } from '../../api/backend/backend.js';
 import { agentAiEndpoints } from '../../api/containers/ai.js';
@@ -72,7 +73,9 @@ beforeAll(async () => {
   keyId = made.body.id;
   const { body } = await platform.web(ada, 'GET', '/api/auth/sessions');
   sessionId = body.sessions[0].id;
-  const brought = await platform.web(ada, 'POST', '/api/wallet/walletprov');
+  const brought = await platform.web(ada, 'POST', '/api/wallet/walletprov', {
+    body: { privateKey: generatePrivateKey() },
+  });
   wallet = brought.body.address;
   identityId = randomUUID();
   const identity = { id: identityId, kind: 'github', issuer: 'https://codehost.test' } as const;

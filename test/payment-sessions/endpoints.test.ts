@@ -87,9 +87,12 @@ async function keptWallet(
 ): Promise<Wallet> {
   const privateKey = generatePrivateKey();
   const sealed = sealKey(lab.site.dependencies.secrets, user.id, privateKey);
-  await lab.site.database.db
-    .asUser(user.id)
-    .transaction((db) => db.Wallet.create({ id: randomUUID(), userId: user.id, kind, ...sealed }));
+  await lab.site.database.db.asUser(user.id).transaction((db) =>
+    db.Wallet.create({
+      ...{ id: randomUUID(), userId: user.id, kind, ...sealed },
+      brought: kind === 'imported',
+    }),
+  );
   return lab.wallet(deposited, privateKey);
 }
 

@@ -1,6 +1,8 @@
 import type { Client } from '@temporalio/client';
 import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 
+const HISTORY_TIMEOUT_MS = 60_000;
+
 export interface Run {
   readonly workflowId: string;
   readonly runId: string;
@@ -28,7 +30,10 @@ async function* histories(client: Client, runs: readonly Run[]) {
   const waiting = [...runs];
   for (let run = waiting.pop(); run; run = waiting.pop()) {
     const { workflowId } = run;
-    const history = await client.workflow.getHandle(workflowId, run.runId).fetchHistory();
+    // A server that skips time may have stopped for good, and would hold the test until its end.
+    const history = await client.withDeadline(Date.now() + HISTORY_TIMEOUT_MS, () =>
+      client.workflow.getHandle(workflowId, run.runId).fetchHistory(),
+    );
     for (const event of history.events ?? []) {
       const child = event.childWorkflowExecutionStartedEventAttributes?.workflowExecution;
       if (child) waiting.push({ workflowId: child.workflowId ?? '', runId: child.runId ?? '' });
