@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { refuse, stumble } from './support/misbehaviours.js';
+import { realServer } from './support/real-server.js';
 import { WorkflowLab, provisioningOf } from './support/workflow-lab.js';
 
 const REMOVAL = ['removeContainer', 'removeNetwork', 'removeVolume'];
@@ -38,11 +39,12 @@ describe('a deletion', () => {
   });
 
   test('that comes before its supervisor has begun prevents the provisioning', async () => {
-    await lab.stopWorkers();
-    const agent = lab.agent();
-    const supervisor = await lab.supervise(agent, provisioningOf('provision'));
+    // What it cancels may be ending at that moment.
+    await using real = await WorkflowLab.open({ workers: false, environment: realServer });
+    const agent = real.agent();
+    const supervisor = await real.supervise(agent, provisioningOf('provision'));
     const request = supervisor.request('delete', 'delete');
-    await lab.startWorkers();
+    await real.startWorkers();
     await request;
 
     expect(await agent.end('delete')).toBe('succeeded');

@@ -48,6 +48,7 @@ test('what the host has repaired by itself is taken in as of then, and watched o
   expect(shown([...agent.past, ...agent.transitions])).toEqual(shown(past));
   expect(agent.memory).toMatchObject({ crashes: [now - 60_000], repairAttempts: 1 });
   await supervisor.inPhase('running');
+  await agent.reached('watchHealth', 2);
   // Two more, and it is a loop: those of the host count.
   for (const crash of [2, 3]) {
     agent.health = 'stopped';

@@ -64,7 +64,12 @@ interface LabOptions {
   readonly resumable?: boolean;
   /** On the way of what workflows and activities say to each other. */
   readonly codec?: PayloadCodec;
-  /** The server; one that skips time when there is none. */
+  /** `false` for one whose first workers the test starts. */
+  readonly workers?: false;
+  /**
+   * The server; one that skips time when there is none. That one refuses the workflow task that cancels
+   * an activity whose end it has just heard of, and its workflow then stands still.
+   */
   readonly environment?: () => Promise<TestWorkflowEnvironment>;
 }
 
@@ -116,7 +121,7 @@ export class WorkflowLab {
     const bundle = await bundleWorkflows(options);
     const environment = await (options.environment ?? timeSkipping)();
     const lab = new WorkflowLab(environment, bundle, options);
-    await lab.startWorkers();
+    if (options.workers !== false) await lab.startWorkers();
     return lab;
   }
 
