@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import solc from 'solc';
-import { z } from 'zod';
+import * as z from 'zod';
 import { projectRoot } from '../dev/root.js';
 
 const SOURCE = 'contracts/PaymentEscrow.sol';

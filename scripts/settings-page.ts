@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { launcherSettings } from '../dev/settings.js';
 import { projectRoot } from '../dev/root.js';
 import { Variable, type Area, type Mode, type Variables } from '../src/environment/area.js';

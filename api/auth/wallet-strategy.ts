@@ -1,5 +1,5 @@
 import { Strategy } from 'passport';
-import { z } from 'zod';
+import * as z from 'zod';
 import { IdentityRefusedError } from '../../src/accounts/proven-identity.js';
 import type { SignInProof } from '../../src/accounts/sign-in.js';
 import type { ShownWallet } from '../../src/accounts/wallet-proofs.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { discloseGatewayToken } from '../../src/agents/agent-secrets.js';
 import { addressOf } from '../../src/agents/agent-address.js';
 import { getAgent } from '../../src/agents/agents.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { findEntitlement } from '../../src/accounts/entitlement.js';
 import { choiceOf, shownModel } from '../../src/agents/agent-model.js';
 import { agentConfig, agentName } from '../../src/agents/agent-config.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Entitlement } from '../../src/accounts/entitlement.js';
 import type { Call, Served, Streaming } from '../../src/ai/completions.js';
 import { NoAnswerError } from '../../src/ai/no-answer-error.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { maxTokens } from '../openai/completion-schemas.js';
 import { usageItem } from '../views/token-usage.js';
 

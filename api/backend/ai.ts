@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isPlan, type Plan } from '../../src/accounts/plans.js';
 import { MODELS, findModel } from '../../src/ai/catalogue.js';
 import { costOf } from '../../src/ai/cost.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { DEFAULT_LOG } from '../../src/workspace/git/log.js';
 import { MAX_MESSAGE } from '../../src/workspace/git/sync.js';
 import { DEFAULT_DEPTH, MAX_DEPTH, type TreeNode } from '../../src/workspace/tree.js';

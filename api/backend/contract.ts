@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import { agentConfig, agentName } from '../../src/agents/agent-config.js';
 import { OPERATIONS, PLAIN_KINDS } from '../../src/agents/operation-kinds.js';

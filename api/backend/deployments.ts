@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { PLANS, isPlan, noPlan } from '../../src/accounts/plans.js';
 import { grantPlan } from '../../src/accounts/subscriptions.js';
 import { NotFoundError } from '../../src/errors.js';

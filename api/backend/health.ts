@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { recordHeartbeat } from '../../src/installations/heartbeat.js';
 import { keptFor } from '../../src/kept-for.js';
 import { anonymous } from '../auth/anonymous.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { EGRESS_STATUSES } from '../../src/egress/host-egress.js';
 import { ForbiddenError } from '../../src/errors.js';
 import { freePlaces, HOST_STATUSES, statusOf } from '../../src/hosts/host-status.js';

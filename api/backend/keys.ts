@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { apiKey } from '../auth/api-key.js';
 import { endpoint } from '../http/endpoint.js';
 import { reply } from '../http/reply.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { secretsToRedact } from '../../src/agents/agent-credentials.js';
 import { getAgent } from '../../src/agents/agents.js';
 import { InvalidCursorError } from '../../src/containers/container-errors.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ForbiddenError } from '../../src/errors.js';
 import { PAYMENT_STATES } from '../../src/payments/payment.js';
 import {

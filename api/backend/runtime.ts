@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
 import { internalKey } from '../auth/internal-key.js';
 import { anonymous } from '../auth/anonymous.js';

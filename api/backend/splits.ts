@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Requester } from '../../src/audit/requester.js';
 import { NotFoundError } from '../../src/errors.js';
 import { getSplit, listSplits } from '../../src/splits/royalty-splits.js';

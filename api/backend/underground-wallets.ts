@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { OPERATOR_USER_ID } from '../../src/accounts/new-account.js';
 import { reading } from '../../src/chain/unreadable.js';
 import { NotFoundError } from '../../src/errors.js';

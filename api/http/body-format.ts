@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { z } from 'zod';
+import * as z from 'zod';
 import { BadRequestError, ServiceError } from '../../src/errors.js';
 import { refuseUnstorable } from './storable.js';
 import { validator } from './validation.js';

@@ -1,5 +1,5 @@
 import { Busboy } from '@fastify/busboy';
-import { z } from 'zod';
+import * as z from 'zod';
 import { BadRequestError, ServiceError } from '../../src/errors.js';
 import type { BodyFormat } from './body-format.js';
 import { byName, type NamedValues } from './named-values.js';

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isObject } from '../../src/json.js';
 import type { Authentication } from '../auth/authentication.js';
 import { formatOf, type BodyFormat } from './body-format.js';

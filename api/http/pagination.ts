@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { tryParseJson } from '../../src/json.js';
 
 export const DEFAULT_PAGE = 50;

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Logger } from 'pino';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { Endpoint, ReplyTo, ResponseBody, Responses } from './endpoint.js';
 import type { ErrorAnswer } from './error-answer.js';
 import type { AnyReply, ReplyHeaders } from './reply.js';

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { z } from 'zod';
+import * as z from 'zod';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint, type Endpoint } from './endpoint.js';
 import { html } from '../../src/html.js';

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { BadRequestError } from '../../src/errors.js';
 
 type Issue = Parameters<z.core.$ZodErrorMap>[0];

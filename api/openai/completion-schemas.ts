@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 const MAX_MODEL_LENGTH = 200;
 /** Answers to one request, each of which is paid for. */

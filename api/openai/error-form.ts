@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ErrorForm } from '../http/endpoint.js';
 
 /** What OpenAI's own API calls its errors, for clients that tell them apart by that. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChainSettings } from '../../src/chain/settings.js';
 import { networkName } from '../../src/chain/networks.js';
 import type { HttpSettings } from '../../src/http/settings.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { fitsEnvironmentFile } from '../../src/containers/environment-file.js';
 import { CREDENTIAL_NAME, isReservedName } from '../../src/agents/credential-names.js';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** An address of the chain as a caller writes it; handlers have it in lower case. */
 export const chainAddress = z

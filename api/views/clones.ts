@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { agentName } from '../../src/agents/agent-config.js';
 import type { Cloned, Clones } from '../../src/clones/clones.js';
 import { CLONE_CURRENCY, CLONE_PRICE, SPECIALIZATIONS } from '../../src/clones/clone-terms.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 export const containerStats = z.strictObject({
   cpuPercent: z.number().describe('100 is one core fully used'),

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { networkName } from '../../src/chain/networks.js';
 import type { ChainSettings } from '../../src/chain/settings.js';
 import { PATH_USD } from '../../src/chain/tempo.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { FREQUENCY_FORMAT, isFrequency } from '../../src/heartbeat/frequency.js';
 import { nextHeartbeat, type Heartbeat } from '../../src/heartbeat/heartbeats.js';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { MessageRow } from '../../src/database/models.js';
 import { page } from '../http/pagination.js';
 

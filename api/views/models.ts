@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ModelEntry } from '../../src/ai/catalogue.js';
 import { PROVIDER_NAMES } from '../../src/ai/provider-names.js';
 

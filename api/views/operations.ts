@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { readHistory } from '../../src/agents/history.js';
 import { OPERATION_KINDS, OPERATION_STATUSES } from '../../src/agents/operation-kinds.js';
 import { IMAGE_TAG } from '../../src/containers/image-name.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { PaymentSessionRow } from '../../src/database/models.js';
 import { formatAmount, formattedAmount } from '../../src/money/money.js';
 import type { SessionDetails } from '../../src/payment-sessions/session-details.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { TokenUsage } from '../../src/ai/completion.js';
 
 /** What a call used, as OpenAI's API spells it. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ApiKeyHolder } from '../../src/accounts/api-key-lookup.js';
 import { FEATURES, planFeatures } from '../../src/accounts/plan-features.js';
 import { PLANS } from '../../src/accounts/plans.js';

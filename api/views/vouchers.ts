@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { formatAmount, formattedAmount } from '../../src/money/money.js';
 
 /** A debit of a payment session, as its wallet sees it. */

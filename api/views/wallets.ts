@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 
 const hex = (form: RegExp, error: string) =>
   z

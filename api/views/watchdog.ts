@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { WATCHDOG_CAUSES, WATCHDOG_STATES, crashesWithin } from '../../src/agents/watchdog.js';
 import type { AgentSettings } from '../../src/agents/settings.js';
 import type { AgentRow, WatchdogTransitionRow } from '../../src/database/models.js';

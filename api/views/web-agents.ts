@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import type { ListedAgent } from '../../src/agents/agents.js';
 import { addressOf } from '../../src/agents/agent-address.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ADMIN_LINK_PATH, useAdminLink } from '../../src/accounts/admin-links.js';
 import { isEmail, normalizeEmail } from '../../src/accounts/email.js';
 import { registerAccount } from '../../src/accounts/register.js';

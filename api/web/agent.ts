@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { listCredentials } from '../../src/agents/agent-credentials.js';
 import { skillsIn } from '../../src/agents/agent-skills.js';
 import { getAgent } from '../../src/agents/agents.js';

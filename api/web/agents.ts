@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { choiceOf, shownModel, shownModels } from '../../src/agents/agent-model.js';
 import { getAgent, listAgents } from '../../src/agents/agents.js';
 import { optionalPerson, person, planOfPerson } from '../auth/person.js';

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { BadGatewayError, ServiceError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { isObject, tryParseJson } from '../../src/json.js';

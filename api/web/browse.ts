@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BadRequestError } from '../../src/errors.js';
 import { person } from '../auth/person.js';
 import { BROWSE, BROWSE_MS } from '../backend/browse-contract.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { entitled } from '../../src/accounts/entitlement.js';
 import type { Question } from '../../src/chat/chats.js';
 import type { TurnEvent } from '../../src/chat/turn.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
 import { listMessages } from '../../src/chat/messages.js';
 import { person } from '../auth/person.js';

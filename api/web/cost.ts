@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { BaseError } from 'sequelize';
-import { z } from 'zod';
+import * as z from 'zod';
 import { costDashboard } from '../../src/usage/cost-dashboard.js';
 import { lastDays, monthToDate } from '../../src/usage/period.js';
 import { sampleCosts } from '../../src/usage/sample-costs.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChatMessage } from '../../src/ai/completion.js';
 import { demoModels, findDemoModel } from '../../src/ai/demo-models.js';
 import { DemoShares } from '../../src/ai/demo-shares.js';

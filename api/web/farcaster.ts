@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { UnauthorizedError } from '../../src/errors.js';
 import type { FarcasterIdentity } from '../../src/farcaster/quick-auth.js';
 import type { FarcasterToken } from '../../src/farcaster/farcaster-tokens.js';

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { TenantDatabase } from '../../src/database/database.js';
 import { person } from '../auth/person.js';
 import { errorsOf } from '../http/derived-errors.js';

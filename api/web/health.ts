@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { hostHealth } from '../../src/health/host-health.js';
 import { anonymous } from '../auth/anonymous.js';
 import { endpoint } from '../http/endpoint.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { DEFAULT_HEARTBEAT, readHeartbeat } from '../../src/heartbeat/heartbeats.js';
 import { person } from '../auth/person.js';
 import { setHeartbeat } from '../backend/contract.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { PLANS } from '../../src/accounts/plans.js';
 import { shownModels } from '../../src/agents/agent-model.js';
 import { listAgents } from '../../src/agents/agents.js';

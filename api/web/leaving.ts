@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { z } from 'zod';
+import * as z from 'zod';
 import { requestAccountDeletion } from '../../src/accounts/account-deletions.js';
 import { exportAccount } from '../../src/accounts/account-export.js';
 import { freshSession } from '../auth/fresh-session.js';

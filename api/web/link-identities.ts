@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { linkIdentity } from '../../src/accounts/identities.js';
 import type { ProvenIdentity } from '../../src/accounts/proven-identity.js';
 import { walletIdentity } from '../../src/accounts/sign-in-by-wallet.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { forgotPassword, resetPassword } from '../../src/accounts/reset-password.js';
 import { resendVerification, verifyEmail } from '../../src/accounts/verify-email.js';
 import { UnavailableError } from '../../src/errors.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { MODELS, allows } from '../../src/ai/catalogue.js';
 import { person, planOfPerson } from '../auth/person.js';
 import { endpoint } from '../http/endpoint.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
 import { amountText, formatAmount, formattedAmount } from '../../src/money/money.js';
 import { findPaymentSession } from '../../src/payment-sessions/find-session.js';

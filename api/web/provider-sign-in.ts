@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { linkIdentity, signInByIdentity } from '../../src/accounts/identities.js';
 import { IdentityRefusedError } from '../../src/accounts/proven-identity.js';
 import { createSession } from '../../src/accounts/sessions.js';

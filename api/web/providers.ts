@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { SignInProvider } from '../../src/accounts/sign-in-provider.js';
 import type { ProviderKind } from '../../src/accounts/ways-in.js';
 import { BadGatewayError, UnavailableError } from '../../src/errors.js';

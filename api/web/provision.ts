@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { FREE_PLAN, planRequired, TIERS, webAgentLimit } from '../../src/accounts/plans.js';
 import { agentName } from '../../src/agents/agent-config.js';
 import { choiceOf, shownModel, shownModels } from '../../src/agents/agent-model.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ANNOUNCED_TYPES } from '../../src/security-events/event-types.js';
 import type { EventMatching } from '../../src/security-events/receive-events.js';
 import { anonymous } from '../auth/anonymous.js';

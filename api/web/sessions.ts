@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { changePassword } from '../../src/accounts/change-password.js';
 import { getProfile } from '../../src/accounts/profile.js';
 import {

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { SignInPlace } from '../../src/accounts/sessions.js';
 import { readSessionCookie } from '../auth/session-cookie.js';
 

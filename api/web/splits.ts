@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { getAgent } from '../../src/agents/agents.js';
 import { NotFoundError } from '../../src/errors.js';
 import { listSplits, type QueuedSplit } from '../../src/splits/royalty-splits.js';

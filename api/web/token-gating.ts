@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BadRequestError } from '../../src/errors.js';
 import { checkGate } from '../../src/token-gating/check-gate.js';
 import { optionalPerson } from '../auth/person.js';

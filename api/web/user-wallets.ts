@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { normalizeEmail } from '../../src/accounts/email.js';
 import { reading } from '../../src/chain/unreadable.js';
 import {

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChainNode } from '../../src/chain/chain-node.js';
 import { chainTitle } from '../../src/chain/networks.js';
 import type { ChainSettings } from '../../src/chain/settings.js';

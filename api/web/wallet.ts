@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { createSession } from '../../src/accounts/sessions.js';
 import { signInByWallet } from '../../src/accounts/sign-in-by-wallet.js';
 import { UnauthorizedError } from '../../src/errors.js';

@@ -12,7 +12,7 @@ import {
   http,
   type Hex,
 } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ChainNode } from '../../src/chain/chain-node.js';
 import { escrowAbi, escrowCode } from '../../src/chain/payment-escrow.js';
 import { networkName } from '../../src/chain/networks.js';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 import { escrowAbi } from '../../src/chain/payment-escrow.js';
 import { parseAmount } from '../../src/money/money.js';
 import { StartFailure } from '../failure.js';

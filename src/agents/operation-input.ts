@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { OperationInput, OperationRow } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import type { SkillChange } from './agent-skills.js';

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** More would be no count of anything. */
 const QUANTITY = /^0x[\da-f]{1,13}$/i;

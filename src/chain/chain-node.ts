@@ -2,7 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import pLimit from 'p-limit';
 import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 import { UnavailableError } from '../errors.js';
 import { strictCall, textOf, type StrictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';

@@ -1,5 +1,5 @@
 import { createParser, type ParseError } from 'eventsource-parser';
-import { z } from 'zod';
+import * as z from 'zod';
 import { BadGatewayError } from '../errors.js';
 import { strictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';

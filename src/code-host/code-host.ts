@@ -8,7 +8,7 @@ import {
   customFetch,
   fetchProtectedResource,
 } from 'openid-client';
-import { z } from 'zod';
+import * as z from 'zod';
 import { IdentityRefusedError, type Applicant } from '../accounts/proven-identity.js';
 import type {
   ProviderAnswer,

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { z } from 'zod';
+import * as z from 'zod';
 import { containerName, LABEL } from './container-spec.js';
 import type { DockerClient } from './docker-client.js';
 

@@ -1,5 +1,5 @@
 import { Agent } from 'node:http';
-import { z } from 'zod';
+import * as z from 'zod';
 import { strictCall, textOf } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 

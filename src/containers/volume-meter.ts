@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import type Docker from 'dockerode';
-import { z } from 'zod';
+import * as z from 'zod';
 import { tryParseJson } from '../json.js';
 import { volumeMount } from './container-profile.js';
 import { type AgentContainerSpec, LABEL } from './container-spec.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { z } from 'zod';
+import * as z from 'zod';
 import { BRIDGE_NAME } from '../containers/agent-networks.js';
 import { bridgeName, bridgePrefix } from '../containers/bridge-name.js';
 import { DockerRefusedError } from '../containers/container-errors.js';

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { ContainerError, DockerUnavailableError } from '../containers/container-errors.js';
 import { LABEL } from '../containers/container-spec.js';
 import type { DockerClient } from '../containers/docker-client.js';

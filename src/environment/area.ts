@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 
 /** What defaults and demands depend on. */
 export interface Mode {

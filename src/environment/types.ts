@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * What the text of a variable is read as. `what` says in the docs and in problems what it must be;

@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, customFetch, errors, jwtVerify, type JWTVerifyGetKey } from 'jose';
 import type { Hex } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 import { UnavailableError } from '../errors.js';
 import { strictCall, textOf } from '../http/strict-call.js';
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Ai } from '../ai/ai.js';
 import { modelsOfFamily, type ModelEntry } from '../ai/catalogue.js';
 import { NoAnswerError } from '../ai/no-answer-error.js';

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChainNode } from '../chain/chain-node.js';
 import { PATH_USD } from '../chain/tempo.js';
 import { transfersOf } from '../chain/transfers.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { describeError } from '../describe-error.js';
 import { BadGatewayError, BadRequestError, ServiceError } from '../errors.js';
 import { HoldOverError } from '../ledger/ledger.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BadGatewayError, BadRequestError } from '../errors.js';
 import { strictCall, textOf } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import type { AgentRef } from '../agents/agent-ref.js';
 import type { LogLine, LogOptions } from '../containers/container-logs.js';
 import type { ContainerStats } from '../containers/container-view.js';

@@ -12,7 +12,7 @@ import {
   tokenRevocation,
   type Configuration,
 } from 'openid-client';
-import { z } from 'zod';
+import * as z from 'zod';
 import { IdentityRefusedError, type Applicant } from '../accounts/proven-identity.js';
 import type {
   ProviderAnswer,

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isCrashLoop, WATCHDOG_CAUSES, WATCHDOG_STATES } from '../agents/watchdog.js';
 
 /** Changes that are kept of one agent until its supervisor knows them; older ones go. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** What amounts are in: credits, pathUSD, and USDC, which is another one on each chain. */
 export type Currency = 'usd' | 'pathusd' | 'usdc';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { retryAfterMs } from '../retry-after.js';
 import { refusal, type NotificationChannel } from './channel.js';
 import { truncated } from './message.js';

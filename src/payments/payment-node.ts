@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Hex } from 'viem';
 import { hexData } from '../chain/answers.js';
 import { ChainAwayError, NodeRefusalError, type ChainNode } from '../chain/chain-node.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /**
  * What one answered call used: a row of `usage_logs` before it is one. Fields that a later release

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { z } from 'zod';
+import * as z from 'zod';
 import { ServiceError } from '../errors.js';
 import { strictCall, textOf } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Diff } from './git/diff.js';
 import type { Commit } from './git/log.js';
 import type { Status } from './git/status.js';

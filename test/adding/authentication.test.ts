@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { credential, header } from '../../api/auth/credential.js';
 import { endpoint } from '../../api/http/endpoint.js';
 import { reply } from '../../api/http/reply.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { internalKey } from '../../api/auth/internal-key.js';
 import { area } from '../../api/http/area.js';
 import { reply } from '../../api/http/reply.js';

@@ -1,6 +1,6 @@
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Hex } from 'viem';
 import { signTypedData } from 'viem/accounts';
 import { furnish, partiesOf, type LocalChain } from '../../dev/chain/local-chain.js';

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Database } from '../../src/database/database.js';
 import { BadRequestError } from '../../src/errors.js';
 import { gatewayAction } from '../../src/gateway/gateway-action.js';

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { anonymous } from '../../api/auth/anonymous.js';
 import { configurableAuthentication } from '../../api/auth/authentication.js';
 import { rawBody, textBody } from '../../api/http/body-format.js';

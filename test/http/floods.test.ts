@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { anonymous } from '../../api/auth/anonymous.js';
 import type { Authentication } from '../../api/auth/authentication.js';
 import { agentToken } from '../../api/auth/agent-token.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { freshSession } from '../../api/auth/fresh-session.js';
 import { session } from '../../api/auth/session.js';
 import { endpoint } from '../../api/http/endpoint.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { internalKey } from '../../api/auth/internal-key.js';
 import { optionalSession } from '../../api/auth/optional-session.js';
 import { endpoint } from '../../api/http/endpoint.js';

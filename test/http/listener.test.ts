@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { anonymous } from '../../api/auth/anonymous.js';
 import { session } from '../../api/auth/session.js';
 import { agentToken } from '../../api/auth/agent-token.js';

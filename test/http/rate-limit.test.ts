@@ -6,7 +6,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { BlockList } from 'node:net';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { anonymous } from '../../api/auth/anonymous.js';
 import type { Authentication } from '../../api/auth/authentication.js';
 import { AI_LIMIT, GENERAL_LIMIT } from '../../api/backend/limits.js';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { internalKey } from '../../api/auth/internal-key.js';
 import { anonymous } from '../../api/auth/anonymous.js';
 import { session } from '../../api/auth/session.js';

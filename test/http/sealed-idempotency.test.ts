@@ -3,7 +3,7 @@ import { selectFrom, type RowOf } from '../../src/database/table.js';
 import { idempotencyKeys } from '../../src/database/tables/records.js';
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { z } from 'zod';
+import * as z from 'zod';
 import { anonymous } from '../../api/auth/anonymous.js';
 import { backendEndpoints } from '../../api/backend/backend.js';
 import { agentAiEndpoints } from '../../api/containers/ai.js';

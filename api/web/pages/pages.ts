@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { listApiKeys } from '../../../src/accounts/api-keys.js';
 import { listIdentities } from '../../../src/accounts/identities.js';
 import { getProfile } from '../../../src/accounts/profile.js';

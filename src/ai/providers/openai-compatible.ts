@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChatRequest, Completion, TokenUsage } from '../completion.js';
 import { ProviderError, type ProviderFailure } from '../provider-error.js';
 import { PROVIDER_BASE_URLS, type ProviderName } from '../provider-names.js';

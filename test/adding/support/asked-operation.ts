@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Worker } from '@temporalio/worker';
 import pino from 'pino';
-import { z } from 'zod';
+import * as z from 'zod';
 import { createRecordActivities } from '../../../activities/records.js';
 import { operationEndpoints } from '../../../api/backend/operations.js';
 import { AgentOperations } from '../../../src/agents/agent-operations.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { tryParseJson } from '../../../json.js';
 import type { Completion } from '../../completion.js';
 import {

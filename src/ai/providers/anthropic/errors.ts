@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { ProviderError, type ProviderFailure } from '../../provider-error.js';
 import { tryParseJson } from '../../../json.js';
 import { failureOfStatus } from '../failure-of-status.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChatRequest, TokenUsage } from '../../completion.js';
 import type { StreamReader, WireEvent } from '../adapter.js';
 import { isObject, tryParseJson, type JsonObject } from '../../../json.js';

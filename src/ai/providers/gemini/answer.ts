@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { tryParseJson } from '../../../json.js';
 import { ProviderError, type ProviderFailure } from '../../provider-error.js';
 import { toolCall, type FinishReason, type ToolCall, type Used } from '../openai-format.js';

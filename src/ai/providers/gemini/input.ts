@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { ProviderError } from '../../provider-error.js';
 
 /** The request asks for what Gemini has no form for, or is no chat completion. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChatMessage, ChatRequest } from '../../completion.js';
 import { imagePart } from './image.js';
 import { badRequest, parsed } from './input.js';

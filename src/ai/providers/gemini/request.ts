@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { ChatRequest } from '../../completion.js';
 import { badRequest, parsed } from './input.js';
 import { toJson } from './json.js';
