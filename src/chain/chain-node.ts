@@ -27,13 +27,17 @@ const MAX_WAITING = 200;
 const CHAIN_KEPT_MS = 60_000;
 
 /**
- * What nodes say of a call that the called contract has refused, or that has broken off: 3 as EIP-1474's
- * successors have it, the others from before.
+ * What nodes say of nothing but a call that the called contract has refused, or that has broken off. Others say
+ * -32000 of that, as of all that ails themselves: there only what the contract gave back tells.
  */
-const EXECUTION_ERRORS: readonly number[] = [3, -32_000, -32_015];
+const EXECUTION_ERRORS: readonly number[] = [3, -32_015];
+
+/** What they say of what can be no transaction as it stands: parameters, and simulations as geth has them. */
+const INVALID_PARAMS = -32_602;
+const isOfSimulation = (code: number): boolean => code <= -38_000 && code > -39_000;
 
 const rpcAnswer = z.union([
-  z.object({ error: z.object({ code: z.number() }) }),
+  z.object({ error: z.object({ code: z.number(), data: z.unknown().optional() }) }),
   z.object({ result: z.unknown().refine((result) => result !== undefined) }),
 ]);
 
@@ -53,9 +57,19 @@ export class CallRevertedError extends Error {
 export class NodeRefusalError extends Error {
   override readonly name = 'NodeRefusalError';
 
-  /** @param code the one of JSON-RPC. */
-  constructor(readonly code: number) {
+  /** The contract that was called has refused, or broke off. */
+  readonly isRevert: boolean;
+  /** It is said of what was asked for; otherwise the node may be what ails. */
+  readonly isOfQuestion: boolean;
+
+  /**
+   * @param code the one of JSON-RPC.
+   * @param data what came with it.
+   */
+  constructor(code: number, data?: unknown) {
     super(`The node answered with the error ${code}`);
+    this.isRevert = EXECUTION_ERRORS.includes(code) || hexData.safeParse(data).success;
+    this.isOfQuestion = this.isRevert || code === INVALID_PARAMS || isOfSimulation(code);
   }
 }
 
@@ -112,7 +126,7 @@ export class ChainNode {
       );
     } catch (error) {
       if (!(error instanceof NodeRefusalError)) throw error;
-      if (EXECUTION_ERRORS.includes(error.code)) throw new CallRevertedError(error.message);
+      if (error.isRevert) throw new CallRevertedError(error.message);
       throw new ChainAwayError({ cause: error });
     }
   }
@@ -208,7 +222,10 @@ async function ask<T>(node: Reached, question: object, wanted: z.ZodType<T>): Pr
   });
   const answer = rpcAnswer.safeParse(tryParseJson(text ?? ''));
   if (!answer.success) throw noAnswer();
-  if ('error' in answer.data) throw new NodeRefusalError(answer.data.error.code);
+  if ('error' in answer.data) {
+    const { code, data } = answer.data.error;
+    throw new NodeRefusalError(code, data);
+  }
   const result = wanted.safeParse(answer.data.result);
   if (!result.success) throw noAnswer();
   return result.data;

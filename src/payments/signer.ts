@@ -37,8 +37,12 @@ const MAX_GAPS = 1_000;
 /** As often a fee is raised; then the transaction waits with the one that it has. */
 const MAX_SIGNED = 9;
 
-/** So often, and so many milliseconds apart, it is tried to sign for a payment. */
+/**
+ * So often, and so many milliseconds apart, it is tried to sign for a payment: two minutes, and a day where a node
+ * has refused it for what may be the node's own trouble.
+ */
 const MAX_ATTEMPTS = 24;
+const MAX_REFUSALS = 17_280;
 const RETRY_MS = 5_000;
 
 /** For what does nothing, which some chains let cost as much as a new account does. */
@@ -318,7 +322,9 @@ export class Signer {
   async #setAside({ id }: QueuedPayment, error: unknown): Promise<void> {
     const attempts = await this.#store.attempted(id);
     this.#parts.log.error({ err: error, payment: id, attempts }, 'a payment could not be signed');
-    if (attempts < MAX_ATTEMPTS) this.#tried.set(id, performance.now());
+    const isNodes = error instanceof NodeRefusalError && !error.isOfQuestion;
+    const most = isNodes ? MAX_REFUSALS : MAX_ATTEMPTS;
+    if (attempts < most) this.#tried.set(id, performance.now());
     else await this.#store.giveUp(id, 'unsignable');
   }
 

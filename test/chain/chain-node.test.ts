@@ -1,9 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
+import { CallRevertedError, ChainAwayError, ChainNode } from '../../src/chain/chain-node.js';
 import type { Receipt } from '../../src/chain/answers.js';
 import { FEE_MANAGER, feeTokenOf, PATH_USD } from '../../src/chain/tempo.js';
 import { transfersOf } from '../../src/chain/transfers.js';
@@ -105,6 +106,39 @@ describe('a node', () => {
     for (const { status, reason } of (await Promise.allSettled(asked)) as PromiseRejectedResult[]) {
       expect(status).toBe('rejected');
       expect(reason).toBeInstanceOf(ChainAwayError);
+    }
+  });
+
+  test('says that a call was reverted, with or without a reason', async () => {
+    for (const code of ['0x60006000fd', '0x602a60005260206000fd'] as const) {
+      await expect(node.call({ data: code })).rejects.toThrow(CallRevertedError);
+    }
+  });
+
+  test.each<[object, typeof CallRevertedError | typeof ChainAwayError]>([
+    [{ code: 3 }, CallRevertedError],
+    [{ code: -32_015, data: 'Reverted 0x' }, CallRevertedError],
+    [{ code: -32_000, data: '0x' }, CallRevertedError],
+    // Whatever it says of itself: that it lacks a block, is behind, or has too much to do.
+    [{ code: -32_000, message: 'header not found' }, ChainAwayError],
+    [{ code: -32_000, message: 'execution reverted', data: { trace: [] } }, ChainAwayError],
+    [{ code: -32_005, message: 'limit exceeded', data: 'try again' }, ChainAwayError],
+  ])('answers a call with %j: that is its end, or none', async (error, expected) => {
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        const { method } = JSON.parse(body) as { method: string };
+        const answer = method === 'eth_call' ? { error } : { result: `0x${CHAIN_ID.toString(16)}` };
+        response.setHeader('content-type', 'application/json');
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...answer }));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // TCP: never a string
+    try {
+      const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
+      await expect(stub.call({ to: PATH_USD, data: '0x' })).rejects.toThrow(expected);
+    } finally {
+      server.close();
     }
   });
 

@@ -524,6 +524,34 @@ test('a node that tries out nothing for minutes has no payment given up', async 
   await paysOnce({ ...payer, signer }, [asked]);
 });
 
+test.each([-32_000, -32_005, -32_603])(
+  'a node that tries out all but one payment for minutes, and says %i of that, has it not given up',
+  async (code) => {
+    const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
+    const asked = await payer.ask();
+    const signer = new Signer({ ...payer.parts, retryMs: 0 }, payer.address);
+    proxy.fate = (method, body) =>
+      method === 'eth_simulateV1' && body.includes(asked.to.slice(2)) ? code : undefined;
+    for (let n = 0; n < 30; n++) await signer.step();
+    expect(await stateOf(asked.cause)).toMatchObject({ state: 'queued' });
+    proxy.fate = () => undefined;
+    await paysOnce({ ...payer, signer }, [asked]);
+  },
+);
+
+test.each([-38_014, -32_602])(
+  'one of which a node says again and again that it can be no transaction, by %i, has failed',
+  async (code) => {
+    const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
+    const { cause, to } = await payer.ask();
+    const signer = new Signer({ ...payer.parts, retryMs: 0 }, payer.address);
+    proxy.fate = (method, body) =>
+      method === 'eth_simulateV1' && body.includes(to.slice(2)) ? code : undefined;
+    for (let n = 0; n < 24; n++) await signer.step();
+    expect(await stateOf(cause)).toMatchObject({ state: 'failed', failure: 'unsignable' });
+  },
+);
+
 test('one that cannot be signed holds up none behind it, which are paid with the same look', async () => {
   const payer = await lab.payer({ node: new ChainNode({ chainId: CHAIN_ID, url: proxy.url }) });
   const [first, second] = [await payer.ask(), await payer.ask()];
