@@ -1,10 +1,14 @@
 import type { Client } from '@temporalio/client';
+import type { Priority } from '@temporalio/common';
 import { wakeSignal } from '../workflows/chain-signer-messages.js';
 import type { chainSigner } from '../workflows/chain-signer.js';
 import { chainSignerId, PLATFORM_TASK_QUEUE } from '../workflows/ids.js';
 import { temporalCall } from './temporal-call.js';
 
 const CALL_TIMEOUT_MS = 10_000;
+
+/** What all wait for goes before what one owner pays, which has Temporal's usual one (3). */
+const BEFORE_OTHERS: Priority = { priorityKey: 2 };
 
 /** The runs that make payments: one for each signer on each chain. */
 export class ChainSigners {
@@ -14,14 +18,20 @@ export class ChainSigners {
     this.#client = client;
   }
 
-  /** Tells the signer's run that there is something to be paid. @throws UnavailableError */
-  async wake(signerId: string): Promise<void> {
+  /**
+   * Tells the signer's run that there is something to be paid.
+   *
+   * @param owner whose wallet it is; undefined for the platform's own, which opens and settles for everybody.
+   * @throws UnavailableError
+   */
+  async wake(signerId: string, owner?: string): Promise<void> {
     await temporalCall(this.#client, CALL_TIMEOUT_MS, () =>
       this.#client.workflow.signalWithStart<typeof chainSigner>('chainSigner', {
         workflowId: chainSignerId(signerId),
         taskQueue: PLATFORM_TASK_QUEUE,
         args: [signerId],
         signal: wakeSignal,
+        priority: owner === undefined ? BEFORE_OTHERS : { fairnessKey: owner },
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       }),
     );

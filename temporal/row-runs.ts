@@ -18,16 +18,23 @@ import { temporalCall } from './temporal-call.js';
 
 const CALL_TIMEOUT_MS = 10_000;
 
+/** How a run is to begin. */
+export interface RowStart {
+  /** Whose row it is: what runs for one owner keeps nothing of others waiting. */
+  readonly owner?: string;
+  /** Milliseconds for which it does nothing yet. */
+  readonly afterMs?: number;
+}
+
 /** The runs of one kind of rows: one at a time for each. */
 export interface RowRuns {
   /**
    * Starts the run of a row. While there is one, this changes nothing.
    *
-   * @param afterMs milliseconds for which it does nothing yet.
    * @returns false when a row is to have one run in all, and has had it.
    * @throws UnavailableError when Temporal cannot be reached: it may have been started.
    */
-  start(id: string, afterMs?: number): Promise<boolean>;
+  start(id: string, how?: RowStart): Promise<boolean>;
 }
 
 /** Workflows whose one argument is the id of a row. */
@@ -44,17 +51,18 @@ interface Kind {
   readonly isOnce?: true;
   readonly more?: (
     id: string,
-  ) => Pick<WorkflowStartOptions, 'priority' | 'staticSummary' | 'typedSearchAttributes'>;
+  ) => Pick<WorkflowStartOptions, 'staticSummary' | 'typedSearchAttributes'>;
 }
 
 const runsOf =
   ({ workflow, workflowId, isOnce, more }: Kind) =>
   (client: Client): RowRuns => ({
-    start: (id, afterMs) =>
+    start: (id, { afterMs, owner } = {}) =>
       temporalCall(client, CALL_TIMEOUT_MS, async () => {
         try {
           await client.workflow.start(workflow, {
             ...more?.(id),
+            ...(owner !== undefined && { priority: { fairnessKey: owner } }),
             workflowId: workflowId(id),
             taskQueue: PLATFORM_TASK_QUEUE,
             args: [id],
@@ -83,7 +91,6 @@ export const accountDeletionRuns = runsOf({
   workflowId: deleteAccountId,
   more: (userId) => ({
     staticSummary: 'Deletion of an account',
-    priority: { fairnessKey: userId },
     typedSearchAttributes: [{ key: AGENT_OWNER, value: userId }],
   }),
 });

@@ -22,7 +22,9 @@ export interface Handed {
   readonly open: string;
   /** After which those that are still open are handed over again, in case that a run was lost or ended. */
   readonly again: '20 seconds' | '30 seconds' | '1 minute' | '5 minutes';
-  readonly start: (id: string) => Promise<unknown>;
+  /** In SQL, whose a row is, where some owners may have many more than others. */
+  readonly owner?: string;
+  readonly start: (id: string, owner: string | undefined) => Promise<unknown>;
   /** Milliseconds for which those that were heard of are left to others; none unless said. */
   readonly patienceMs?: number;
   /** What the log says when they cannot be handed over. */
@@ -57,18 +59,20 @@ export function handOverPeriodically(
  */
 export async function handOver(
   database: Database,
-  { table, key, open, again, start }: Handed,
+  { table, key, open, owner = 'NULL', again, start }: Handed,
 ): Promise<number> {
   const platform = database.asPlatform();
-  const due = await platform.query<{ id: string }>(
+  const due = await platform.query<{ id: string; owner: string | null }>(
     `UPDATE ${table} SET due_at = now() + interval '${again}'
       WHERE ${key} = ANY (ARRAY(
         SELECT ${key} FROM ${table} WHERE ${open} AND due_at <= now()
          ORDER BY due_at LIMIT ${MAX_TOGETHER} FOR UPDATE SKIP LOCKED))
-      RETURNING ${key} AS id`,
+      RETURNING ${key} AS id, ${owner} AS owner`,
   );
   const limit = pLimit(MAX_CALLS);
-  const results = await Promise.allSettled(due.map(({ id }) => limit(start, id)));
+  const results = await Promise.allSettled(
+    due.map((row) => limit(start, row.id, row.owner ?? undefined)),
+  );
   const failed = results.flatMap((each, index) =>
     each.status === 'rejected' ? [{ id: due[index]?.id, reason: each.reason as unknown }] : [],
   );

@@ -36,7 +36,7 @@ export const accountDeletions = (runs: RowRuns): Handed => ({
   open: 'true',
   again: '30 seconds',
   failure: 'a deletion of an account is not handed over yet, which is tried again',
-  start: (userId) => runs.start(userId),
+  start: (userId) => runs.start(userId, { owner: userId }),
 });
 
 /** For how long payments are left to a run that pays already, and claims them: it need not be woken. */
@@ -50,7 +50,10 @@ export const payments = (database: Database, signers: Pick<ChainSigners, 'wake'>
   again: '1 minute',
   failure: 'payments are not handed over yet, which is tried again',
   patienceMs: CLAIMING_MS,
-  start: async (id) => signers.wake(await signerOf(database, id)),
+  // Of a wallet that two accounts have imported it is whose key is opened.
+  owner: `(SELECT user_id FROM wallets WHERE address = payments.signer AND sealed_key IS NOT NULL
+            ORDER BY created_at, id LIMIT 1)`,
+  start: async (id, owner) => signers.wake(await signerOf(database, id), owner),
 });
 
 /** Clones whose payment is not known to be final yet. */
@@ -60,7 +63,8 @@ export const clones = (runs: RowRuns): Handed => ({
   open: `state = 'waiting'`,
   again: '1 minute',
   failure: 'clones are not handed over yet, which is tried again',
-  start: (id) => runs.start(id),
+  owner: 'user_id',
+  start: (id, owner) => runs.start(id, { owner }),
 });
 
 /** Splits of which not all is paid that can be. One that is retried just when its run ends waits longer. */
@@ -70,7 +74,8 @@ export const royaltySplits = (runs: RowRuns): Handed => ({
   open: `status IN ('queued', 'processing')`,
   again: '20 seconds',
   failure: 'splits are not handed over yet, which is tried again',
-  start: (id) => runs.start(id),
+  owner: 'user_id',
+  start: (id, owner) => runs.start(id, { owner }),
 });
 
 /**
@@ -86,5 +91,7 @@ export const paymentSessions = (database: Database, runs: RowRuns): Handed => ({
   open: `(state IN ('opening', 'settling') OR settlement_due_at <= now())`,
   again: '20 seconds',
   failure: 'payment sessions are not handed over yet, which is tried again',
-  start: async (id) => runs.start(id, (await isSignedHere(database, id)) ? undefined : HASTE_MS),
+  owner: 'address',
+  start: async (id, owner) =>
+    runs.start(id, { owner, afterMs: (await isSignedHere(database, id)) ? undefined : HASTE_MS }),
 });

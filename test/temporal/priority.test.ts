@@ -6,7 +6,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
 import { UnavailableError } from '../../src/errors.js';
 import { Supervisors } from '../../temporal/supervisors.js';
-import { PLATFORM_TASK_QUEUE, containersTaskQueue, startsTaskQueue } from '../../workflows/ids.js';
+import { ChainSigners } from '../../temporal/chain-signers.js';
+import { cloneRuns, paymentSessionRuns, royaltySplitRuns } from '../../temporal/row-runs.js';
+import {
+  chainSignerId,
+  cloneAgentId,
+  containersTaskQueue,
+  PAYMENTS_TASK_QUEUE,
+  PLATFORM_TASK_QUEUE,
+  settlePaymentSessionId,
+  startsTaskQueue,
+} from '../../workflows/ids.js';
 import { until } from '../support/until.js';
 import { testTemporal, workflowCode, type TestTemporal } from '../support/temporal.js';
 import { FakeAgent, SETTINGS, fakeActivities } from '../workflows/support/fake-agent.js';
@@ -25,10 +35,15 @@ beforeAll(async () => {
     runningAgents: (_user: string, after: string) =>
       Promise.resolve({ agents: [], ...(after === '' && { next: 'next' }) }),
   };
+  const splits = {
+    requestSplitPayments: (id: string) => Promise.resolve([id]),
+    settleSplitPayment: () => Promise.resolve(),
+    finishSplit: () => Promise.resolve('completed'),
+  };
   await work({
     ...(await workflowCode()),
     taskQueue: PLATFORM_TASK_QUEUE,
-    activities: { ...records, ...pages },
+    activities: { ...records, ...pages, ...splits },
   });
 });
 afterAll(async () => {
@@ -121,6 +136,67 @@ test("forty of one owner's that wait in Temporal are not done before eight of an
   await workOn(host);
   for (const { agent, id } of all) expect(await agent.end(id)).toBe('succeeded');
   // In turns; where they begin is up to who is given first.
+  expect(order.lastIndexOf('bob')).toBeLessThan(20);
+});
+
+const describeRun = (id: string) => temporal.client.workflow.getHandle(id).describe();
+
+test("what money does is for the owner whose it is, and the platform's own signer goes first", async () => {
+  const [clone, session] = [randomUUID(), randomUUID()];
+  await cloneRuns(temporal.client).start(clone, { owner: 'ada' });
+  await paymentSessionRuns(temporal.client).start(session, { owner: '0xada', afterMs: 60_000 });
+  const signers = new ChainSigners(temporal.client);
+  await signers.wake('4217-0xada', 'ada');
+  await signers.wake('4217-0xoperator');
+  const found = await Promise.all(
+    [
+      cloneAgentId(clone),
+      settlePaymentSessionId(session),
+      chainSignerId('4217-0xada'),
+      chainSignerId('4217-0xoperator'),
+    ].map(async (id) => (await describeRun(id)).priority),
+  );
+  expect(found).toMatchObject([
+    { fairnessKey: 'ada' },
+    { fairnessKey: '0xada' },
+    { fairnessKey: 'ada' },
+    { priorityKey: 2 },
+  ]);
+});
+
+test("forty splits of one owner's do not come before eight of another's", async () => {
+  const runs = royaltySplitRuns(temporal.client);
+  const start = async (owner: string) => {
+    const id = `${owner}-${randomUUID()}`;
+    await runs.start(id, { owner });
+    return id;
+  };
+  const ids: string[] = [];
+  for (let n = 0; n < 40; n++) ids.push(await start('ada'));
+  for (let n = 0; n < 8; n++) ids.push(await start('bob'));
+  // All wait for one worker.
+  await until(async () => {
+    const waiting = await Promise.all(
+      ids.map(async (id) => (await describeRun(`royalty-split-${id}`)).raw.pendingActivities),
+    );
+    return (
+      waiting.every((pending) => pending?.[0]?.activityType?.name === 'awaitPayment') || undefined
+    );
+  });
+  const order: string[] = [];
+  await work({
+    taskQueue: PAYMENTS_TASK_QUEUE,
+    activities: {
+      awaitPayment(cause: string) {
+        order.push(cause.slice(0, 3));
+        return Promise.resolve({ state: 'confirmed' });
+      },
+      payAll: () => Promise.resolve(),
+    },
+    maxConcurrentActivityTaskExecutions: 1,
+    maxConcurrentActivityTaskPolls: 1,
+  });
+  await until(() => Promise.resolve(order.length === ids.length || undefined));
   expect(order.lastIndexOf('bob')).toBeLessThan(20);
 });
 

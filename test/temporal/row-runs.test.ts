@@ -22,7 +22,7 @@ test.each([
   ['a split', royaltySplitRuns, 'royalty-split', 'payRoyaltySplit'],
 ] as const)('the run of %s is one, named by its row', async (_, runsOf, name, type) => {
   const [runs, id] = [runsOf(clientOf()), randomUUID()];
-  await Promise.all([runs.start(id), runs.start(id, 60_000)]);
+  await Promise.all([runs.start(id), runs.start(id, { afterMs: 60_000 })]);
   const run = await runOf(`${name}-${id}`);
   expect(run.type).toBe(type);
   expect(await runs.start(id)).toBe(true);

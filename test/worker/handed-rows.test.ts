@@ -17,6 +17,7 @@ import {
   securityEvents,
 } from '../../worker/handed-rows.js';
 import { handOver, handOverPeriodically, type Handed } from '../../worker/hand-over.js';
+import type { RowRuns, RowStart } from '../../temporal/row-runs.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { newUser, testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -243,7 +244,8 @@ describe('the run of a payment session', () => {
   async function startedAfter(values: Readonly<Record<string, string>>) {
     const id = await newPaymentSession(values);
     const after: (number | undefined)[] = [];
-    const start = (_: string, afterMs?: number) => Promise.resolve(after.push(afterMs) > 0);
+    const start = (_: string, { afterMs }: RowStart = {}) =>
+      Promise.resolve(after.push(afterMs) > 0);
     await handOver(database.db, paymentSessions(database.db, { start }));
     await owner(`DELETE FROM payment_sessions WHERE id = '${id}'`);
     return after;
@@ -257,6 +259,56 @@ describe('the run of a payment session', () => {
     expect(await startedAfter({ state: 'opening', user_id: await newUser(database) })).toEqual([
       undefined,
     ]);
+  });
+});
+
+describe('the owner of a run', () => {
+  /** Whose the one row is that waits. */
+  async function ownerOf(handed: (start: RowRuns['start']) => Handed) {
+    const owners: (string | undefined)[] = [];
+    const start: RowRuns['start'] = (_, how) => Promise.resolve(owners.push(how?.owner) > 0);
+    expect(await handOver(database.db, handed(start))).toBe(1);
+    return owners[0];
+  }
+  const signedFor = () =>
+    ownerOf((start) =>
+      payments(database.db, { wake: async (id, of) => void (await start(id, { owner: of })) }),
+    );
+  afterEach(async () => {
+    for (const table of ['payments', 'clones', 'royalty_splits', 'payment_sessions']) {
+      await owner(`DELETE FROM ${table}`);
+    }
+  });
+
+  test('of a clone or a split is whose agents they are', async () => {
+    const user = await newUser(database);
+    await owner(insertSql('agents', ROWS.agents?.(user, 1) ?? {}));
+    await owner(insertSql('clones', { ...ROWS.clones?.(user, 1), state: 'waiting' }));
+    expect(await ownerOf((start) => clones({ start }))).toBe(user);
+    const split = ROWS.royalty_splits?.(user, 1) ?? {};
+    await owner(insertSql('royalty_splits', { ...split, status: 'queued' }));
+    expect(await ownerOf((start) => royaltySplits({ start }))).toBe(user);
+  });
+
+  test('of a payment session is its wallet', async () => {
+    const address = `0x${'7'.repeat(40)}`;
+    await newPaymentSession({ state: 'opening', address });
+    expect(await ownerOf((start) => paymentSessions(database.db, { start }))).toBe(address);
+  });
+
+  test('of a signer is whose wallet it is, and nobody where the platform signs', async () => {
+    const signer: Hex = `0x${randomBytes(20).toString('hex')}`;
+    await askForPayment(signer);
+    expect(await signedFor()).toBeUndefined();
+    const user = await newUser(database);
+    await owner(
+      insertSql('wallets', {
+        ...{ id: randomUUID(), user_id: user, kind: 'imported', address: signer },
+        ...{ sealed_key: 'sealed', created_at: PAST },
+      }),
+    );
+    await owner('UPDATE payments SET due_at = now()');
+    expect(await signedFor()).toBe(user);
   });
 });
 
