@@ -96,6 +96,7 @@ function readAll(
     request.on('data', onData);
     request.once('end', () => {
       clearInterval(pace);
+      request.off('close', endedEarly);
       resolve(Buffer.concat(chunks));
     });
     request.once('error', endedEarly);

@@ -1,6 +1,6 @@
 import { ApiKeyLookup } from '../../src/accounts/api-key-lookup.js';
 import { LastUses } from '../../src/accounts/last-uses.js';
-import { findPayingSession } from '../../src/payment-sessions/find-session.js';
+import { PayingSessions } from '../../src/payment-sessions/find-session.js';
 import { findSession } from '../../src/accounts/sessions.js';
 import { apiKey } from '../auth/api-key.js';
 import { payer } from '../auth/payer.js';
@@ -82,6 +82,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
   const { settings, database, log, refusals, secrets } = dependencies;
   const uses = new LastUses('session', database, log);
   const keys = new ApiKeyLookup(database, settings.accounts, log);
+  const paying = new PayingSessions(database);
   return createListener({
     name: 'web',
     title: 'Agent Platform Service: web API',
@@ -98,7 +99,7 @@ export function createWeb(dependencies: WebDependencies): Listener {
         publicUrl: settings.http.webUrl,
       }),
       apiKey.with((shown) => keys.find(shown.apiKey)),
-      payer.with((shown) => findPayingSession(database, shown)),
+      payer.with((shown) => paying.find(shown)),
       freshSession.with({ maxAgeMs: settings.accounts.stepUpMaxAgeMs }),
     ],
     database,

@@ -1,9 +1,9 @@
 import type { Database, FunctionCall } from '../database/database.js';
-import { withoutNul } from '../database/named-values.js';
 import type { PaymentSessionRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { PaymentSession } from '../database/tables/payment-sessions.js';
 import { tokenHash } from '../secrets/token-hash.js';
+import { TokenLookup } from '../accounts/token-lookup.js';
 import { isSessionToken } from './session-token.js';
 
 /** Finds a session by its id, in whatever state it is. Whoever has the id may see it. */
@@ -24,20 +24,31 @@ export async function findPaymentSession(
 export type PayingSession = Pick<PaymentSessionRow, 'id'>;
 
 const FIND_PAYING: FunctionCall = {
-  name: 'find_paying_session',
-  text: 'SELECT id FROM find_paying_session($1, $2)',
+  name: 'find_paying_sessions',
+  text: 'SELECT * FROM find_paying_sessions($1)',
 };
 
 /**
- * The same for whoever debits it, who also says whose wallet it is of, in any case of its letters. Of
- * one that was never opened nothing is told.
+ * The same for those who debit them, many at a time, who also say whose wallet it is of, in any case of its
+ * letters. Of one that was never opened nothing is told.
  */
-export async function findPayingSession(
-  database: Database,
-  { address, token }: { readonly token: string; readonly address: string },
-): Promise<PayingSession | undefined> {
-  if (!isSessionToken(token)) return undefined;
-  const of = [tokenHash(token), withoutNul(address.toLowerCase())];
-  const [found] = await database.call<PayingSession>(FIND_PAYING, of);
-  return found;
+export class PayingSessions {
+  readonly #tokens: TokenLookup<{
+    readonly hash: string;
+    readonly id: string;
+    readonly address: string;
+  }>;
+
+  constructor(database: Database) {
+    this.#tokens = new TokenLookup(database, FIND_PAYING);
+  }
+
+  async find(shown: {
+    readonly token: string;
+    readonly address: string;
+  }): Promise<PayingSession | undefined> {
+    if (!isSessionToken(shown.token)) return undefined;
+    const found = await this.#tokens.find(shown.token);
+    return found?.address === shown.address.toLowerCase() ? found : undefined;
+  }
 }

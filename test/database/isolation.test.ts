@@ -300,6 +300,7 @@ describe('the serving role', () => {
         'find_keys_beginning',
         'find_password_holder',
         'find_paying_session',
+        'find_paying_sessions',
         'find_session',
         'find_sign_in',
         'find_signed_in',

@@ -46,6 +46,7 @@ import { migration as debitsPlannedOnce } from './056-debits-planned-once.js';
 import { migration as revertedOpenings } from './059-reverted-openings.js';
 import { migration as admittedOperations } from './062-admitted-operations.js';
 import { migration as broughtWallets } from './063-brought-wallets.js';
+import { migration as payingSessions } from './064-paying-sessions.js';
 import type { Migration } from './migration.js';
 
 /** Every migration in order. A list, not a folder read at run time: it survives bundling. */
@@ -98,4 +99,5 @@ export const MIGRATIONS: readonly { readonly name: string; readonly migration: M
   { name: '059-reverted-openings', migration: revertedOpenings },
   { name: '062-admitted-operations', migration: admittedOperations },
   { name: '063-brought-wallets', migration: broughtWallets },
+  { name: '064-paying-sessions', migration: payingSessions },
 ];
