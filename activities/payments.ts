@@ -44,8 +44,9 @@ export function createPaymentActivities({
     payAll: (signerId: string): Promise<void> =>
       asApplicationFailure(() =>
         heartbeating(async () => {
-          const { cancellationSignal: signal } = Context.current();
-          const signer = signers.of(signerId);
+          const { cancellationSignal: signal, info } = Context.current();
+          // The owner that its run was started for.
+          const signer = signers.of(signerId, info.priority?.fairnessKey);
           let idleSince: number | undefined;
           let [heard, waits] = [changes.count, FIRST_LOOK_MS];
           for (;;) {

@@ -50,6 +50,13 @@ export class Turns {
     return { taken: this.#count, waiting: this.#waiting.size };
   }
 
+  /** How many of an owner's wait for one. */
+  waitingOf(owner: string): number {
+    let count = 0;
+    for (const asker of this.#waiting) if (asker.owner === owner) count++;
+    return count;
+  }
+
   /** Does the work in its turn. @throws the signal's reason when it aborts before. */
   async run<T>(asker: Asker, work: (endTurn: EndTurn) => Promise<T>): Promise<T> {
     const endTurn = await this.#turnOf(asker);

@@ -1,12 +1,12 @@
 import http from 'node:http';
 import https from 'node:https';
-import pLimit from 'p-limit';
 import { decodeFunctionResult, encodeFunctionData, erc20Abi, type Hex } from 'viem';
 import * as z from 'zod';
 import { UnavailableError } from '../errors.js';
 import { strictCall, textOf, type StrictCall } from '../http/strict-call.js';
 import { tryParseJson } from '../json.js';
 import { keptFor } from '../kept-for.js';
+import { Turns, type Asker } from '../turns.js';
 import { blockAnswer, hexData, quantity, receiptAnswer } from './answers.js';
 import type { Block, Receipt } from './answers.js';
 
@@ -19,8 +19,9 @@ const IDLE_MS = 4_000;
 /** The receipt of a payment to a hundred people has some 150 KB. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-/** Questions of one process at a time, and how many may wait for their turn. */
-const AT_ONCE = 20;
+/** Questions of one process at a time, those of one owner, and how many of theirs may wait for their turn. */
+const AT_ONCE = 32;
+const OF_ONE_OWNER = 20;
 const MAX_WAITING = 200;
 
 /** For how long a node is taken to be of the chain that it was last found to be of. */
@@ -86,25 +87,74 @@ export interface ChainCall {
   readonly block?: number | undefined;
 }
 
-/** A node of one chain, by JSON-RPC. */
-export class ChainNode {
+/** Where a node is. */
+interface NodePlace {
   readonly chainId: number;
-  readonly #url: string | undefined;
-  readonly #turns = pLimit(AT_ONCE);
-  readonly #agent: http.Agent;
-  readonly #checkChain = keptFor(CHAIN_KEPT_MS, async () => {
-    const id = await this.#read('eth_chainId', [], quantity);
-    if (id !== this.chainId) {
-      throw new ChainAwayError({ cause: new Error('The node is of another chain') });
-    }
-  });
+  /** Without one, the chain is away. */
+  readonly url: string | undefined;
+}
 
-  /** @param url without one, the chain is away. */
-  constructor({ chainId, url }: { readonly chainId: number; readonly url: string | undefined }) {
-    this.chainId = chainId;
+/** For whom a node is asked. */
+export type NodeAsker = Pick<Asker, 'owner' | 'isUrgent'>;
+
+/** Nobody's in particular. */
+const PLATFORM: NodeAsker = { owner: '', isUrgent: true };
+
+/** The connections to a node, which those share who ask it. */
+class NodeConnections {
+  readonly #url: string | undefined;
+  readonly #turns = new Turns(AT_ONCE, OF_ONE_OWNER);
+  readonly #agent: http.Agent;
+  /** Waits for nobody's turn: all others wait for it. */
+  readonly checkChain: () => Promise<void>;
+
+  constructor({ chainId, url }: NodePlace) {
     this.#url = url;
     const { Agent } = url?.startsWith('https:') ? https : http;
     this.#agent = new Agent({ keepAlive: true, timeout: IDLE_MS, maxFreeSockets: AT_ONCE });
+    this.checkChain = keptFor(CHAIN_KEPT_MS, async () => {
+      const id = await ofNode(this.#ask('eth_chainId', [], quantity));
+      if (id === chainId) return;
+      throw new ChainAwayError({ cause: new Error('The node is of another chain') });
+    });
+  }
+
+  /** Asks in the turn of the owner. */
+  async ask<T>(
+    asker: NodeAsker,
+    method: string,
+    params: readonly unknown[],
+    answer: z.ZodType<T>,
+  ): Promise<T> {
+    if (this.#turns.waitingOf(asker.owner) >= MAX_WAITING) throw new ChainAwayError();
+    return this.#turns.run(asker, () => this.#ask(method, params, answer));
+  }
+
+  #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
+    if (this.#url === undefined) return Promise.reject(new ChainAwayError());
+    const question = { jsonrpc: '2.0', id: 1, method, params };
+    return ask({ url: this.#url, agent: this.#agent }, question, answer);
+  }
+}
+
+/** A node of one chain, by JSON-RPC. */
+export class ChainNode {
+  readonly chainId: number;
+  readonly #place: NodePlace;
+  readonly #connections: NodeConnections;
+  readonly #asker: NodeAsker;
+
+  /** @param connections, asker see `askedFor`. */
+  constructor(place: NodePlace, connections = new NodeConnections(place), asker = PLATFORM) {
+    this.chainId = place.chainId;
+    this.#place = place;
+    this.#connections = connections;
+    this.#asker = asker;
+  }
+
+  /** The same node, asked for somebody: however many questions one owner has, those of others are not held up. */
+  askedFor(asker: NodeAsker): ChainNode {
+    return new ChainNode(this.#place, this.#connections, asker);
   }
 
   /** @throws CallRevertedError, ChainAwayError */
@@ -137,7 +187,7 @@ export class ChainNode {
    * @throws NodeRefusalError, ChainAwayError. It may have happened all the same.
    */
   async ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    await this.#checkChain();
+    await this.#connections.checkChain();
     return this.#ask(method, params, answer);
   }
 
@@ -168,7 +218,7 @@ export class ChainNode {
 
   /** Undefined for a transaction that is not in a block, or not known. @throws ChainAwayError */
   async receipt(hash: Hex): Promise<Receipt | undefined> {
-    await this.#checkChain();
+    await this.#connections.checkChain();
     const receipt = await this.#read('eth_getTransactionReceipt', [hash], receiptAnswer);
     if (receipt && receipt.hash !== hash.toLowerCase()) {
       throw new ChainAwayError({ cause: new Error('The node sent another receipt') });
@@ -178,38 +228,39 @@ export class ChainNode {
 
   /** Whether an address has code: a contract, or what the owner of a key has put there (EIP-7702). @throws ChainAwayError */
   async hasCode(address: Hex): Promise<boolean> {
-    await this.#checkChain();
+    await this.#connections.checkChain();
     return (await this.#read('eth_getCode', [address, 'latest'], hexData)) !== '0x';
   }
 
   /** The block of a number; undefined while there is none. @throws ChainAwayError */
   async block(number: number): Promise<Block | undefined> {
-    await this.#checkChain();
+    await this.#connections.checkChain();
     const asked = [`0x${number.toString(16)}`, false];
     return (await this.#read('eth_getBlockByNumber', asked, blockAnswer)) ?? undefined;
   }
 
   /** The number of the latest block. @throws ChainAwayError */
   async blockNumber(): Promise<number> {
-    await this.#checkChain();
+    await this.#connections.checkChain();
     return this.#read('eth_blockNumber', [], quantity);
   }
 
   /** A question that runs no contract: an error in answer to it is the node's. */
-  async #read<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    try {
-      return await this.#ask(method, params, answer);
-    } catch (error) {
-      throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
-    }
+  #read<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
+    return ofNode(this.#ask(method, params, answer));
   }
 
   #ask<T>(method: string, params: readonly unknown[], answer: z.ZodType<T>): Promise<T> {
-    const url = this.#url;
-    if (url === undefined || this.#turns.pendingCount >= MAX_WAITING) throw new ChainAwayError();
-    return this.#turns(() =>
-      ask({ url, agent: this.#agent }, { jsonrpc: '2.0', id: 1, method, params }, answer),
-    );
+    return this.#connections.ask(this.#asker, method, params, answer);
+  }
+}
+
+/** An answer of which an error is the node's. */
+async function ofNode<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw error instanceof NodeRefusalError ? new ChainAwayError({ cause: error }) : error;
   }
 }
 

@@ -39,12 +39,18 @@ export class Signers {
     this.#chains = chains;
   }
 
-  /** @throws ChainUnknownError */
-  of(id: string): Signer {
+  /**
+   * @param owner whose wallet it is, where that is known: what is asked of the chain for one owner keeps nobody
+   *   else's waiting, and the platform's own signer, for whom all wait, goes first.
+   * @throws ChainUnknownError
+   */
+  of(id: string, owner?: string): Signer {
     const [chainId, address] = id.split('-');
-    const chain = this.#chains.find((each) => String(each.chainId) === chainId);
-    if (!chain || address === undefined) throw new ChainUnknownError(id);
-    return new Signer({ ...this.#parts, chain }, address as Hex); // as its row has it
+    const found = this.#chains.find((each) => String(each.chainId) === chainId);
+    if (!found || address === undefined) throw new ChainUnknownError(id);
+    const isUrgent = address === this.#parts.keys.operator;
+    const node = found.node.askedFor({ owner: owner ?? address, isUrgent });
+    return new Signer({ ...this.#parts, chain: { ...found, node } }, address as Hex); // as its row has it
   }
 
   /**

@@ -1,5 +1,5 @@
 import { encodeFunctionData, erc20Abi, type Hex } from 'viem';
-import type { ChainNode } from '../chain/chain-node.js';
+import type { ChainNode, NodeAsker } from '../chain/chain-node.js';
 import { violates } from '../database/constraints.js';
 import type { Database, Statements, TenantTransaction } from '../database/database.js';
 import type { RoyaltyPayoutRow, RoyaltySplitRow } from '../database/models.js';
@@ -35,7 +35,9 @@ interface Parts {
   readonly database: Database;
   readonly payments: Pick<ChainPayments, 'request' | 'stateOf'>;
   /** A node of the chain that splits are paid on. */
-  readonly node: Pick<ChainNode, 'chainId' | 'tokenBalance'>;
+  readonly node: Pick<ChainNode, 'chainId'> & {
+    askedFor(asker: NodeAsker): Pick<ChainNode, 'tokenBalance'>;
+  };
 }
 
 /** What the run of a split does, step by step. Each may be repeated, and done by several at once. */
@@ -126,13 +128,14 @@ export class SplitPayments {
     }
   }
 
-  async #balance({ chainId, fromAddress, tokenAddress }: RoyaltySplitRow): Promise<bigint> {
+  async #balance({ chainId, fromAddress, tokenAddress, userId }: RoyaltySplitRow): Promise<bigint> {
     const { node } = this.#parts;
     // Configured otherwise since: an operator's to settle, as long as nothing is paid.
     if (String(node.chainId) !== chainId) {
       throw new SplitWaitsError(`Nothing is known here of the chain ${chainId}`);
     }
-    return node.tokenBalance(tokenAddress as Hex, fromAddress as Hex); // checked when it was written
+    const asked = node.askedFor({ owner: userId, isUrgent: false });
+    return asked.tokenBalance(tokenAddress as Hex, fromAddress as Hex); // checked when it was written
   }
 
   /** As many in one transaction as the chain takes: all of them are paid, or none. */

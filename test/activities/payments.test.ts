@@ -22,3 +22,22 @@ test('a payment that takes long is waited for again, so that no slot is taken by
   expect(failure).toBeInstanceOf(ApplicationFailure);
   expect(failure).toMatchObject({ type: UNCHANGED, nextRetryDelay: expect.any(Number) });
 });
+
+test('a signer pays in the name of the owner that its run was started for', async () => {
+  const asked: unknown[] = [];
+  const of = (...args: unknown[]): never => {
+    asked.push(args);
+    throw new Error('that is all that is asked here');
+  };
+  const { payAll } = createPaymentActivities({
+    ...{ changes: new TableChanges(), signers: { of }, watch: { settled: nobody } },
+  });
+  for (const priority of [{ fairnessKey: 'ada' }, undefined]) {
+    const paid = new MockActivityEnvironment({ priority }).run(payAll, '4217-0xa');
+    await expect(paid).rejects.toThrow(ApplicationFailure);
+  }
+  expect(asked).toEqual([
+    ['4217-0xa', 'ada'],
+    ['4217-0xa', undefined],
+  ]);
+});

@@ -84,6 +84,35 @@ describe('a node', () => {
     }
   });
 
+  test("is asked for one owner also while another's questions hang, of whom there may be many", async () => {
+    const hanging: string[] = [];
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        const { method } = JSON.parse(body) as { method: string };
+        if (method === 'eth_getTransactionReceipt') return hanging.push(method);
+        const answer = { jsonrpc: '2.0', id: 1, result: `0x${CHAIN_ID.toString(16)}` };
+        response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // TCP: never a string
+    try {
+      const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
+      const [ada, bob] = ['ada', 'bob'].map((owner) => stub.askedFor({ owner, isUrgent: false }));
+      const asked = Array.from({ length: 220 }, () => ada?.receipt(`0x${'1'.repeat(64)}`));
+      for (const each of asked) each?.catch(() => undefined);
+      await expect.poll(() => hanging.length).toBe(20);
+      // No more of hers may wait.
+      await expect(ada?.blockNumber()).rejects.toThrow(ChainAwayError);
+      expect(await bob?.blockNumber()).toBe(CHAIN_ID);
+      expect(await stub.blockNumber()).toBe(CHAIN_ID);
+      expect(hanging).toHaveLength(20);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
   test('knows of no receipt and no block that there are not', async () => {
     expect(await node.receipt(`0x${'1'.repeat(64)}`)).toBeUndefined();
     expect(await node.block(1_000_000)).toBeUndefined();

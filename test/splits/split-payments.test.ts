@@ -28,6 +28,12 @@ beforeEach(async () => {
 
 const owner = <Row extends object>(sql: string) => queryRows<Row>(database.ownerUrl, sql);
 
+/** A node that says of every wallet what is in it. */
+const nodeOf = (chainId: number, tokenBalance: () => Promise<bigint>) => ({
+  chainId,
+  askedFor: () => ({ tokenBalance }),
+});
+
 /** A split that is written down, on a chain that says what is in the wallet. */
 async function written(
   chainId: number,
@@ -47,13 +53,10 @@ async function written(
   const steps = new SplitPayments({
     database: database.db,
     payments: new ChainPayments(database.db),
-    node: {
-      chainId,
-      tokenBalance() {
-        chain.asked++;
-        return Promise.resolve(chain.balance);
-      },
-    },
+    node: nodeOf(chainId, () => {
+      chain.asked++;
+      return Promise.resolve(chain.balance);
+    }),
   });
   return {
     ...{ id, steps, chain },
@@ -174,13 +177,10 @@ describe('a step that is repeated, or done by several at once', () => {
     const late = new SplitPayments({
       database: database.db,
       payments: new ChainPayments(database.db),
-      node: {
-        chainId: ATOMIC,
-        async tokenBalance() {
-          await (other ??= steps.request(id));
-          return 0n;
-        },
-      },
+      node: nodeOf(ATOMIC, async () => {
+        await (other ??= steps.request(id));
+        return 0n;
+      }),
     });
     expect(await late.request(id)).toHaveLength(1);
     expect(await payouts()).toEqual(['sent', 'sent', 'sent']);
@@ -314,7 +314,7 @@ test('a split of a chain that is configured no more waits, and pays nothing', as
   const elsewhere = new SplitPayments({
     database: database.db,
     payments: new ChainPayments(database.db),
-    node: { chainId: ONE_BY_ONE, tokenBalance: () => Promise.resolve(100n * ONE) },
+    node: nodeOf(ONE_BY_ONE, () => Promise.resolve(100n * ONE)),
   });
   await expect(elsewhere.request(id)).rejects.toBeInstanceOf(SplitWaitsError);
   expect(await paid()).toEqual([]);
