@@ -6,12 +6,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ensureAgentImage } from '../../dev/agent-image/build-openclaw.js';
 import {
   containerName,
+  volumeName,
   STATE_DIRECTORY,
   type AgentContainerSpec,
 } from '../../src/containers/container-spec.js';
 import { gatewayHealth, gatewayReady } from '../../src/containers/gateway-probe.js';
 import {
   CONFIG_FILE,
+  isOfOneAgent,
   openClawConfig,
   openClawEnvironment,
   openClawSecrets,
@@ -21,11 +23,13 @@ import { AGENT_RUNTIME_VERSION } from '../../src/agents/settings.js';
 import { readSettings } from '../../dev/settings.js';
 import { testDocker } from '../support/docker.js';
 import { until } from '../support/until.js';
+import { readMemory, writeMemory } from '../support/agent-memory.js';
 import { runInContainer } from '../support/run-in-container.js';
 
 const fixture = testDocker();
 const { containers, docker, host } = fixture;
 const tokens = { gatewayToken: 'gateway-token-of-the-test', aiToken: 'ai-token-of-the-test' };
+const tokensOfClone = { gatewayToken: 'gateway-token-of-clone', aiToken: 'ai-token-of-clone' };
 /** Values that are hard to write into a file, by names of tools' credentials. */
 const hard: Readonly<Record<string, string>> = {
   PLAIN: 'sk-1 = "two" # three',
@@ -37,6 +41,9 @@ const hard: Readonly<Record<string, string>> = {
   SPACES: '  kept  ',
   AFTER: '# comment',
 };
+const SAID = 'Say hello to the platform.';
+const NOTES = '.openclaw/workspace/notes.md';
+const FINGERPRINT = '.openclaw/config-journal-fingerprint.key';
 let image: string;
 let spec: AgentContainerSpec;
 let provider: Server;
@@ -72,7 +79,7 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   });
   await host.networks.ensure(spec);
   await host.volumes.ensure(spec, 'test');
-  await comeUp();
+  await comeUp(spec);
 
   const { gatewayToken: token } = tokens;
   expect(await gatewayHealth(spec.port, { timeoutMs: 30_000 })).toMatchObject({
@@ -100,14 +107,38 @@ it('runs real OpenClaw in the hardened profile, and it answers through the platf
   expect(await readByItself(spec.agentId)).toMatchObject(hard);
 });
 
+it("comes up as a clone of one that runs, with its files, and with nothing that is that one's alone", async () => {
+  await writeMemory(docker, spec.agentId, NOTES, 'what it knows');
+  const clone: AgentContainerSpec = {
+    ...(await fixture.spec({ image })),
+    ...{ env: spec.env, files: spec.files },
+    secrets: openClawSecrets(tokensOfClone),
+  };
+  const parent = { agentId: spec.agentId, userId: spec.userId, volume: volumeName(spec) };
+  await host.networks.ensure(clone);
+  await host.volumes.copy(clone, { ...parent, leavesOut: isOfOneAgent }, 'test');
+  await comeUp(clone);
+  expect(await readMemory(docker, clone.agentId, NOTES)).toBe('what it knows');
+  // What was said to it, what it is known by, and what it is let in with.
+  const own = [SAID, tokens.gatewayToken, tokens.aiToken, await fingerprintOf(spec.agentId)];
+  const [ofParent, ofClone] = await Promise.all(
+    [spec, clone].map(({ agentId }) => foundIn(agentId, own)),
+  );
+  expect(ofParent).toEqual(own);
+  expect(ofClone).toEqual([]);
+  expect(await foundIn(clone.agentId, Object.values(tokensOfClone))).toHaveLength(2);
+  expect((await ask(clone.port, tokens.gatewayToken)).status).toBe(401);
+  expect((await gatewayReady(spec.port, { timeoutMs: 30_000 })).ready).toBe(true);
+});
+
 it('comes up on the memory of one that was killed, in a container of its own', async () => {
   const killed = docker.getContainer(containerName(spec.agentId));
   await killed.kill({ signal: 'SIGKILL' });
   await killed.remove({ force: true });
-  await comeUp();
+  await comeUp(spec);
 });
 
-async function comeUp(): Promise<void> {
+async function comeUp(spec: AgentContainerSpec): Promise<void> {
   await containers.ensure(spec);
   await containers.start(spec.agentId);
   try {
@@ -127,6 +158,25 @@ async function readByItself(agentId: string): Promise<unknown> {
   return JSON.parse(await runInContainer(docker, containerName(agentId), read));
 }
 
+/** By what a gateway knows its own writing. */
+const fingerprintOf = (agentId: string): Promise<string> =>
+  runInContainer(
+    docker,
+    containerName(agentId),
+    `process.stdout.write(require('fs').readFileSync('${STATE_DIRECTORY}/${FINGERPRINT}', 'latin1'))`,
+  );
+
+/** Which of these are in any file of an agent's memory. */
+async function foundIn(agentId: string, texts: readonly string[]): Promise<string[]> {
+  const search = `
+    const fs = require('fs'), wanted = ${JSON.stringify(texts)};
+    const files = fs.readdirSync('${STATE_DIRECTORY}', { recursive: true, withFileTypes: true });
+    const all = files.filter((each) => each.isFile()).map(({ name, parentPath }) =>
+      fs.readFileSync(parentPath + '/' + name, 'latin1'));
+    console.log(JSON.stringify(wanted.filter((each) => all.some((text) => text.includes(each)))))`;
+  return JSON.parse(await runInContainer(docker, containerName(agentId), search)) as string[];
+}
+
 async function buildImage(): Promise<string> {
   const { cacheDir } = readSettings(process.env).process;
   return ensureAgentImage({ docker, version: AGENT_RUNTIME_VERSION, cacheDir, log: console.log });
@@ -139,7 +189,7 @@ function ask(port: number, token: string): Promise<Response> {
     body: JSON.stringify({
       model: 'openclaw/default',
       user: 'conversation-1',
-      messages: [{ role: 'user', content: 'Say hello.' }],
+      messages: [{ role: 'user', content: SAID }],
     }),
     signal: AbortSignal.timeout(120_000),
   });
