@@ -88,8 +88,8 @@ export class RoyaltySplits {
     const { bookingId, userId } = wanted;
     const requestKey = by.idempotencyId;
     return by.tenant.transaction(async (db) => {
-      // Of several at the bound one comes after the other; so do those for one booking.
-      await db.lock(`royalty-splits:${userId}`);
+      // So do those for one booking.
+      await lockSplitsOf(db, userId);
       if (bookingId !== undefined) {
         const settled = await db.RoyaltySplit.findOne({ where: { userId, bookingId } });
         if (settled) return settled;
@@ -167,6 +167,7 @@ export class RoyaltySplits {
       if (!RETRIED_STATUSES.some((retried) => retried === status)) {
         throw new ConflictError(`The split is ${status}`, { status });
       }
+      await lockSplitsOf(db, userId);
       await refuseTooMany(db, userId);
       const attempt = split.attempt + 1;
       await db.RoyaltySplit.update(
@@ -209,6 +210,10 @@ async function isAnother(
     ].concat(recipients),
   );
 }
+
+/** Of several at the bound one comes after the other. */
+const lockSplitsOf = (db: TenantTransaction, userId: string): Promise<void> =>
+  db.lock(`royalty-splits:${userId}`);
 
 /** @throws TooManyRequestsError */
 async function refuseTooMany(db: TenantTransaction, userId: string): Promise<void> {

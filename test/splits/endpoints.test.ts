@@ -245,6 +245,24 @@ describe('a split', () => {
     expect((await ask('POST', `${UNDERGROUND}/${id}/retry`)).status).toBe(429);
   });
 
+  test('is one of so many also when many are tried again at once', attack, async () => {
+    const first = idOf(await ask('POST', UNDERGROUND, wanted(ada)));
+    await set(first, "status = 'failed'");
+    const rows = await queryRows<{ id: string; status: string }>(
+      database.ownerUrl,
+      `INSERT INTO royalty_splits (user_id, agent_id, request_key, from_address, chain_id, token_address, name, total_amount, status)
+       SELECT user_id, agent_id, 'again ' || n, from_address, chain_id, token_address, name, total_amount,
+              CASE WHEN n < 10 THEN 'failed' ELSE 'queued' END
+         FROM royalty_splits, generate_series(1, 8 + ${MAX_OPEN_SPLITS}) n WHERE id = ${first}
+       RETURNING id, status`,
+    );
+    const failed = rows.filter(({ status }) => status === 'failed');
+    const answers = await Promise.all(
+      failed.map(({ id }) => ask('POST', `${UNDERGROUND}/${id}/retry`)),
+    );
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([202, ...failed.slice(1).map(() => 429)]);
+  });
+
   test('cannot be asked for where no token is configured', async () => {
     const without = await databaseAlone(database, undefined, { INTERNAL_API_KEY: KEY });
     const listening = await createBackend(without.dependencies).listen('127.0.0.1', 0);
