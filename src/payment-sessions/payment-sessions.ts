@@ -32,7 +32,6 @@ import {
   type Hold,
 } from './hold-authorization.js';
 import { requestHold } from './session-holds.js';
-import { findById } from './session-openings.js';
 import { newSessionToken, sessionTokenContext, storedOf } from './session-token.js';
 import { beginClosing, settledBy } from './session-settlements.js';
 import type { SessionHaste } from './session-haste.js';
@@ -80,6 +79,13 @@ export interface WantedSession {
   readonly deposit: bigint;
   readonly authorization?: Authorization | undefined;
 }
+
+const INSERT = `
+  INSERT INTO payment_sessions
+    (id, user_id, token_hash, token_end, sealed_token, address, chain_id, escrow, hold_id, nonce,
+     authorization_deadline, deposit)
+  VALUES ($id, $userId, $tokenHash, $tokenEnd, $sealedToken, $address, $chainId::bigint, $escrow, $holdId,
+          $nonce, $authorizationDeadline, $deposit::numeric)`;
 
 /** Who asks for a session. */
 export interface Opener {
@@ -187,7 +193,7 @@ export class PaymentSessions {
       const made = await this.#insert(by, escrow, wanted, signed);
       if (made === 'another') continue;
       if (made === 'used') throw this.#unauthorized(escrow, wanted);
-      const session = await this.#opened(made.session.id, waits);
+      const session = await this.#opened(made.id, waits);
       if (session) return { session, token: made.token, isNew: true };
       requireCover(escrow, wanted, await this.#availableOf(escrow, wanted.address));
       throw new UnavailableError('The session could not be opened: sign anew, and ask again');
@@ -208,8 +214,7 @@ export class PaymentSessions {
       AbortSignal.timeout(this.#parts.closingMs ?? CLOSING_MS),
     ]);
     const { closings, haste } = this.#parts;
-    await closings.ended(id, waits, (...args) => haste.close(...args));
-    const session = await findById(this.#parts.database, id);
+    const session = await closings.ended(id, waits, (...args) => haste.close(...args));
     if (!session) throw new NotFoundError('Session not found');
     return { session, transactions: await settledBy(this.#platform, id) };
   }
@@ -306,9 +311,9 @@ export class PaymentSessions {
   /** @returns undefined for one that was not opened. @throws StillOpeningError */
   async #opened(id: string, signal: AbortSignal): Promise<PaymentSessionRow | undefined> {
     const { haste, openings } = this.#parts;
-    const state = await openings.ended(id, signal, (...args) => haste.open(...args));
-    if (state === 'opening') throw new StillOpeningError();
-    return state === 'failed' ? undefined : findById(this.#parts.database, id);
+    const session = await openings.ended(id, signal, (...args) => haste.open(...args));
+    if (!session || session.state === 'opening') throw new StillOpeningError();
+    return session.state === 'failed' ? undefined : session;
   }
 
   /**
@@ -358,7 +363,7 @@ export class PaymentSessions {
     escrow: Escrow,
     wanted: WantedSession,
     signed: Authorization | undefined,
-  ): Promise<{ readonly session: PaymentSessionRow; readonly token: string } | 'another' | 'used'> {
+  ): Promise<{ readonly id: string; readonly token: string } | 'another' | 'used'> {
     const { database, payments, secrets } = this.#parts;
     const { address, deposit } = wanted;
     const token = newSessionToken();
@@ -374,21 +379,21 @@ export class PaymentSessions {
       deposit: String(deposit),
     };
     try {
-      const session = await database.asPlatform().transaction(async (db) => {
-        const made = await db.PaymentSession.create(row);
-        if (signed) {
-          if (!(await this.#useUp(escrow, address, signed, db))) throw new UsedError();
-          await requestHold(db, payments, escrow.terms.operator, made, signed.signature);
-        }
-        if (userId !== undefined) {
-          await recordAudit(db, {
-            ...{ actor: userId, userId, requestId, action: 'payment-session.open', subject: id },
-            detail: { address, deposit: String(deposit) },
-          });
-        }
-        return made;
+      // Sent together, in this order.
+      await database.asPlatform().statements(async (db) => {
+        const [, isFirst] = await Promise.all([
+          db.query(INSERT, row),
+          signed && this.#useUp(escrow, address, signed, db),
+          signed && requestHold(db, payments, escrow.terms.operator, row, signed.signature),
+          userId !== undefined &&
+            recordAudit(db, {
+              ...{ actor: userId, userId, requestId, action: 'payment-session.open', subject: id },
+              detail: { address, deposit: String(deposit) },
+            }),
+        ]);
+        if (isFirst === false) throw new UsedError();
       });
-      return { session, token };
+      return { id, token };
     } catch (error) {
       if (error instanceof UsedError) return 'used';
       if (violates(error, 'payment_sessions_open')) return 'another';

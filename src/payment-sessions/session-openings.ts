@@ -60,23 +60,25 @@ export class SessionOpenings {
     return true;
   }
 
+  /** Where somebody else has opened it meanwhile nothing is moved: the deposit comes once. */
   async #activate({ deposit, id }: PaymentSessionRow, holdExpiresAt: Date): Promise<void> {
-    await this.#parts.database.asPlatform().statements(async (db) => {
-      const opened = await db.query(
-        `UPDATE payment_sessions SET state = 'active', opened_at = now(),
-                hold_expires_at = $holdExpiresAt
-          WHERE id = $id AND state = 'opening' RETURNING 1`,
-        { id, holdExpiresAt },
-      );
-      if (opened.length === 0) return; // by somebody else, meanwhile
-      await transfer(db, {
-        debit: 'external',
-        credit: sessionAccount(id),
-        amount: BigInt(deposit),
-        currency: 'pathusd',
-        cause: openingCause(id),
-      });
-    });
+    await this.#parts.database.asPlatform().statements((db) =>
+      Promise.all([
+        db.query(
+          `UPDATE payment_sessions SET state = 'active', opened_at = now(),
+                  hold_expires_at = $holdExpiresAt
+            WHERE id = $id AND state = 'opening'`,
+          { id, holdExpiresAt },
+        ),
+        transfer(db, {
+          debit: 'external',
+          credit: sessionAccount(id),
+          amount: BigInt(deposit),
+          currency: 'pathusd',
+          cause: openingCause(id),
+        }),
+      ]),
+    );
   }
 }
 

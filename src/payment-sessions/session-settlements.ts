@@ -80,10 +80,12 @@ export class SessionSettlements {
    * @throws ChainAwayError where one has failed before; UnavailableError where nobody signs.
    */
   async request(id: string): Promise<SettlementStep> {
-    const session = await findById(this.#parts.database, id);
+    const [session, { attempts }] = await Promise.all([
+      findById(this.#parts.database, id),
+      failuresOf(this.#platform, { id }),
+    ]);
     if (!session || !isOnChain(session)) return { next: 'nothing', state: session?.state };
     // What has failed may have come from what somebody else has done to the hold.
-    const { attempts } = await failuresOf(this.#platform, session);
     if (attempts > 0) await this.#takeFromChain(session);
     return this.#locked(id, (db, locked) => this.#next(db, locked));
   }
@@ -128,27 +130,33 @@ export class SessionSettlements {
   async #next(db: Statements, session: PaymentSessionRow): Promise<SettlementStep> {
     const { delivered, id, settled, state } = session;
     if (!isOnChain(session)) return { next: 'nothing', state };
-    const [underWay] = await db.query<Pick<Settlement, 'payment'>>(
-      `SELECT payment FROM payment_settlements WHERE session_id = $id AND state = 'requested'`,
-      { id },
-    );
+    const kind = state === 'active' ? 'settle' : 'close';
+    // Asked together: which of them count shows then.
+    const [[underWay], isDueNow, { isPaused }, isHeld, attempts] = await Promise.all([
+      db.query<Pick<Settlement, 'payment'>>(
+        `SELECT payment FROM payment_settlements WHERE session_id = $id AND state = 'requested'`,
+        { id },
+      ),
+      isDue(db, id),
+      failuresOf(db, session, kind),
+      hasOpenHolds(db, id),
+      attemptsAt(db, session, kind),
+    ]);
     if (underWay) return { next: 'payment', cause: underWay.payment };
     const nothing = { next: 'nothing', state } as const;
-    const kind = state === 'active' ? 'settle' : 'close';
     if (kind === 'settle') {
-      if (!(await isDue(db, id))) return nothing;
+      if (!isDueNow) return nothing;
       if (delivered === settled) {
         await setDue(db, id, null);
         return nothing;
       }
     }
-    const { isPaused } = await failuresOf(db, session, kind);
     if (isPaused) {
       await this.#pause(db, session, kind);
       return nothing;
     }
-    if (kind === 'close' && (await hasOpenHolds(db, id))) return { next: 'debits' };
-    return { next: 'payment', cause: await this.#pay(db, session, kind) };
+    if (kind === 'close' && isHeld) return { next: 'debits' };
+    return { next: 'payment', cause: await this.#pay(db, session, kind, attempts + 1) };
   }
 
   /** @returns the cause of the payment. */
@@ -156,45 +164,33 @@ export class SessionSettlements {
     db: Statements,
     { chainId, delivered, escrow, holdId, id }: PaymentSessionRow,
     kind: SettlementKind,
+    attempts: number,
   ): Promise<string> {
     const { operator, payments } = this.#parts;
     if (operator === undefined) throw new UnavailableError('Nobody is configured who settles');
-    const of = { id, cumulative: delivered, kind };
-    const [before] = await db.query<Pick<Settlement, 'attempts'>>(
-      `SELECT attempts FROM payment_settlements
-        WHERE session_id = $id AND cumulative = $cumulative::numeric AND kind = $kind`,
-      of,
-    );
-    const attempts = (before?.attempts ?? 0) + 1;
     const first = settlementCause(id, delivered);
     const cause = [first, ...(kind === 'close' ? [kind] : []), ...(attempts > 1 ? [attempts] : [])];
     const payment = cause.join(':');
-    await db.query(
-      `INSERT INTO payment_settlements (session_id, cumulative, kind, attempts, payment)
-       VALUES ($id, $cumulative, $kind, $attempts, $payment)
-       ON CONFLICT (session_id, cumulative, kind) DO UPDATE
-         SET state = 'requested', attempts = $attempts, payment = $payment, transaction = NULL,
-             retry_at = NULL, requested_at = now(), ended_at = NULL`,
-      { ...of, attempts, payment },
-    );
-    await setDue(db, id, null);
-    await payments.request(db, {
-      cause: payment,
-      chainId: Number(chainId),
-      signer: operator,
-      calls: [
-        {
-          to: escrow as Hex, // checked when written
-          data: encodeFunctionData({
-            abi: escrowAbi,
-            functionName: kind,
-            args: [holdId as Hex, BigInt(delivered)],
-          }),
-          value: 0n,
-        },
-      ],
-      gas: ESCROW_GAS,
+    const data = encodeFunctionData({
+      abi: escrowAbi,
+      functionName: kind,
+      args: [holdId as Hex, BigInt(delivered)],
     });
+    await Promise.all([
+      db.query(
+        `INSERT INTO payment_settlements (session_id, cumulative, kind, attempts, payment)
+         VALUES ($id, $cumulative, $kind, $attempts, $payment)
+         ON CONFLICT (session_id, cumulative, kind) DO UPDATE
+           SET state = 'requested', attempts = $attempts, payment = $payment, transaction = NULL,
+               retry_at = NULL, requested_at = now(), ended_at = NULL`,
+        { id, cumulative: delivered, kind, attempts, payment },
+      ),
+      setDue(db, id, null),
+      payments.request(db, {
+        ...{ cause: payment, chainId: Number(chainId), signer: operator, gas: ESCROW_GAS },
+        calls: [{ to: escrow as Hex, data, value: 0n }], // checked when written
+      }),
+    ]);
     return payment;
   }
 
@@ -320,11 +316,13 @@ async function book(
   const amount = settled - BigInt(before);
   if (amount === 0n) return;
   const cause = settlementCause(id, String(settled));
-  await move(db, { debit: spentAccount(id), credit: 'treasury', amount, cause });
-  await db.query('UPDATE payment_sessions SET settled = $settled WHERE id = $id', {
-    id,
-    settled: String(settled),
-  });
+  await Promise.all([
+    move(db, { debit: spentAccount(id), credit: 'treasury', amount, cause }),
+    db.query('UPDATE payment_sessions SET settled = $settled WHERE id = $id', {
+      id,
+      settled: String(settled),
+    }),
+  ]);
 }
 
 /**
@@ -334,20 +332,23 @@ async function book(
 async function close(db: Statements, session: PaymentSessionRow, settled: bigint): Promise<void> {
   const { delivered, deposit, id } = session;
   const unpaid = BigInt(delivered) - settled;
-  await move(db, {
-    ...{ debit: sessionAccount(id), credit: 'external' },
-    ...{ amount: BigInt(deposit) - BigInt(delivered), cause: refundCause(id) },
-  });
-  await move(db, {
-    ...{ debit: spentAccount(id), credit: 'external' },
-    ...{ amount: unpaid, cause: unpaidCause(id) },
-  });
-  await book(db, session, settled);
-  await db.query(
-    `UPDATE payment_sessions SET state = 'closed', closed_at = now(), settlement_due_at = NULL
-      WHERE id = $id`,
-    { id },
-  );
+  // Sent in this order.
+  await Promise.all([
+    move(db, {
+      ...{ debit: sessionAccount(id), credit: 'external' },
+      ...{ amount: BigInt(deposit) - BigInt(delivered), cause: refundCause(id) },
+    }),
+    move(db, {
+      ...{ debit: spentAccount(id), credit: 'external' },
+      ...{ amount: unpaid, cause: unpaidCause(id) },
+    }),
+    book(db, session, settled),
+    db.query(
+      `UPDATE payment_sessions SET state = 'closed', closed_at = now(), settlement_due_at = NULL
+        WHERE id = $id`,
+      { id },
+    ),
+  ]);
   if (unpaid === 0n) return;
   await putInOutbox(db, {
     ...{ id: `session-unpaid-${id}`, agent: NO_AGENT },
@@ -407,6 +408,20 @@ async function failuresOf(
     { id, kind: kind ?? null },
   );
   return row ?? { attempts: 0, isPaused: false };
+}
+
+/** How often the same sum was tried to be settled before. */
+async function attemptsAt(
+  db: Statements,
+  { delivered, id }: PaymentSessionRow,
+  kind: SettlementKind,
+): Promise<number> {
+  const [before] = await db.query<Pick<Settlement, 'attempts'>>(
+    `SELECT attempts FROM payment_settlements
+      WHERE session_id = $id AND cumulative = $cumulative::numeric AND kind = $kind`,
+    { id, cumulative: delivered, kind },
+  );
+  return before?.attempts ?? 0;
 }
 
 async function hasOpenHolds(db: Statements, id: string): Promise<boolean> {

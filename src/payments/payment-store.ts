@@ -107,6 +107,14 @@ const NEXT_NONCE = `SELECT max(nonce) + 1 AS next FROM transactions WHERE ${OF_S
 /** For how long a payment is not handed over to the run that has it already. */
 const CLAIMED_S = 60;
 
+const CLAIM = `
+  WITH claimed AS (
+    UPDATE payments SET due_at = now() + interval '${CLAIMED_S} seconds'
+     WHERE ${OF_SIGNER} AND settled_at IS NULL
+       AND due_at < now() + interval '${CLAIMED_S / 2} seconds'
+  )
+  SELECT count(*) AS open FROM payments WHERE ${OF_SIGNER} AND settled_at IS NULL`;
+
 /** What a signer has to pay, and what it has signed, as it stands in the database. */
 export class PaymentStore {
   readonly #database: Database;
@@ -117,17 +125,22 @@ export class PaymentStore {
     this.#signer = signer;
   }
 
-  /** Payments that are not settled; says, once in a while, that they are with their signer's run. */
-  async claim(): Promise<number> {
-    const [row] = await this.#query<{ open: string }>(
-      `WITH claimed AS (
-         UPDATE payments SET due_at = now() + interval '${CLAIMED_S} seconds'
-          WHERE ${OF_SIGNER} AND settled_at IS NULL
-            AND due_at < now() + interval '${CLAIMED_S / 2} seconds'
-       )
-       SELECT count(*) AS open FROM payments WHERE ${OF_SIGNER} AND settled_at IS NULL`,
-    );
-    return Number(row?.open);
+  /**
+   * What there is to do: how many payments are not settled, which nonce comes after the last one that was ever
+   * signed for, and what was signed and is not final. Says, once in a while, that they are with their signer's run.
+   */
+  look(): Promise<{
+    readonly open: number;
+    readonly next: bigint;
+    readonly onTheWay: ReadonlyMap<bigint, readonly StoredTransaction[]>;
+  }> {
+    return this.#database.asPlatform().statements(async (db) => {
+      const [[row], signed] = await Promise.all([
+        db.query<{ open: string }>(CLAIM, this.#values({})),
+        this.#signed(db),
+      ]);
+      return { open: Number(row?.open), ...signed };
+    });
   }
 
   /** Those that nothing is signed for, in the order in which they were asked for, without some. */
@@ -160,14 +173,7 @@ export class PaymentStore {
     readonly next: bigint;
     readonly onTheWay: ReadonlyMap<bigint, readonly StoredTransaction[]>;
   }> {
-    return this.#database.asPlatform().statements(async (db) => {
-      // In this order: what is signed for between them would look like a gap.
-      const [[row], rows] = await Promise.all([
-        db.query<{ next: string | null }>(NEXT_NONCE, this.#values({})),
-        db.query<TransactionRow>(UNSETTLED, this.#values({})),
-      ]);
-      return { next: BigInt(row?.next ?? 0), onTheWay: byNonce(rows) };
-    });
+    return this.#database.asPlatform().statements((db) => this.#signed(db));
   }
 
   /** The transaction that took the nonce for good; undefined when none of ours did. */
@@ -248,7 +254,7 @@ export class PaymentStore {
     const { hash, nonce, paymentId } = mined;
     await this.#locked(async (db) => {
       const values = this.#values({ nonce: String(nonce), hash, block: String(block) });
-      const [, ended] = await Promise.all([
+      const [, , , ended] = await Promise.all([
         // First of all: two of them are never active.
         db.query(
           `UPDATE transactions SET active = false
@@ -258,33 +264,35 @@ export class PaymentStore {
         db.query(
           `UPDATE transactions SET active = true, final_at = now(), block_number = $block,
                   fee = $fee, fee_payer = $payer, fee_block = $feeBlock
-            WHERE hash = $hash AND final_at IS NULL RETURNING 1`,
+            WHERE hash = $hash AND final_at IS NULL`,
           {
             ...{ hash, block: String(block), fee: fee === undefined ? null : String(fee.amount) },
             ...{ payer: fee?.payer ?? null, feeBlock: fee?.block ?? null },
           },
         ),
+        // Of one that was final before it was booked with that.
+        fee &&
+          transfer(db, {
+            ...{ debit: 'fees', credit: 'external', amount: fee.amount },
+            ...{ currency: 'pathusd', cause: feeCause(hash) },
+          }),
+        db.query<{ cause: string }>(
+          `UPDATE payments SET state = $state, failure = $failure, hash = $hash,
+                  block_number = $block, settled_at = now()
+            WHERE id = $paymentId AND settled_at IS NULL RETURNING cause`,
+          {
+            paymentId,
+            hash,
+            block: String(block),
+            state: failure === undefined ? 'confirmed' : 'failed',
+            failure: failure ?? null,
+          },
+        ),
       ]);
-      if (fee && ended.length > 0) {
-        await transfer(db, {
-          ...{ debit: 'fees', credit: 'external', amount: fee.amount },
-          ...{ currency: 'pathusd', cause: feeCause(hash) },
-        });
+      const [settled] = ended;
+      if (settled && failure && paymentId !== null) {
+        await tellFailed(db, { ...settled, paymentId, failure });
       }
-      if (paymentId === null) return;
-      const [settled] = await db.query<{ cause: string }>(
-        `UPDATE payments SET state = $state, failure = $failure, hash = $hash,
-                block_number = $block, settled_at = now()
-          WHERE id = $paymentId AND settled_at IS NULL RETURNING cause`,
-        {
-          paymentId,
-          hash,
-          block: String(block),
-          state: failure === undefined ? 'confirmed' : 'failed',
-          failure: failure ?? null,
-        },
-      );
-      if (settled && failure) await tellFailed(db, { ...settled, paymentId, failure });
     });
   }
 
@@ -338,6 +346,15 @@ export class PaymentStore {
         { paymentId, nonce: String(nonce) },
       );
     });
+  }
+
+  async #signed(db: TransactionStatements) {
+    // In this order: what is signed for between them would look like a gap.
+    const [[row], rows] = await Promise.all([
+      db.query<{ next: string | null }>(NEXT_NONCE, this.#values({})),
+      db.query<TransactionRow>(UNSETTLED, this.#values({})),
+    ]);
+    return { next: BigInt(row?.next ?? 0), onTheWay: byNonce(rows) };
   }
 
   async #insert(db: Statements, row: NewTransaction): Promise<void> {

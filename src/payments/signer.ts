@@ -89,9 +89,10 @@ export class Signer {
    * @throws ChainAwayError: it is to be done again.
    */
   async step(): Promise<boolean> {
-    if ((await this.#store.claim()) === 0) return false;
-    const [head, { next, onTheWay }] = await Promise.all([this.#node.head(), this.#store.signed()]);
+    const { next, onTheWay, open } = await this.#store.look();
+    if (open === 0) return false;
     const [lowest] = onTheWay.keys();
+    const head = lowest === undefined ? 0 : await this.#node.head();
     for (const [nonce, transactions] of onTheWay) {
       await this.#follow(transactions, { head, isFirst: nonce === lowest });
     }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { Hex } from 'viem';
 import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -12,6 +12,7 @@ import { formatAmount } from '../../src/money/money.js';
 import { sessionAccount } from '../../src/payment-sessions/causes.js';
 import { Escrow, escrowTerms } from '../../src/payment-sessions/escrow.js';
 import { PaymentSessions } from '../../src/payment-sessions/payment-sessions.js';
+import { newSessionToken, storedOf } from '../../src/payment-sessions/session-token.js';
 import { SessionWatch } from '../../src/payment-sessions/session-watch.js';
 import { sealKey } from '../../src/wallets/wallet-keys.js';
 import { queryRows } from '../database/catalog.js';
@@ -440,13 +441,30 @@ describe('closing a session', () => {
 test('of those who may not wait for a session any more everybody is told how it stands', async () => {
   const { db } = lab.site.database;
   const [watch, leaving] = [new SessionWatch(db, 'opening'), new AbortController()];
+  const id = randomUUID();
+  const hex = (length: number) => `0x${randomBytes(length).toString('hex')}`;
+  await db.asPlatform().transaction((tx) =>
+    tx.PaymentSession.create({
+      ...{
+        id,
+        ...storedOf(newSessionToken()),
+        sealedToken: 'sealed',
+        address: hex(20),
+        nonce: hex(32),
+      },
+      ...{ chainId: '1', escrow: hex(20), holdId: hex(32), authorizationDeadline: new Date() },
+      deposit: String(ONE),
+    }),
+  );
   let waits = 0;
-  const ask = (before: () => void) =>
-    watch.ended(randomUUID(), leaving.signal, () => {
+  const ask = async (before: () => void) => {
+    const found = await watch.ended(id, leaving.signal, () => {
       waits++;
       before();
       return Promise.resolve();
     });
+    return found?.state;
+  };
   const waiting = Array.from({ length: 500 }, () => ask(() => undefined));
   // Who may wait all the same ends the test.
   expect(await ask(() => leaving.abort())).toBe('opening');

@@ -320,7 +320,7 @@ test('payments that are heard of are left for a moment to a run that pays alread
   const handed = { ...payments(database.db, { wake }), patienceMs: 500 };
   await askForPayment(claimed);
   await whileHanding(handed, async () => {
-    await new PaymentStore(database.db, { chainId: 4_217, address: claimed }).claim();
+    await new PaymentStore(database.db, { chainId: 4_217, address: claimed }).look();
     await askForPayment(other);
     await expect.poll(() => woken).toEqual([`4217-${other}`]);
   });
