@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ForbiddenError } from '../../src/errors.js';
-import { PAYMENT_STATES } from '../../src/payments/payment.js';
+import { PAYMENT_FAILURES, PAYMENT_STATES } from '../../src/payments/payment.js';
 import {
   listPayments,
   type ListedPayment,
@@ -35,7 +35,7 @@ const payment = z.strictObject({
   chainId: z.number(),
   signer: z.string(),
   state: z.enum(PAYMENT_STATES),
-  failure: z.enum(['reverted', 'refused', 'unsignable', 'cancelled']).nullable(),
+  failure: z.enum(PAYMENT_FAILURES).nullable(),
   nonce: z.string().nullable(),
   hash: z.string().nullable().describe('Of what was mined, else of the newest transaction'),
   block: z.number().nullable(),

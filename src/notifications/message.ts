@@ -63,6 +63,7 @@ const FAILURES: Readonly<Record<PaymentFailure, string>> = {
   refused: 'it would have been reverted on chain',
   unsignable: 'it could not be signed',
   cancelled: 'no node took its transaction',
+  unknown: 'its wallet has paid what the database knows nothing of, which may have been this',
 };
 
 function missedLines(missed: number): string[] {

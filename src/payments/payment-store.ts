@@ -308,6 +308,31 @@ export class PaymentStore {
     });
   }
 
+  /**
+   * The chain has used nonces up to one, without it, and nothing here was signed for the last of them: all that is
+   * queued may have been paid by it. What is asked for from then on was not.
+   *
+   * @returns false where something was signed for it, or where that was seen before.
+   */
+  async failUnknown(used: bigint): Promise<boolean> {
+    return this.#locked(async (db) => {
+      const failed = await db.query<{ id: string; cause: string }>(
+        `UPDATE payments SET state = 'failed', failure = 'unknown', nonce = $last::bigint, settled_at = now()
+          WHERE ${OF_SIGNER} AND state = 'queued'
+            AND NOT EXISTS (SELECT FROM transactions WHERE ${OF_SIGNER} AND nonce >= $last::bigint)
+            AND NOT EXISTS (SELECT FROM payments seen
+                             WHERE seen.chain_id = $chainId::bigint AND seen.signer = $address
+                               AND seen.failure = 'unknown' AND seen.nonce >= $last::bigint)
+          RETURNING id, cause`,
+        this.#values({ last: String(used - 1n) }),
+      );
+      for (const { cause, id: paymentId } of failed) {
+        await tellFailed(db, { cause, paymentId, failure: 'unknown' });
+      }
+      return failed.length > 0;
+    });
+  }
+
   /** Has operators told. @param id the same for what they are to be told but once. */
   async tell(id: string, event: PlatformEvent): Promise<void> {
     await putInOutbox(this.#database.asPlatform(), { id, agent: NO_AGENT, ...event });
@@ -333,13 +358,26 @@ export class PaymentStore {
     });
   }
 
-  /** Somebody else's transaction has the nonce for good: the payment is to have another one. */
-  async startAnew({ nonce, paymentId }: StoredTransaction): Promise<void> {
+  /**
+   * Another transaction than ours has the nonce for good: the payment is to have another one.
+   *
+   * @param isOurs whether nobody but us can have signed that: it may be the payment's, and the database be older.
+   */
+  async startAnew({ nonce, paymentId }: StoredTransaction, isOurs: boolean): Promise<void> {
     await this.#locked(async (db) => {
       await db.query(
         `UPDATE transactions SET active = false WHERE ${OF_SIGNER} AND nonce = $nonce::bigint`,
         this.#values({ nonce: String(nonce) }),
       );
+      if (isOurs && paymentId !== null) {
+        const [failed] = await db.query<{ cause: string }>(
+          `UPDATE payments SET state = 'failed', failure = 'unknown', settled_at = now()
+            WHERE id = $paymentId AND state = 'broadcast' AND nonce = $nonce::bigint RETURNING cause`,
+          { paymentId, nonce: String(nonce) },
+        );
+        if (failed) await tellFailed(db, { ...failed, paymentId, failure: 'unknown' });
+        return;
+      }
       await db.query(
         `UPDATE payments SET state = 'queued', nonce = NULL, hash = NULL
           WHERE id = $paymentId AND state = 'broadcast' AND nonce = $nonce::bigint`,

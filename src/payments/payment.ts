@@ -12,14 +12,23 @@ export const PAYMENT_STATES = ['queued', 'broadcast', 'confirmed', 'failed'] as 
 export type TransactionPurpose = 'pay' | 'cancel' | 'fill';
 
 /**
- * Why nothing was paid.
+ * Why nothing was paid, or is not known to be.
  *
  * - `reverted`: the contract refused it, on chain.
  * - `refused`: it would have, so nothing was signed.
  * - `unsignable`: nothing could be signed, such as without its key.
  * - `cancelled`: no node would have it, and its nonce was used for nothing.
+ * - `unknown`: it may have been paid by a transaction that the database knows nothing of, as after it was restored.
  */
-export type PaymentFailure = 'reverted' | 'refused' | 'unsignable' | 'cancelled';
+export const PAYMENT_FAILURES = [
+  'reverted',
+  'refused',
+  'unsignable',
+  'cancelled',
+  'unknown',
+] as const;
+
+export type PaymentFailure = (typeof PAYMENT_FAILURES)[number];
 
 /** One call of a contract. */
 export interface PaymentCall {

@@ -102,6 +102,8 @@ export class Signer {
       free > 0 ? this.#store.queued(MAX_LOOKED_AT, this.#notYet(lowest)) : [],
     ]);
     await this.#closeGap({ used, end: lowest ?? next }, true);
+    const mayBePaid = used > next && waiting.length > 0 && this.#isKept;
+    if (mayBePaid && (await this.#store.failUnknown(used))) return true;
     await this.#sendWaiting(waiting, {
       ...{ most: free, onTheWay: onTheWay.size },
       nonce: next > used ? next : used,
@@ -250,7 +252,7 @@ export class Signer {
     const hashes = await this.#hashesWhereUsed(transaction.nonce, deepest);
     const ours = (await this.#store.unsettled()).get(transaction.nonce) ?? [];
     if (!hashes || ours.some(({ hash }) => hashes.includes(hash))) return;
-    await this.#store.startAnew(transaction);
+    await this.#store.startAnew(transaction, this.#isKept);
   }
 
   /** All transactions of the block in which the signer used a nonce, which is not a later one than that. */
@@ -386,6 +388,14 @@ export class Signer {
       failure: failureOf(transaction, receipt),
       fee: this.#feeOf(receipt),
     });
+  }
+
+  /**
+   * Whether its key is a wallet's, and nowhere but here: whatever it has signed it has signed for a payment. Of the
+   * platform's own wallet the contract takes each call but once, and others may use it.
+   */
+  get #isKept(): boolean {
+    return this.#signer.address !== this.#parts.keys.operator;
   }
 
   /** A call that nothing comes of. */

@@ -24,6 +24,7 @@ const FAILURES: Readonly<Record<PaymentFailure, string>> = {
   refused: 'The payment would have been reverted on chain',
   unsignable: 'The wallet cannot sign',
   cancelled: 'No node took the payment',
+  unknown: 'The payment may have been made: look at the wallet before this is tried again',
 };
 
 /** What a step needs is not there yet, such as the end of another split of the same wallet. */

@@ -348,7 +348,7 @@ test('a nonce that anything was signed for is given to no other payment', async 
     false,
   );
   const [[, [replaced] = []] = []] = await store.unsettled();
-  if (replaced) await store.startAnew(replaced);
+  if (replaced) await store.startAnew(replaced, false);
   expect(await store.storeFirst(second?.id ?? '', given, transaction())).toBe(false);
   const states = await lab.payments.statesOf(causes);
   expect([...states.values()].map(({ state }) => state)).toEqual(['queued', 'queued']);
