@@ -33,7 +33,7 @@ export function createSupervisionActivities(parts: SupervisionParts) {
         }
         tell(missing, 'agents had no supervisor: it was started anew');
         tell(stuck, 'supervisors could not go on: they were ended and started anew');
-        tell(blocked, 'what an earlier supervisor had left was in the way: it was ended');
+        tell(blocked, 'repairs or provisionings could not go on: they were ended');
         tell(failed, 'supervisors could not be asked after');
         tell(unseen, 'agents were not seen for three check intervals');
         return {

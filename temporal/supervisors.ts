@@ -48,6 +48,12 @@ interface StuckAfter {
 
 const STUCK: StuckAfter = { attempts: 5, ms: 120_000 };
 
+/**
+ * The same of a part of a supervisor that moves: it would go on where it is once its code is mended, and
+ * with its end what it was for has failed.
+ */
+const OWN_STUCK: StuckAfter = { attempts: 5, ms: 15 * 60_000 };
+
 /** The runs that a supervisor starts as parts of its own, one of each at a time. */
 const PARTS = [provisionAgentId, repairAgentId];
 
@@ -158,13 +164,18 @@ export class Supervisors implements AgentSupervisors {
   }
 
   /**
-   * Ends what an earlier supervisor of the agent has left and cannot go on: it never ends by itself, and
-   * under its id the new supervisor starts nothing. What moves was told to end with its supervisor.
+   * Ends parts of a supervisor that cannot go on: they never end by themselves, and their supervisor, or
+   * the one after it, waits for that. Those that an earlier one has left and that move were told to end
+   * with it.
    *
    * @returns whether there was any.
    * @throws UnavailableError
    */
-  async endRemains({ agentId }: AgentRef, stuck: StuckAfter = STUCK): Promise<boolean> {
+  async endStuckParts(
+    { agentId }: AgentRef,
+    stuck = STUCK,
+    ownStuck = OWN_STUCK,
+  ): Promise<boolean> {
     return this.#call(async () => {
       let isAny = false;
       for (const idOf of PARTS) {
@@ -173,10 +184,10 @@ export class Supervisors implements AgentSupervisors {
         // Asked after the part: whose it is has begun before it.
         const supervisor = await this.#describeRunning(superviseAgentId(agentId));
         const parent = part.raw.workflowExecutionInfo?.parentExecution?.runId ?? undefined;
-        if (parent !== undefined && parent === supervisor?.runId) continue;
-        await this.#client.workflow
-          .getHandle(part.workflowId, part.runId)
-          .terminate('It could not go on, and its supervisor is gone');
+        const isOwn = parent !== undefined && parent === supervisor?.runId;
+        if (isOwn && !isStuck(part, ownStuck)) continue;
+        const why = isOwn ? 'It could not go on' : 'It could not go on, and its supervisor is gone';
+        await this.#client.workflow.getHandle(part.workflowId, part.runId).terminate(why);
         isAny = true;
       }
       return isAny;

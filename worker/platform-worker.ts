@@ -133,7 +133,7 @@ export async function createPlatformWorkers(dependencies: PlatformDependencies):
         ...createSupervisionActivities({
           database,
           ensure: (agent) => limit(() => supervisors.ensure(agent)),
-          endRemains: (agent) => limit(() => supervisors.endRemains(agent)),
+          endStuckParts: (agent) => limit(() => supervisors.endStuckParts(agent)),
           checkIntervalMs: watchdog.checkIntervalMs,
         }),
         ...createRetentionActivities(retention),

@@ -14,8 +14,8 @@ const UNDER_WAY = '(SELECT agent_id FROM operations WHERE finished_at IS NULL)';
 /** Check intervals after which an agent has not been seen for too long. */
 const UNSEEN_INTERVALS = 3;
 
-/** Agents of which one pass asks whether a run that an earlier supervisor has left is in the way. */
-const MAX_ASKED_FOR_REMAINS = 200;
+/** Agents of which one pass asks whether a part of a supervisor is in the way. */
+const MAX_ASKED_FOR_PARTS = 200;
 
 /** How a supervisor was found: `missing` and `stuck` ones are started anew. */
 export type SupervisorFound = 'moves' | 'missing' | 'stuck';
@@ -25,10 +25,10 @@ export interface SupervisionParts {
   /** Makes sure that the agent has a supervisor that moves. @throws UnavailableError */
   readonly ensure: (agent: Supervised) => Promise<SupervisorFound>;
   /**
-   * Ends what an earlier supervisor has left and cannot go on. @returns whether there was any.
-   * @throws UnavailableError
+   * Ends parts of the agent's supervisor, or of one before, that cannot go on. @returns whether there was
+   * any. @throws UnavailableError
    */
-  readonly endRemains: (agent: AgentRef) => Promise<boolean>;
+  readonly endStuckParts: (agent: AgentRef) => Promise<boolean>;
   /** Milliseconds between two checks of a healthy agent. */
   readonly checkIntervalMs: number;
 }
@@ -39,7 +39,7 @@ export interface Supervision {
   readonly missing: readonly string[];
   /** Their supervisor could not take another step. */
   readonly stuck: readonly string[];
-  /** What an earlier supervisor had left was in the way of theirs. */
+  /** A repair or a provisioning that could not go on was in the way of their supervisor. */
   readonly blocked: readonly string[];
   /** Of these nothing is known. */
   readonly failed: readonly string[];
@@ -55,7 +55,7 @@ export interface Supervision {
  * @throws UnavailableError when Temporal cannot be reached.
  */
 export async function ensureSupervisors(
-  { database, ensure, endRemains, checkIntervalMs }: SupervisionParts,
+  { database, ensure, endStuckParts, checkIntervalMs }: SupervisionParts,
   host: string,
 ): Promise<Supervision> {
   const found = {
@@ -88,7 +88,7 @@ export async function ensureSupervisors(
   await Promise.all(
     someOf(mayBeBlocked).map(async (agent) => {
       try {
-        if (await endRemains(supervisedOf(agent))) found.blocked.push(agent.id);
+        if (await endStuckParts(supervisedOf(agent))) found.blocked.push(agent.id);
       } catch (error) {
         if (error instanceof UnavailableError) throw error;
         if (!found.failed.includes(agent.id)) found.failed.push(agent.id);
@@ -101,7 +101,7 @@ export async function ensureSupervisors(
 /** As many as one pass asks about, from a random one on: each has its turn in some pass. */
 function someOf(agents: readonly AgentRow[]): readonly AgentRow[] {
   const first = Math.floor(Math.random() * agents.length);
-  return [...agents.slice(first), ...agents.slice(0, first)].slice(0, MAX_ASKED_FOR_REMAINS);
+  return [...agents.slice(first), ...agents.slice(0, first)].slice(0, MAX_ASKED_FOR_PARTS);
 }
 
 /** One that is left to an operator is not looked at. */

@@ -38,21 +38,26 @@ async function openOperation(agentId: string, kind: OperationKind): Promise<stri
 /** One pass, in which supervisors are found like this. */
 async function pass(
   found: Readonly<Record<string, SupervisorFound | Error>> = {},
-  remains: readonly string[] = [],
+  blocked: readonly string[] = [],
 ) {
   const asked: string[] = [];
-  const askedForRemains: string[] = [];
-  const endRemains = ({ agentId }: { agentId: string }) => {
-    askedForRemains.push(agentId);
-    return Promise.resolve(remains.includes(agentId));
+  const askedForParts: string[] = [];
+  const endStuckParts = ({ agentId }: { agentId: string }) => {
+    askedForParts.push(agentId);
+    return Promise.resolve(blocked.includes(agentId));
   };
   const ensure = ({ agentId }: { agentId: string }) => {
     asked.push(agentId);
     const answer = found[agentId] ?? 'moves';
     return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
   };
-  const parts = { database: database.db, ensure, endRemains, checkIntervalMs: CHECK_INTERVAL_MS };
-  return { asked, askedForRemains, found: await ensureSupervisors(parts, 'here') };
+  const parts = {
+    database: database.db,
+    ensure,
+    endStuckParts,
+    checkIntervalMs: CHECK_INTERVAL_MS,
+  };
+  return { asked, askedForParts, found: await ensureSupervisors(parts, 'here') };
 }
 
 test('every agent of the host that has run and is not to be removed has its supervisor', async () => {
@@ -91,18 +96,18 @@ test('what is wrong with one supervisor is told, and keeps no other waiting', as
 
 const memory = { version: 1, since: 0, crashes: [], repairAttempts: 0, lastRepair: null };
 
-test('what an earlier supervisor has left is looked for where it may be in the way, and nowhere else', async () => {
+test('parts of supervisors that cannot go on are looked for where they may be in the way, and nowhere else', async () => {
   const unseen = await agentOf({ observedAt: ago((3 * CHECK_INTERVAL_MS) / 1_000 + 1) });
   const busy = await openOperation(await agentOf({ desired: 'stopped' }), 'start');
   const repairing = await agentOf({ watchdog: { ...memory, state: 'repairing' } });
   await agentOf();
   await agentOf({ watchdog: { ...memory, state: 'degraded' } });
-  const { askedForRemains, found } = await pass({}, [repairing]);
-  expect(askedForRemains.toSorted()).toEqual([unseen, busy, repairing].toSorted());
+  const { askedForParts, found } = await pass({}, [repairing]);
+  expect(askedForParts.toSorted()).toEqual([unseen, busy, repairing].toSorted());
   expect(found.blocked).toEqual([repairing]);
 });
 
-test('one pass looks for it at a bounded number of agents', async () => {
+test('one pass looks for them at a bounded number of agents', async () => {
   await database.db.asPlatform().query(
     `INSERT INTO agents (id, user_id, name, subdomain, host, plan, model, ai_provider, started_at,
                          created_at, updated_at)
@@ -110,9 +115,9 @@ test('one pass looks for it at a bounded number of agents', async () => {
             now(), now(), now()
        FROM generate_series(1, 250) n`,
   );
-  const { asked, askedForRemains } = await pass();
+  const { asked, askedForParts } = await pass();
   expect(asked).toHaveLength(250);
-  expect(new Set(askedForRemains).size).toBe(200);
+  expect(new Set(askedForParts).size).toBe(200);
 });
 
 test('a pass without Temporal fails, and is made again', async () => {

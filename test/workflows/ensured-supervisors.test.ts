@@ -18,12 +18,19 @@ const ensure = ({ ref }: FakeAgent, stuck?: { attempts: number; ms: number }) =>
   const agent = { ...ref, name: 'agent', desired: 'running', provisioned: true } as const;
   return new Supervisors(lab.environment.client, undefined).ensure(agent, stuck);
 };
-const endRemains = ({ ref }: FakeAgent, stuck?: { attempts: number; ms: number }) =>
-  new Supervisors(lab.environment.client, undefined).endRemains(ref, stuck);
+const endStuckParts = ({ ref }: FakeAgent, ...stuck: { attempts: number; ms: number }[]) =>
+  new Supervisors(lab.environment.client, undefined).endStuckParts(ref, ...stuck);
 const repairOf = ({ ref }: FakeAgent) =>
   lab.environment.client.workflow.getHandle(repairAgentId(ref.agentId));
 const statusOf = async (handle: { describe: () => Promise<{ status: { name: string } }> }) =>
   (await handle.describe()).status.name;
+/** What a step does that comes to no end before its test does. */
+const held = () => {
+  let letGo = () => {};
+  const ended = new Promise<void>((resolve) => (letGo = resolve));
+  onTestFinished(() => letGo());
+  return () => ended;
+};
 /** For which each run is. */
 const STUCK_AT_ONCE = { attempts: 0, ms: 0 };
 
@@ -89,7 +96,7 @@ describe('what an earlier supervisor has left', () => {
       taskQueue: PLATFORM_TASK_QUEUE,
       args: [], // of these it can make nothing
     });
-    expect(await endRemains(agent)).toBe(false);
+    expect(await endStuckParts(agent)).toBe(false);
     expect(await statusOf(repairOf(agent))).toBe('RUNNING');
     const supervisor = await lab.supervise(agent);
     await agent.reached('watchHealth');
@@ -97,7 +104,7 @@ describe('what an earlier supervisor has left', () => {
     await supervisor.handle.signal('checkNow');
     const isToBeRepaired = () => agent.states.includes('repairing (unhealthy)');
     await agent.until('it is to be repaired', isToBeRepaired);
-    expect(await endRemains(agent, STUCK_AT_ONCE)).toBe(true);
+    expect(await endStuckParts(agent, STUCK_AT_ONCE)).toBe(true);
     await agent.reached('killGateway');
     await supervisor.handle.terminate();
   });
@@ -105,20 +112,41 @@ describe('what an earlier supervisor has left', () => {
   test('is told from what is the present one’s own', async () => {
     const agent = lab.agent();
     agent.memory = RUNNING;
-    let letGo = () => {};
-    const isHeld = new Promise<void>((resolve) => (letGo = resolve));
-    onTestFinished(() => letGo());
-    agent.on('killGateway', () => isHeld);
+    agent.on('killGateway', held());
     agent.health = 'unhealthy';
     const supervisor = await lab.supervise(agent);
     await agent.reached('killGateway');
-    expect(await endRemains(agent, STUCK_AT_ONCE)).toBe(false);
+    expect(await endStuckParts(agent, STUCK_AT_ONCE)).toBe(false);
     expect(await statusOf(repairOf(agent))).toBe('RUNNING');
     // It was asked to end with its supervisor, and does not.
     await supervisor.handle.terminate();
     expect(await ensure(agent)).toBe('missing');
-    expect(await endRemains(agent, STUCK_AT_ONCE)).toBe(true);
+    expect(await endStuckParts(agent, STUCK_AT_ONCE)).toBe(true);
     expect(await statusOf(repairOf(agent))).not.toBe('RUNNING');
     await handleOf(agent).terminate();
+  });
+});
+
+describe('a part of a supervisor that cannot go on', () => {
+  test('is ended, and a repair that was is told as one that failed', async () => {
+    const agent = lab.agent().on('killGateway', held());
+    agent.memory = RUNNING;
+    agent.health = 'unhealthy';
+    await lab.supervise(agent);
+    await agent.reached('killGateway');
+    expect(await endStuckParts(agent, STUCK_AT_ONCE, STUCK_AT_ONCE)).toBe(true);
+    await agent.went('degraded (unhealthy)', 'repairing (unhealthy)', 'crash_loop (repair_failed)');
+  });
+
+  test('keeps no removal from its end', async () => {
+    const agent = lab.agent().on('createContainer', held());
+    const supervisor = await lab.supervise(agent, { provisioned: false, provision: 'made' });
+    await agent.reached('createContainer');
+    const removed = await supervisor.request('delete', 'removed');
+    expect(await endStuckParts(agent, STUCK_AT_ONCE)).toBe(false);
+    expect(agent.finished).toEqual([]);
+    expect(await endStuckParts(agent, STUCK_AT_ONCE, STUCK_AT_ONCE)).toBe(true);
+    expect(await agent.end('made')).toBe('cancelled');
+    expect(await agent.end(removed)).toBe('succeeded');
   });
 });
