@@ -1,6 +1,6 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
-import { BLOCKS, HEADINGS, UNREAD, weighText } from './elements.js';
-import { isDiscussion, isLeftOut, marksOf, type Marks } from './places.js';
+import { BLOCKS, HEADINGS, isUnread, isUnreadAtAll, weighText } from './elements.js';
+import { isLeftOut, marksOf, type Marks } from './places.js';
 import { collapsed } from './plain-text.js';
 
 export type BlockKind = 'heading' | 'paragraph' | 'item' | 'quote' | 'code' | 'row';
@@ -20,8 +20,6 @@ export interface Region {
   readonly depth: number;
   /** Navigation and the like, by itself or by what it is in. */
   readonly isLeftOut: boolean;
-  /** What people say to each other is what the page is for. */
-  readonly isDiscussion: boolean;
 }
 
 /** Text without a line's end in it, or lines of code. */
@@ -62,22 +60,22 @@ const STYLES: Readonly<Record<string, Run['style']>> = {
 
 /** Cuts a page into the blocks of its text, in their order. */
 export function blocksOf(document: Document): Block[] {
-  const weights = weighText(document);
-  const all = weights.get(document) || 1;
-  const share = (element: Element) => (weights.get(element) ?? 0) / all;
-  const reader = new BlockReader(share, marksOf(document));
-  const root: Region = {
-    element: undefined,
-    parent: undefined,
-    depth: 0,
-    isLeftOut: false,
-    isDiscussion: false,
-  };
+  // Of some pages only readers without scripts get the text at once.
+  const scripted = weighText(document);
+  const plain = weighText(document, isUnreadAtAll);
+  const isPlain = (plain.get(document) ?? 0) > MUCH_MORE * (scripted.get(document) ?? 0);
+  const [weights, unread] = isPlain ? [plain, isUnreadAtAll] : [scripted, isUnread];
+  const letters = (element: Element) => weights.get(element) ?? 0;
+  const reader = new BlockReader(letters, unread, marksOf(document, weights));
+  const root: Region = { element: undefined, parent: undefined, depth: 0, isLeftOut: false };
   const usual = { kind: 'paragraph', level: 0, isNumbered: false, style: 'plain' } as const;
   reader.readAll(document.children, { ...usual, region: root, href: undefined });
   reader.flush();
   return reader.blocks;
 }
+
+/** As often as a page says anything with scripts, it says it without them. */
+const MUCH_MORE = 2;
 
 class BlockReader {
   readonly blocks: Block[] = [];
@@ -86,9 +84,10 @@ class BlockReader {
   /** Lines that have just ended without any text after them. */
   #breaks = 0;
 
-  /** @param share of the page's text that is in an element. */
+  /** @param letters of an element's text outside of links. */
   constructor(
-    private readonly share: (element: Element) => number,
+    private readonly letters: (element: Element) => number,
+    private readonly unread: (element: Element) => boolean,
     private readonly marks: Marks,
   ) {}
 
@@ -103,7 +102,7 @@ class BlockReader {
   #read(element: Element, context: Context): void {
     const { name } = element;
     if (name === 'br') return this.#breakLine(context);
-    if (UNREAD.has(name)) return;
+    if (this.unread(element)) return;
     if (!BLOCKS.has(name)) {
       // Who is quoted, before what they said.
       const isAbove = name === 'cite' && context.kind === 'quote' && this.#runs.length === 0;
@@ -123,17 +122,10 @@ class BlockReader {
 
   #inBlock(element: Element, context: Context): Context {
     const { region: parent } = context;
-    const share = this.share(element);
-    const isOut = parent.isLeftOut || isLeftOut(element, share, parent.isDiscussion, this.marks);
+    const isOut = parent.isLeftOut || isLeftOut(element, this.letters(element), this.marks);
     return blockContext(element, {
       ...context,
-      region: {
-        element,
-        parent,
-        depth: parent.depth + 1,
-        isLeftOut: isOut,
-        isDiscussion: parent.isDiscussion || isDiscussion(element, share),
-      },
+      region: { element, parent, depth: parent.depth + 1, isLeftOut: isOut },
     });
   }
 

@@ -41,28 +41,37 @@ export function* elementsOf(
   }
 }
 
+/** The text of an element, node by node, with a space where a line begins or ends. */
+function* piecesOf(
+  element: Element | Document,
+  unread: (element: Element) => boolean,
+): Generator<string> {
+  const ahead: (ChildNode | string)[] = [];
+  // One after the other: there may be many more than are looked at.
+  const go = (node: ChildNode | null | undefined) => void (node && ahead.push(node));
+  go(element.firstChild);
+  for (let node = ahead.pop(); node !== undefined; node = ahead.pop()) {
+    if (typeof node === 'string') {
+      yield node;
+      continue;
+    }
+    go(node.next);
+    if (!isTag(node) || unread(node)) {
+      yield isText(node) ? node.data : '';
+      continue;
+    }
+    const end = node.name === 'br' || BLOCKS.has(node.name) ? ' ' : '';
+    yield end;
+    if (end) ahead.push(end);
+    go(node.firstChild);
+  }
+}
+
 /** The text of an element as it is, with a space where a line ends. */
-export function textOf(
+export const textOf = (
   element: Element | Document,
   unread: (element: Element) => boolean = isUnread,
-): string {
-  const pieces: string[] = [];
-  const ahead: (ChildNode | string)[] = element.children.toReversed();
-  for (let node = ahead.pop(); node !== undefined; node = ahead.pop()) {
-    if (typeof node === 'string') pieces.push(node);
-    else if (isText(node)) pieces.push(node.data);
-    else if (isTag(node) && !unread(node)) {
-      const ends = node.name === 'br' || BLOCKS.has(node.name) ? ' ' : '';
-      if (ends) ahead.push(ends);
-      for (let index = node.children.length - 1; index >= 0; index--) {
-        const child = node.children[index];
-        if (child) ahead.push(child);
-      }
-      if (ends) ahead.push(ends);
-    }
-  }
-  return pieces.join('');
-}
+): string => [...piecesOf(element, unread)].join('');
 
 /** Nodes that a short text may have. */
 const FEW_NODES = 2_000;
@@ -71,40 +80,30 @@ const FEW_NODES = 2_000;
 export function shortTextOf(element: Element, most: number): string | undefined {
   let text = '';
   let nodes = 0;
-  const ahead: (ChildNode | string)[] = [];
-  const [first] = element.children;
-  if (first) ahead.push(first);
-  for (let node = ahead.pop(); node !== undefined; node = ahead.pop()) {
-    if (text.length > most || nodes > FEW_NODES) return undefined;
-    if (typeof node === 'string') {
-      text += node;
-      continue;
-    }
-    nodes++;
-    if (node.next) ahead.push(node.next);
-    if (isText(node)) text += node.data;
-    else if (isTag(node) && !isUnread(node)) {
-      const ends = node.name === 'br' || BLOCKS.has(node.name) ? ' ' : '';
-      text += ends;
-      ahead.push(ends);
-      const [inside] = node.children;
-      if (inside) ahead.push(inside);
-    }
+  for (const piece of piecesOf(element, isUnread)) {
+    text += piece;
+    if (text.length > most || ++nodes > FEW_NODES) return undefined;
   }
-  return text.length > most ? undefined : text;
+  return text;
 }
 
 export const isUnread = ({ name }: Element): boolean => UNREAD.has(name);
 
 /** Letters of text outside of links, for each element that begins and ends a line, and for the whole. */
-export function weighText(root: Document): ReadonlyMap<Element | Document, number> {
+export type Weights = ReadonlyMap<Element | Document, number>;
+
+/** @param unread what does not count, with all that is in it. */
+export function weighText(
+  root: Document,
+  unread: (element: Element) => boolean = isUnread,
+): Weights {
   const weights = new Map<Element | Document, number>();
   /** As deep as the tree, which is bounded. */
   const weigh = (node: Element | Document): number => {
     let sum = 0;
     for (const child of node.children) {
       if (isText(child)) sum += child.data.trim().length;
-      else if (isTag(child) && child.name !== 'a' && !isUnread(child)) sum += weigh(child);
+      else if (isTag(child) && child.name !== 'a' && !unread(child)) sum += weigh(child);
     }
     if (!isTag(node) || BLOCKS.has(node.name)) weights.set(node, sum);
     return sum;
@@ -112,3 +111,7 @@ export function weighText(root: Document): ReadonlyMap<Element | Document, numbe
   weigh(root);
   return weights;
 }
+
+/** The same, but not of what is there for readers without scripts. */
+export const isUnreadAtAll = ({ name }: Element): boolean =>
+  name !== 'noscript' && UNREAD.has(name);

@@ -1,24 +1,32 @@
 import { type ChildNode, type Document, type Element, isTag } from 'domhandler';
-import { elementsOf, HEADINGS, shortTextOf } from './elements.js';
+import { elementsOf, HEADINGS, shortTextOf, type Weights } from './elements.js';
 
 /** What a page names as something else than its content. */
 const TAGS = new Set(['nav', 'footer', 'aside', 'dialog', 'menu']);
 
 const ROLES = new Set([
   ...['navigation', 'banner', 'contentinfo', 'complementary', 'dialog', 'alertdialog', 'search'],
-  ...['menu', 'menubar', 'toolbar', 'tablist', 'alert', 'tooltip'],
+  ...['menu', 'menubar', 'toolbar', 'alert', 'tooltip'],
 ]);
 
 const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '));
 
 /** Whole words of class names and ids. */
 const WORDS = setOf(
-  'nav navbar navigation cta menu submenu footer sidebar sidebars breadcrumb breadcrumbs popup modal overlay ' +
-    'lightbox tags taglist catlinks printfooter banner toolbar pagination pager skip hidden noprint print ' +
-    'topics entryfooter widgets user users userinfo avatar reactions votes ' +
-    'votecell reputation price prices cart basket tocart quantity qty stock availability shipping delivery payment ' +
-    'pickup sku swatches wishlist compare tax popular mostread',
+  'nav navbar navigation menu submenu footer sidebar sidebars breadcrumb breadcrumbs popup modal overlay ' +
+    'lightbox tags taglist catlinks printfooter toolbar pagination pager skip noprint print ' +
+    'topics entryfooter widgets userinfo avatar reactions ' +
+    'votecell reputation cart basket tocart quantity qty shipping delivery payment ' +
+    'pickup sku swatches wishlist popular mostread',
 );
+
+/** The same, of what says little: `price`, but not all that a page tells of prices. */
+const SHORT_WORDS = setOf(
+  'user users votes price prices stock availability compare tax rating ratings cta banner promo',
+);
+
+/** Letters outside of links that such a place has at most. */
+const LITTLE = 300;
 
 /** Who wrote something and when: what has a heading in it is more than that. */
 const LABEL_WORDS = setOf('meta postmeta postmetadata');
@@ -30,12 +38,12 @@ const SIDEBAR = /^sidebar|sidebar$/;
 const PLAIN_WORDS = setOf(
   'relatedposts related recommended recommendations recommend upsell crosssell crossselling similar suggested share sharing social socials sharedaddy cookie cookies ' +
     'consent gdpr newsletter subscribe subscription signup login disqus ' +
-    'ad advert advertisement ads sponsor sponsored promo promotion outbrain taboola author authors authorbox bio ' +
+    'ad advert advertisement ads sponsor sponsored promotion outbrain taboola author authors authorbox bio ' +
     'byline credits trending signature postprofile comhead',
 );
 
 /** What people say to each other below an article; on some pages it is all there is. */
-const DISCUSSION = setOf('comment comments replies respond review reviews rating ratings');
+const DISCUSSION = setOf('comment comments replies respond review reviews');
 
 /** Of a product: what it costs, and what others say of it. */
 const PROPERTIES = setOf('offers review reviews aggregaterating comment');
@@ -46,14 +54,25 @@ const CONTENT_WORDS = setOf('article content post entry main story body text');
 /** What stands after two dashes says how a part looks, not what it is. */
 const VARIANT = /--[^\s]*/g;
 
-/** Hidden only while something else goes on: `quick-add-hidden`, but not `visually-hidden`. */
-const STATE = /-[^\s-]{1,30}-hidden(?!\S)/g;
+/**
+ * Hidden only while something else goes on, `quick-add-hidden`, or on some screens, `md:hidden`, and what is too long,
+ * `overflow-hidden`; but not `visually-hidden`.
+ */
+const STATE =
+  /(?:-[^\s-]{1,30}-|[^\s]{0,30}:|overflow-(?:[xy]-)?|backface-)hidden(?!\S)|(?<!\S)hidden-[^\s]*/g;
 
 const WORD_ENDS = /[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])/;
 
+/** Ids with more words than these are made of texts. */
+const ID_WORDS = 4;
+
 /** Class names and ids as words, in lower case. At most so many: a class name can be a page long. */
 export function wordsOf({ attribs }: Element): readonly string[] {
-  const named = `${attribs.class ?? ''} ${attribs.id ?? ''}`.slice(0, 500);
+  const { class: classes = '', id = '' } = attribs;
+  const named = `${classes} ${id.split('-', ID_WORDS + 1).length > ID_WORDS ? '' : id}`.slice(
+    0,
+    500,
+  );
   return named === ' '
     ? []
     : named
@@ -70,41 +89,50 @@ const MOST = 0.4;
 /**
  * Whether an element is something that no reader came for, by what the page calls it.
  *
- * @param share of the page's text that is in it, from 0 to 1.
- * @param isInDiscussion where what people say to each other is the page's content.
+ * @param letters of its text outside of links.
  */
-export function isLeftOut(
-  element: Element,
-  share: number,
-  isInDiscussion: boolean,
-  { boxes, counted }: Marks,
-): boolean {
+export function isLeftOut(element: Element, letters: number, marks: Marks): boolean {
   const { attribs, name } = element;
   if (name === 'html' || name === 'body' || name === 'main' || name === 'article') {
     return isHidden(element);
   }
-  if (TAGS.has(name) || isHidden(element)) return true;
-  if (attribs.role !== undefined && ROLES.has(attribs.role.trim().toLowerCase())) return true;
-  if (name === 'form' || name === 'fieldset') return !holdsMuch(element);
-  if (boxes.has(element)) return true;
+  if (TAGS.has(name) || (isHidden(element) && !isOpened(element, marks))) return true;
+  const share = letters / marks.letters;
+  const role = attribs.role?.trim().toLowerCase();
+  if (role !== undefined && (ROLES.has(role) || (role === 'tablist' && !holdsPanel(element))))
+    return true;
+  if (name === 'form' || name === 'fieldset') return share < MOST && !holdsMuch(element);
+  if (marks.boxes.has(element)) return true;
   if (name === 'header' && !isWithinArticle(element)) return !holdsMuch(element);
   // Names of headings are made of their texts.
   if (share >= MOST || name in HEADINGS) return false;
-  if (attribs.id !== undefined && counted.has(attribs.id) && !holdsMain(element)) return true;
-  if (attribs.itemprop !== undefined && PROPERTIES.has(attribs.itemprop.trim().toLowerCase()))
-    return !holdsMain(element);
+  if (attribs.id !== undefined && marks.counted.has(attribs.id) && !holdsMain(element)) return true;
+  const property = attribs.itemprop?.trim().toLowerCase();
+  const isProperty = property !== undefined && PROPERTIES.has(property);
+  if (isProperty && !(marks.isDiscussion && property === 'comment')) return !holdsMain(element);
   const words = wordsOf(element);
-  if (!isInDiscussion && words.some((word) => DISCUSSION.has(word))) return !holdsMain(element);
+  if (!marks.isDiscussion && words.some((word) => DISCUSSION.has(word))) return !holdsMain(element);
   if (words.some((word) => PLAIN_WORDS.has(word))) return !holdsMain(element);
   const isLabel = words.some((word) => LABEL_WORDS.has(word)) && !holdsHeading(element);
-  if (!isLabel && !words.some((word) => WORDS.has(word) || SIDEBAR.test(word))) return false;
+  const isShort = letters < LITTLE && words.some((word) => SHORT_WORDS.has(word));
+  const isPlace = words.some(
+    (word) =>
+      WORDS.has(word) || SIDEBAR.test(word) || (word === 'hidden' && !isOpened(element, marks)),
+  );
+  if (!isLabel && !isShort && !isPlace) return false;
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
 }
 
 /** What other elements of a page say of its places. */
 export interface Marks {
+  /** Letters of the page's text outside of links. */
+  readonly letters: number;
+  /** What people say to each other is what the page is for. */
+  readonly isDiscussion: boolean;
   /** Ids whose entries a link counts: `Reviews (31)`. They are by others. */
   readonly counted: ReadonlySet<string>;
+  /** Ids of what is hidden until a reader opens it, or until the page has come. */
+  readonly opened: ReadonlySet<string>;
   /** Around a field for somebody's address, with what is said to get it. */
   readonly boxes: ReadonlySet<Element>;
 }
@@ -121,15 +149,28 @@ const BOX_DEPTH = 20;
 
 const BOXES = setOf('div section');
 
-export function marksOf(document: Document): Marks {
+export function marksOf(document: Document, weights: Weights): Marks {
   const counted = new Set<string>();
+  const opened = new Set<string>();
   const boxes = new Set<Element>();
+  const letters = weights.get(document) || 1;
   let links = 0;
   let fields = 0;
   for (const element of elementsOf(document)) {
     const { attribs, name } = element;
     if (name === 'a' && attribs.href?.startsWith('#') && links++ < MAX_LINKS) {
       if (COUNTED.test(shortTextOf(element, BOX) ?? '')) counted.add(attribs.href.slice(1));
+    }
+    for (const id of [
+      attribs['aria-controls'],
+      attribs['data-target'],
+      attribs['data-bs-target'],
+    ]) {
+      if (id !== undefined) opened.add(id.replace(/^#/, ''));
+    }
+    // React sends parts of a page hidden, after an empty template each that tells where they belong.
+    if (name === 'template' && attribs.id !== undefined) {
+      opened.add(attribs.id.replace(/^[BP]:/, 'S:'));
     }
     const isField = name === 'input' && attribs.type?.toLowerCase() === 'email';
     if (!isField || fields++ >= MAX_FIELDS) continue;
@@ -140,17 +181,29 @@ export function marksOf(document: Document): Marks {
       if (BOXES.has(around.name)) boxes.add(around);
     }
   }
-  return { counted, boxes };
+  return { letters, isDiscussion: isDiscussion(document, weights), counted, opened, boxes };
 }
 
 /** Of a page's text; below an article, what is said about it is less. */
 const ALMOST_ALL = 0.5;
 
-/** Whether it is a discussion that makes up its page. */
-export const isDiscussion = (element: Element, share: number): boolean =>
-  share >= ALMOST_ALL &&
-  wordsOf(element).some((word) => DISCUSSION.has(word)) &&
-  element.name !== 'body';
+/** Whether what people say to each other makes up a page. */
+function isDiscussion(document: Document, weights: Weights): boolean {
+  let sum = 0;
+  const isNamed = (element: Element) =>
+    element.name !== 'body' &&
+    element.name !== 'html' &&
+    (element.attribs.itemprop === 'comment' ||
+      wordsOf(element).some((word) => DISCUSSION.has(word)));
+  for (const element of elementsOf(document, (each) => !isNamed(each))) {
+    if (weights.has(element) && isNamed(element)) sum += weights.get(element) ?? 0;
+  }
+  return sum >= ALMOST_ALL * (weights.get(document) ?? 0);
+}
+
+/** Hidden, but not for long: a part that a reader opens, or one that has just come. */
+const isOpened = ({ attribs }: Element, { opened }: Marks): boolean =>
+  attribs.role === 'tabpanel' || (attribs.id !== undefined && opened.has(attribs.id));
 
 export function isHidden({ attribs }: Element): boolean {
   if ('hidden' in attribs || attribs['aria-hidden'] === 'true') return true;
@@ -182,6 +235,9 @@ const FIELDS = setOf('input textarea select button label');
 
 const holdsMain = (element: Element): boolean =>
   count(element, ({ name }) => MAIN.has(name), 1) > 0;
+
+const holdsPanel = (element: Element): boolean =>
+  count(element, ({ attribs, name }) => name === 'p' || attribs.role === 'tabpanel', 1) > 0;
 
 const holdsHeading = (element: Element): boolean =>
   count(element, ({ name }) => name in HEADINGS, 1) > 0;

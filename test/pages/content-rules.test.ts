@@ -74,6 +74,69 @@ describe('What a page says of its places', () => {
     expect(read(page).text).toBe(texts('CONTENT', OTHER));
   });
 
+  const posts = [SENTENCE, OTHER, LINE + '.', SHORT].map(
+    (text, index) => [`${text} ${some(2)}`, index] as const,
+  );
+  const shown: readonly Rule[] = [
+    ['too long for its box', `<p class=overflow-hidden>${OTHER}</p>`, OTHER],
+    ['hidden on some screens', `<p class="md:hidden hidden-xs">${OTHER}</p>`, OTHER],
+    [
+      'hidden until a button opens it',
+      `<button aria-controls=a></button><p id=a hidden>${OTHER}</p>`,
+      OTHER,
+    ],
+    ['a panel of tabs', `<div role=tabpanel style="display:none"><p>${OTHER}</p></div>`, OTHER],
+    [
+      'in a list of tabs that has the panels in it',
+      `<div role=tablist><p>${OTHER}</p></div>`,
+      OTHER,
+    ],
+    [
+      'sent after the page',
+      `<template id="B:1"></template><div hidden id="S:1"><p>${OTHER}</p></div>`,
+      OTHER,
+    ],
+    [
+      'sent after a part of it',
+      `<template id="P:2"></template><div hidden id="S:2"><p>${OTHER}</p></div>`,
+      OTHER,
+    ],
+    ['named by its text', `<p id=what-a-long-review-says>${OTHER}</p>`, OTHER],
+    ['long, and about prices', `<div class=price><p>${some(5)}</p></div>`, some(5)],
+  ];
+  test.each(shown)('leaves in what is %s', (_what, html, text) => {
+    expect(read(`<div>${CONTENT}${html}</div>`).text).toBe(texts('CONTENT', text));
+  });
+
+  test('leaves out what costs something, in a few words', () => {
+    expect(read(`<div>${CONTENT}<div class=price><p>${OTHER}</p></div></div>`).text).toBe(
+      texts('CONTENT'),
+    );
+  });
+
+  test('leaves in a form around most of the page', () => {
+    const page = `<p>${some(3)}</p><form>${posts.map(([text]) => `<div>${text}</div>`).join('')}</form>`;
+    expect(read(page).text).toBe(texts(some(3), ...posts.map(([text]) => text)));
+  });
+
+  test.each([
+    ['a class', (index: number) => `class="comment c${index}"`],
+    ['its data', () => 'itemprop=comment'],
+  ])('leaves in comments that are most of the page and named one by one, by %s', (_what, name) => {
+    const page = posts.map(([text, index]) => `<div ${name(index)}>${text}</div>`).join('');
+    expect(read(`<h1>What to do</h1>${page}`).text).toBe(
+      texts('What to do', ...posts.map(([text]) => text)),
+    );
+  });
+
+  test('reads what is there without scripts where that is almost all', () => {
+    expect(read(`<div>Wait</div><noscript><div>${CONTENT}</div></noscript>`).text).toBe(
+      texts('CONTENT'),
+    );
+    const beside = `<div>${CONTENT}</div><noscript><p>${OTHER}</p></noscript>`;
+    expect(read(beside).text).toBe(texts('CONTENT'));
+  });
+
   test('leaves in the header of an article', () => {
     const page = `<article><header><p>${OTHER}</p></header>${CONTENT}</article>`;
     expect(read(page).text).toBe(texts(OTHER, 'CONTENT'));
