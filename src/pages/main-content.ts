@@ -111,6 +111,8 @@ function bestRegion(blocks: readonly Block[]): Region | undefined {
   let best: Region | undefined;
   let most = 0;
   for (const [region, sum] of values) {
+    // A paragraph is a part of something.
+    if (region.element?.name === 'p' && region.parent?.element) continue;
     const value = sum * preference(region);
     // Of equals the deepest, which has less around it.
     if (value > most || (value === most && best && region.depth > best.depth)) {
@@ -152,7 +154,8 @@ function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonl
     index = end;
   }
   const beside = blocks.filter(isText);
-  if (sumOf(beside) >= ENOUGH && sumOf([...cards.keys()]) * 2 < sumOf(blocks)) cards.clear();
+  const areFew = sumOf([...cards.keys()]) * 2 < sumOf(blocks);
+  if ((areFew && sumOf(beside) >= ENOUGH) || isBelowText(blocks, cards)) cards.clear();
   return blocks
     .filter(
       (block) => goods.has(block) || !(cards.get(block) || (goods.size > 0 && isButton(block))),
@@ -290,6 +293,9 @@ function fromHeadline(blocks: readonly Block[]): readonly Block[] {
 /** Longer text below a heading is no teaser. */
 const TEASER = 400;
 
+/** The same, of three or more that end a page. */
+const LAST_TEASER = 800;
+
 /**
  * Leaves out headings that are links, with the few lines below each: they are about other pages. Not where that
  * is half of what the page says: then it is a page about other pages.
@@ -301,21 +307,26 @@ function withoutTeasers(blocks: readonly Block[]): readonly Block[] {
 }
 
 function teasersIn(blocks: readonly Block[]): ReadonlySet<Block> {
-  const teasers = new Set<Block>();
-  for (let index = 0; index < blocks.length;) {
-    let end = index + 1;
-    while (end < blocks.length && blocks[end]?.kind !== 'heading') end++;
-    const section = blocks.slice(index, end);
-    const [head, ...below] = section;
-    const isTeaser = head?.kind === 'heading' && head.level > 1 && isLinks(head);
-    if (isTeaser && sumOf(below) <= TEASER) for (const block of section) teasers.add(block);
-    index = end;
+  const sections: Block[][] = [];
+  for (const block of blocks) {
+    if (block.kind === 'heading' || sections.length === 0) sections.push([block]);
+    else sections.at(-1)?.push(block);
   }
-  return teasers;
+  const isTeaser = ([head, ...below]: readonly Block[], most: number): boolean =>
+    head?.kind === 'heading' && head.level > 1 && isLinks(head) && sumOf(below) <= most;
+  const last = sections.findLastIndex((section) => !isTeaser(section, LAST_TEASER));
+  const end = sections.length - last > ALIKE ? last : sections.length;
+  return new Set(sections.filter((section, at) => at > end || isTeaser(section, TEASER)).flat());
 }
 
 const isOfTeasers = (blocks: readonly Block[], teasers: ReadonlySet<Block>): boolean =>
-  sumOf([...teasers]) * 2 > sumOf(blocks);
+  sumOf([...teasers]) * 2 > sumOf(blocks) && !isBelowText(blocks, teasers);
+
+/** Whether the first of them stands below a text that is an article. */
+function isBelowText(blocks: readonly Block[], some: { has(block: Block): boolean }): boolean {
+  const first = blocks.findIndex((block) => some.has(block));
+  return sumOf(blocks.slice(0, Math.max(0, first)).filter(isText)) >= MUCH;
+}
 
 /** Teasers that have the same labels. */
 const ALIKE = 3;

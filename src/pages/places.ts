@@ -2,7 +2,7 @@ import { type ChildNode, type Document, type Element, isTag } from 'domhandler';
 import { elementsOf, HEADINGS, shortTextOf, type Weights } from './elements.js';
 
 /** What a page names as something else than its content. */
-const TAGS = new Set(['nav', 'footer', 'aside', 'dialog', 'menu']);
+const TAGS = new Set(['nav', 'footer', 'aside', 'dialog', 'menu', 'figcaption']);
 
 const ROLES = new Set([
   ...['navigation', 'banner', 'contentinfo', 'complementary', 'dialog', 'alertdialog', 'search'],
@@ -13,40 +13,44 @@ const setOf = (words: string): ReadonlySet<string> => new Set(words.split(' '));
 
 /** Whole words of class names and ids. */
 const WORDS = setOf(
-  'nav navbar navigation menu submenu footer sidebar sidebars breadcrumb breadcrumbs popup modal overlay ' +
-    'lightbox tags taglist catlinks printfooter toolbar pagination pager skip noprint print ' +
+  'nav navbar navigation menu submenu sidebar sidebars breadcrumb breadcrumbs popup modal overlay ' +
+    'lightbox tags taglist catlinks printfooter toolbar pagination pager noprint print ' +
     'topics entryfooter widgets userinfo avatar reactions ' +
     'votecell reputation cart basket tocart quantity qty shipping delivery payment ' +
-    'pickup sku swatches wishlist popular mostread',
+    'pickup sku swatches wishlist popular mostread disclaimer',
 );
 
 /** The same, of what says little: `price`, but not all that a page tells of prices. */
 const SHORT_WORDS = setOf(
-  'user users votes price prices stock availability compare tax rating ratings cta banner promo',
+  'skip user users votes price prices stock availability compare tax rating ratings cta banner promo',
 );
 
 /** Letters outside of links that such a place has at most. */
 const LITTLE = 300;
 
-/** Who wrote something and when: what has a heading in it is more than that. */
-const LABEL_WORDS = setOf('meta postmeta postmetadata');
+/** Who wrote something and when, or what a picture shows: what has a heading in it is more than that. */
+const LABEL_WORDS = setOf('meta postmeta postmetadata caption captions');
 
 /** In one word with the side that it is on. */
 const SIDEBAR = /^sidebar|sidebar$/;
 
 /** Those that say the same beside any other word. */
 const PLAIN_WORDS = setOf(
-  'relatedposts related recommended recommendations recommend upsell crosssell crossselling similar suggested share sharing social socials sharedaddy cookie cookies ' +
+  'footer relatedposts related recommended recommendations recommend upsell crosssell crossselling similar suggested share sharing social socials sharedaddy cookie cookies ' +
     'consent gdpr newsletter subscribe subscription signup login disqus ' +
     'ad advert advertisement ads sponsor sponsored promotion outbrain taboola author authors authorbox bio ' +
     'byline credits trending signature postprofile comhead',
 );
 
 /** What people say to each other below an article; on some pages it is all there is. */
-const DISCUSSION = setOf('comment comments replies respond review reviews');
+const REVIEWS = setOf('review reviews');
+const DISCUSSION = new Set([...REVIEWS, 'comment', 'comments', 'replies', 'respond']);
 
 /** Of a product: what it costs, and what others say of it. */
 const PROPERTIES = setOf('offers review reviews aggregaterating comment');
+
+/** What a reader opens. */
+const OPENED_WORDS = setOf('accordion collapse collapsible expandable faq faqs');
 
 /** Parts of a page that hold its content, whatever other words are with them. */
 const CONTENT_WORDS = setOf('article content post entry main story body text');
@@ -96,12 +100,14 @@ export function isLeftOut(element: Element, letters: number, marks: Marks): bool
   if (name === 'html' || name === 'body' || name === 'main' || name === 'article') {
     return isHidden(element);
   }
+  if (name === 'aside' && holdsQuote(element)) return false;
   if (TAGS.has(name) || (isHidden(element) && !isOpened(element, marks))) return true;
   const share = letters / marks.letters;
   const role = attribs.role?.trim().toLowerCase();
   if (role !== undefined && (ROLES.has(role) || (role === 'tablist' && !holdsPanel(element))))
     return true;
-  if (name === 'form' || name === 'fieldset') return share < MOST && !holdsMuch(element);
+  if (name === 'form' || name === 'fieldset')
+    return share < MOST && !holdsMuch(element) && !(letters >= FORM && holdsText(element));
   if (marks.boxes.has(element)) return true;
   if (name === 'header' && !isWithinArticle(element)) return !holdsMuch(element);
   // Names of headings are made of their texts.
@@ -187,23 +193,41 @@ export function marksOf(document: Document, weights: Weights): Marks {
 /** Of a page's text; below an article, what is said about it is less. */
 const ALMOST_ALL = 0.5;
 
-/** Whether what people say to each other makes up a page. */
+/** Letters beside a discussion that are an article, and what that is about. */
+const ARTICLE = 2_000;
+
+/** What the page's data call a discussion. */
+const FORUM = /\/(?:DiscussionForumPosting|QAPage)$/;
+
+/** Whether what people say to each other makes up a page; an article that has long comments is one. */
 function isDiscussion(document: Document, weights: Weights): boolean {
-  let sum = 0;
-  const isNamed = (element: Element) =>
-    element.name !== 'body' &&
-    element.name !== 'html' &&
-    (element.attribs.itemprop === 'comment' ||
-      wordsOf(element).some((word) => DISCUSSION.has(word)));
-  for (const element of elementsOf(document, (each) => !isNamed(each))) {
-    if (weights.has(element) && isNamed(element)) sum += weights.get(element) ?? 0;
+  let said = 0;
+  let reviews = 0;
+  let isForum = false;
+  for (const element of elementsOf(document, (each) => !isOfDiscussion(each))) {
+    isForum ||= FORUM.test(element.attribs.itemtype ?? '');
+    if (!weights.has(element) || !isOfDiscussion(element)) continue;
+    const letters = weights.get(element) ?? 0;
+    if (wordsOf(element).some((word) => REVIEWS.has(word))) reviews += letters;
+    else said += letters;
   }
-  return sum >= ALMOST_ALL * (weights.get(document) ?? 0);
+  const all = weights.get(document) ?? 0;
+  const rest = all - said - reviews;
+  return rest <= (1 - ALMOST_ALL) * all && (isForum || rest < ARTICLE || reviews > said);
+}
+
+function isOfDiscussion(element: Element): boolean {
+  const { attribs, name } = element;
+  if (name === 'body' || name === 'html') return false;
+  if (attribs.itemprop?.trim().toLowerCase() === 'comment') return true;
+  return wordsOf(element).some((word) => DISCUSSION.has(word));
 }
 
 /** Hidden, but not for long: a part that a reader opens, or one that has just come. */
-const isOpened = ({ attribs }: Element, { opened }: Marks): boolean =>
-  attribs.role === 'tabpanel' || (attribs.id !== undefined && opened.has(attribs.id));
+const isOpened = (element: Element, { opened }: Marks): boolean =>
+  element.attribs.role === 'tabpanel' ||
+  (element.attribs.id !== undefined && opened.has(element.attribs.id)) ||
+  wordsOf(element).some((word) => OPENED_WORDS.has(word));
 
 export function isHidden({ attribs }: Element): boolean {
   if ('hidden' in attribs || attribs['aria-hidden'] === 'true') return true;
@@ -223,6 +247,11 @@ function isWithinArticle(element: Element): boolean {
 /** Some pages are one form, and some have all they say in their header. */
 const ENOUGH_PARAGRAPHS = 3;
 
+/** Letters of a form with a paragraph in it that says more than what to fill in. */
+const FORM = 200;
+
+const holdsText = (element: Element): boolean => count(element, isWritten, 1) > 0;
+
 function holdsMuch(element: Element): boolean {
   return count(element, isWritten, ENOUGH_PARAGRAPHS) >= ENOUGH_PARAGRAPHS;
 }
@@ -235,6 +264,9 @@ const FIELDS = setOf('input textarea select button label');
 
 const holdsMain = (element: Element): boolean =>
   count(element, ({ name }) => MAIN.has(name), 1) > 0;
+
+const holdsQuote = (element: Element): boolean =>
+  count(element, ({ name }) => name === 'blockquote', 1) > 0;
 
 const holdsPanel = (element: Element): boolean =>
   count(element, ({ attribs, name }) => name === 'p' || attribs.role === 'tabpanel', 1) > 0;

@@ -50,6 +50,22 @@ describe('What a page says of its places', () => {
     ['said of its delivery', `${CONTENT}<p class=delivery-info>${OTHER}</p>`, 'CONTENT'],
     ['like it', `${CONTENT}<div class="block upsell"><p>${OTHER}</p></div>`, 'CONTENT'],
     ['one review', `${CONTENT}<div id=review_area><p>${OTHER}</p></div>`, 'CONTENT'],
+    [
+      'what a picture shows',
+      `${CONTENT}<figure><figcaption>${OTHER}</figcaption></figure>`,
+      'CONTENT',
+    ],
+    [
+      'what a picture shows, by its class',
+      `${CONTENT}<p class=img-caption>${OTHER}</p>`,
+      'CONTENT',
+    ],
+    [
+      'below, also if it has content',
+      `${CONTENT}<div class=footer-content><p>${OTHER}</p></div>`,
+      'CONTENT',
+    ],
+    ['disclaimed', `${CONTENT}<p class=disclaimer>${OTHER}</p>`, 'CONTENT'],
     ['in a word with two heads', `${CONTENT}<p class=siteBreadcrumb>${OTHER}</p>`, 'CONTENT'],
   ];
   test.each(rules)('leaves out what is %s', (_what, html, text) => {
@@ -101,6 +117,10 @@ describe('What a page says of its places', () => {
       `<template id="P:2"></template><div hidden id="S:2"><p>${OTHER}</p></div>`,
       OTHER,
     ],
+    ['hidden, and folds', `<div class=accordion-body hidden><p>${OTHER}</p></div>`, OTHER],
+    ['quoted', `<aside class=quote><blockquote>${OTHER}</blockquote></aside>`, OTHER],
+    ['a form with a text in it', `<form><p>${some(3)}</p></form>`, some(3)],
+    ['long, and may be skipped', `<div class=skip-item><p>${some(5)}</p></div>`, some(5)],
     ['named by its text', `<p id=what-a-long-review-says>${OTHER}</p>`, OTHER],
     ['long, and about prices', `<div class=price><p>${some(5)}</p></div>`, some(5)],
   ];
@@ -127,6 +147,14 @@ describe('What a page says of its places', () => {
     expect(read(`<h1>What to do</h1>${page}`).text).toBe(
       texts('What to do', ...posts.map(([text]) => text)),
     );
+  });
+
+  test('leaves out comments that are most of the page where there is an article', () => {
+    const comments = `<div class=comment><p>${some(9)}</p></div>`.repeat(9);
+    const page = (kind: string) => `<div${kind}><div>${ARTICLE.repeat(3)}</div>${comments}</div>`;
+    expect(read(page('')).text).toBe(ARTICLE.repeat(3));
+    const forum = page(' itemtype="https://schema.org/DiscussionForumPosting"');
+    expect(read(forum).text).toBe(texts(ARTICLE.repeat(3), ...Array<string>(9).fill(some(9))));
   });
 
   test('reads what is there without scripts where that is almost all', () => {
@@ -247,6 +275,19 @@ describe('The region of the content', () => {
     expect(read(`<div><p>${some(12)}</p><p>${ARTICLE}</p>${cards(4)}</div>`).text).toBe(
       texts(some(12), ARTICLE),
     );
+  });
+
+  test('is without cards and teasers below an article, however many', () => {
+    expect(read(`<div>${CONTENT}${cards(40)}</div>`).text).toBe(texts('CONTENT'));
+    const teasers = `<h2><a href="/x">Part</a></h2><p>${OTHER}</p>`.repeat(40);
+    expect(read(`<div>${CONTENT}${teasers}</div>`).text).toBe(texts('CONTENT'));
+  });
+
+  test('is without long teasers that end a page, but for one or two', () => {
+    const teasers = (count: number) =>
+      `<h2><a href="/x">Part</a></h2><p>${some(7)}</p>`.repeat(count);
+    expect(read(`<div>${CONTENT}${teasers(3)}</div>`).text).toBe(texts('CONTENT'));
+    expect(read(`<div>${CONTENT}${teasers(1)}</div>`).text).toBe(texts('CONTENT', 'Part', some(7)));
   });
 
   test('weighs Chinese by what it says', () => {
