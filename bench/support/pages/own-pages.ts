@@ -7,7 +7,7 @@ import type { LabelledPage } from './labelled-page.js';
 const FOLDER = path.join(projectRoot, 'bench', 'support', 'pages');
 
 /** What is said of a page's kind, for each set of pages. */
-const SETS = { seen: '', unseen: ' (unseen)', 'unseen-2': ' (unseen 2)' };
+const SETS = { seen: '', unseen: ' (unseen)', 'unseen-3': ' (unseen 3)' };
 
 /** Around what belongs to a page's content. */
 const BEGIN = '<!--[-->';
@@ -21,8 +21,8 @@ const UNSHOWN = /<!--\{-->([^]*)<!--\}-->/;
  * `<kind>.<language>.<what>.html`, and say in comments, which no reader gets, where their content begins and
  * ends.
  *
- * @param set `unseen` and `unseen-2` are those that nobody looks at who changes how pages are read; the second was
- *   made after the figures of the first had been looked at several times.
+ * @param set `unseen` and `unseen-3` are those that nobody looks at who changes how pages are read; the later one was
+ *   made after the figures of others had been looked at several times.
  */
 export async function ownPages(set: keyof typeof SETS): Promise<LabelledPage[]> {
   const folder = path.join(FOLDER, set);

@@ -59,8 +59,8 @@ export function printSums(pages: readonly LabelledPage[], texts: Scores): void {
   const groups = {
     'whole texts': (page: LabelledPage) => isOwn(page) && !page.kind.includes('unseen'),
     'whole texts, unseen': (page: LabelledPage) => isOwn(page) && page.kind.endsWith('(unseen)'),
-    'whole texts, unseen 2': (page: LabelledPage) =>
-      isOwn(page) && page.kind.endsWith('(unseen 2)'),
+    'whole texts, unseen 3': (page: LabelledPage) =>
+      isOwn(page) && page.kind.endsWith('(unseen 3)'),
     'pieces of texts': ({ text }: LabelledPage) => text === undefined,
   };
   const rows: (string | number)[][] = [];
