@@ -16,5 +16,16 @@ export default {
         },
       }),
     },
+    'zod-namespace': {
+      create: (context) => ({
+        ImportSpecifier(node) {
+          if (node.parent.source.value !== 'zod' || node.imported.name !== 'z') return;
+          context.report({
+            node,
+            message: 'import * as z: what of it is not used stays out of the programs.',
+          });
+        },
+      }),
+    },
   },
 };
