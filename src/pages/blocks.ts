@@ -1,5 +1,13 @@
 import { type ChildNode, type Document, type Element, isTag, isText } from 'domhandler';
-import { BLOCKS, HEADINGS, isUnread, isUnreadAtAll, weighText } from './elements.js';
+import {
+  BLOCKS,
+  elementsOf,
+  HEADINGS,
+  isUnread,
+  isUnreadAtAll,
+  shortTextOf,
+  weighText,
+} from './elements.js';
 import { isLeftOut, marksOf, type Marks } from './places.js';
 import { collapsed } from './plain-text.js';
 
@@ -62,7 +70,7 @@ const STYLES: Readonly<Record<string, Run['style']>> = {
 export function blocksOf(document: Document): Block[] {
   // Of some pages only readers without scripts get the text at once.
   const scripted = weighText(document);
-  const plain = weighText(document, isUnreadAtAll);
+  const plain = holdsNoscript(document) ? weighText(document, isUnreadAtAll) : scripted;
   const isPlain = (plain.get(document) ?? 0) > MUCH_MORE * (scripted.get(document) ?? 0);
   const [weights, unread] = isPlain ? [plain, isUnreadAtAll] : [scripted, isUnread];
   const letters = (element: Element) => weights.get(element) ?? 0;
@@ -76,6 +84,16 @@ export function blocksOf(document: Document): Block[] {
 
 /** As often as a page says anything with scripts, it says it without them. */
 const MUCH_MORE = 2;
+
+/** Letters: most say less, such as that scripts are needed. */
+const NOTE = 180;
+
+function holdsNoscript(document: Document): boolean {
+  for (const element of elementsOf(document)) {
+    if (element.name === 'noscript' && shortTextOf(element, NOTE) === undefined) return true;
+  }
+  return false;
+}
 
 class BlockReader {
   readonly blocks: Block[] = [];

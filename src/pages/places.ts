@@ -77,14 +77,12 @@ export function wordsOf({ attribs }: Element): readonly string[] {
     0,
     500,
   );
-  return named === ' '
-    ? []
-    : named
-        .replace(VARIANT, '')
-        .replace(STATE, '')
-        .split(WORD_ENDS)
-        .filter((word) => word !== '')
-        .map((word) => word.toLowerCase());
+  if (named === ' ') return [];
+  const plain = named.includes('--') ? named.replace(VARIANT, '') : named;
+  return (plain.includes('hidden') ? plain.replace(STATE, '') : plain)
+    .split(WORD_ENDS)
+    .filter((word) => word !== '')
+    .map((word) => word.toLowerCase());
 }
 
 /** Of a page's text; what holds so much is not beside it, whatever it is called. */
@@ -148,6 +146,7 @@ const COUNTED = /\(\p{Nd}[\p{Nd}.,\s]{0,9}\)\s*$/u;
 /** That are looked at. */
 const MAX_LINKS = 500;
 const MAX_FIELDS = 20;
+const MAX_NAMED = 5_000;
 
 /** Letters of such a link, or of a box, at most; and elements from a field up to that box. */
 const BOX = 400;
@@ -159,11 +158,16 @@ export function marksOf(document: Document, weights: Weights): Marks {
   const counted = new Set<string>();
   const opened = new Set<string>();
   const boxes = new Set<Element>();
+  const named = new Set<Element>();
+  let isForum = false;
   const letters = weights.get(document) || 1;
   let links = 0;
   let fields = 0;
   for (const element of elementsOf(document)) {
     const { attribs, name } = element;
+    if (named.size < MAX_NAMED && weights.has(element) && isOfDiscussion(element))
+      named.add(element);
+    isForum ||= attribs.itemtype !== undefined && FORUM.test(attribs.itemtype);
     if (name === 'a' && attribs.href?.startsWith('#') && links++ < MAX_LINKS) {
       if (COUNTED.test(shortTextOf(element, BOX) ?? '')) counted.add(attribs.href.slice(1));
     }
@@ -187,7 +191,13 @@ export function marksOf(document: Document, weights: Weights): Marks {
       if (BOXES.has(around.name)) boxes.add(around);
     }
   }
-  return { letters, isDiscussion: isDiscussion(document, weights), counted, opened, boxes };
+  return {
+    letters,
+    isDiscussion: isDiscussion(named, isForum, weights, letters),
+    counted,
+    opened,
+    boxes,
+  };
 }
 
 /** Of a page's text; below an article, what is said about it is less. */
@@ -200,26 +210,44 @@ const ARTICLE = 2_000;
 const FORUM = /\/(?:DiscussionForumPosting|QAPage)$/;
 
 /** Whether what people say to each other makes up a page; an article that has long comments is one. */
-function isDiscussion(document: Document, weights: Weights): boolean {
+function isDiscussion(
+  named: ReadonlySet<Element>,
+  isForum: boolean,
+  weights: Weights,
+  all: number,
+) {
   let said = 0;
   let reviews = 0;
-  let isForum = false;
-  for (const element of elementsOf(document, (each) => !isOfDiscussion(each))) {
-    isForum ||= FORUM.test(element.attribs.itemtype ?? '');
-    if (!weights.has(element) || !isOfDiscussion(element)) continue;
+  for (const element of named) {
+    if (isWithin(element, named)) continue;
     const letters = weights.get(element) ?? 0;
     if (wordsOf(element).some((word) => REVIEWS.has(word))) reviews += letters;
     else said += letters;
   }
-  const all = weights.get(document) ?? 0;
   const rest = all - said - reviews;
   return rest <= (1 - ALMOST_ALL) * all && (isForum || rest < ARTICLE || reviews > said);
 }
+
+/** As deep as the tree, which is bounded. */
+function isWithin({ parent }: Element, some: ReadonlySet<Element>): boolean {
+  for (let above = parent; above && isTag(above); above = above.parent) {
+    if (some.has(above)) return true;
+  }
+  return false;
+}
+
+const MAY_BE_OF_DISCUSSION = new RegExp([...DISCUSSION].join('|'), 'i');
 
 function isOfDiscussion(element: Element): boolean {
   const { attribs, name } = element;
   if (name === 'body' || name === 'html') return false;
   if (attribs.itemprop?.trim().toLowerCase() === 'comment') return true;
+  // Few have any of the words in them.
+  if (
+    !MAY_BE_OF_DISCUSSION.test(attribs.class ?? '') &&
+    !MAY_BE_OF_DISCUSSION.test(attribs.id ?? '')
+  )
+    return false;
   return wordsOf(element).some((word) => DISCUSSION.has(word));
 }
 
