@@ -10,7 +10,7 @@ export const BLOCKS = setOf(
 );
 
 /** What is on no page that a person reads. */
-export const UNREAD = setOf(
+const UNREAD = setOf(
   'script style template noscript head title svg math iframe object embed canvas audio video select ' +
     'datalist textarea input button map meta link',
 );
