@@ -260,7 +260,10 @@ describe('a split', () => {
     const answers = await Promise.all(
       failed.map(({ id }) => ask('POST', `${UNDERGROUND}/${id}/retry`)),
     );
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([202, ...failed.slice(1).map(() => 429)]);
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([
+      202,
+      ...failed.slice(1).map(() => 429),
+    ]);
   });
 
   test('cannot be asked for where no token is configured', async () => {
