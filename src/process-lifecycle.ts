@@ -11,7 +11,7 @@ export async function runProcess(main: () => Promise<void>): Promise<void> {
     reportFailure(error);
     process.exitCode = 1;
   }
-  process.disconnect?.();
+  if (process.connected) process.disconnect();
 }
 
 /**
@@ -28,17 +28,22 @@ export function onShutdown(): Promise<void> {
 
 /** Tells the launcher, if there is one, that this process serves. */
 export function reportReady(): void {
-  process.send?.({ ready: true });
+  tellLauncher({ ready: true });
 }
 
 /** Tells the launcher's terminal a sentence of interest. */
 export function reportNotice(notice: string): void {
-  process.send?.({ notice });
+  tellLauncher({ notice });
 }
 
 /** Tells launcher and log, in one sentence, why this process cannot serve. */
 function reportFailure(error: unknown): void {
   const problem = error instanceof Error ? error.message : String(error);
   console.error(describeError(error));
-  process.send?.({ problem });
+  tellLauncher({ problem });
+}
+
+/** A launcher that is gone hears nothing; that is no failure of this process. */
+function tellLauncher(message: Readonly<Record<string, string | boolean>>): void {
+  if (process.connected) process.send?.(message);
 }
