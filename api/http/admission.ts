@@ -6,7 +6,7 @@ import type { Arrival, ArrivalContext } from './arrival.js';
 import { BodyMemory } from './body-memory.js';
 import type { Plan } from './endpoint-plan.js';
 import { HandlerRequest } from './endpoint-request.js';
-import type { Limiter, Verdict } from './limiter.js';
+import { tighterOf, type Limiter, type Verdict } from './limiter.js';
 import type { RateLimit } from './rate-limit.js';
 import { readBody } from './read-body.js';
 import type { Server } from './server.js';
@@ -40,9 +40,19 @@ export class Admission {
     heed(this.#options.limiter.guard(clientAddress), ctx);
   }
 
-  /** @throws TooManyRequestsError for a request beyond one of the limits. */
-  async count(limits: readonly RateLimit[], ctx: ArrivalContext, client: string): Promise<void> {
-    heed(await this.#options.limiter.check(limits, client), ctx);
+  /**
+   * @param passed what other limits have said of the request.
+   * @throws TooManyRequestsError for a request beyond one of the limits.
+   */
+  async count(
+    limits: readonly RateLimit[],
+    ctx: ArrivalContext,
+    client: string,
+    passed?: Verdict,
+  ): Promise<Verdict | undefined> {
+    const verdict = await this.#options.limiter.check(limits, client);
+    heed(verdict && tighterOf(passed, verdict), ctx);
+    return verdict;
   }
 
   /** @throws ServiceError by which it is refused. */
@@ -50,7 +60,8 @@ export class Admission {
     const { clientAddress, requestId, search } = arrival;
     const { bodyFormat, endpoint } = plan;
     this.guard(ctx, arrival);
-    if (plan.limits.length > 0) await this.count(plan.limits, ctx, clientAddress);
+    const ofAddress =
+      plan.limits.length > 0 ? await this.count(plan.limits, ctx, clientAddress) : undefined;
     const incoming = ctx.req;
     const provedByBody = endpoint.auth.proof === 'body';
     const read = (isAnonymous: boolean, owner: string) =>
@@ -60,7 +71,7 @@ export class Admission {
     const identity = await this.#authenticate(plan, shown);
     arrival.caller = identity.scope;
     if (plan.limitsOfCaller.length > 0 && identity.tenant !== 'platform') {
-      await this.count(plan.limitsOfCaller, ctx, identity.scope);
+      await this.count(plan.limitsOfCaller, ctx, identity.scope, ofAddress);
     }
     const bytes = provedByBody
       ? proof

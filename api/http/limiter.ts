@@ -3,12 +3,14 @@ import { networksOf } from '../../src/http/client-networks.js';
 import { AddressGuard } from './address-guard.js';
 import { MemoryCounters } from './memory-counters.js';
 import { RedisCounters } from './redis-counters.js';
-import type { Counters, RateLimit, Taken } from './rate-limit.js';
+import type { Count, Counters, RateLimit, Taken } from './rate-limit.js';
 
 /** What the limits say of a request: headers for its answer, and a refusal if it is refused. */
 export interface Verdict {
   readonly headers: Readonly<Record<string, string>>;
   readonly refusal: string | undefined;
+  /** What the limit says that the headers are of. */
+  readonly tightest: Count;
 }
 
 export interface Limiter {
@@ -56,9 +58,18 @@ export function createLimiter(options: {
   };
 }
 
-/** Speaks for the tightest limit: the least remaining, and of equals the longest to wait for. */
+/** The tightest limit speaks: the least remaining, and of equals the longest to wait for. */
+const byTightness = (a: Count, b: Count): number =>
+  a.remaining - b.remaining || b.resetMs - a.resetMs;
+
+/** Of two verdicts on one request the one to be told: a refusal, else that of the tighter limit. */
+export function tighterOf(passed: Verdict | undefined, then: Verdict): Verdict {
+  if (passed === undefined || then.refusal !== undefined) return then;
+  return byTightness(passed.tightest, then.tightest) <= 0 ? passed : then;
+}
+
 function toVerdict({ refused, counts }: Taken): Verdict | undefined {
-  const [tightest] = counts.toSorted((a, b) => a.remaining - b.remaining || b.resetMs - a.resetMs);
+  const [tightest] = counts.toSorted(byTightness);
   if (tightest === undefined) return undefined;
   const seconds = String(Math.max(1, Math.ceil(Math.floor(tightest.resetMs) / 1000)));
   const headers = {
@@ -66,6 +77,7 @@ function toVerdict({ refused, counts }: Taken): Verdict | undefined {
     'RateLimit-Remaining': String(tightest.remaining),
     'RateLimit-Reset': seconds,
   };
-  if (!refused) return { headers, refusal: undefined };
-  return { headers: { ...headers, 'Retry-After': seconds }, refusal: tightest.limit.message };
+  if (!refused) return { headers, refusal: undefined, tightest };
+  const refusal = tightest.limit.message;
+  return { headers: { ...headers, 'Retry-After': seconds }, refusal, tightest };
 }

@@ -23,6 +23,7 @@ import {
   INTERNAL_KEY,
   postJson,
   serve,
+  signedIn,
   type TestListener,
   NO_API_KEYS,
 } from './support.js';
@@ -60,12 +61,21 @@ const route = (path: string, method: 'GET' | 'POST') =>
     },
   });
 
+/** Limited as well for whoever calls. */
+const ofAda = (path: string) => ({
+  ...route(path, 'GET'),
+  auth: session,
+  limitOfCaller: { name: 'mine', max: 40, windowMs: 60_000, message: 'too many for Ada' },
+});
+
 const endpoints = [
   route('/api/plain', 'GET'),
   route('/api/plain', 'POST'),
   route('/api/ai/chat', 'GET'),
   route('/api/private', 'GET'),
   route('/free', 'GET'),
+  ofAda('/api/mine'),
+  ofAda('/api/ai/mine'),
 ];
 
 /** What is left of a minute, also where the machine is busy with something else. */
@@ -118,6 +128,21 @@ describe('in memory', () => {
     const other = await call('/api/plain');
     expect(other.headers.get('ratelimit-limit')).toBe('120');
     expect(other.headers.get('ratelimit-remaining')).toBe('89');
+  });
+
+  test('of the limits of an address and of its caller the tightest one speaks', async () => {
+    const { call } = await start();
+    const told = async (path: string) => {
+      const { headers } = await call(path, { headers: signedIn });
+      return ['ratelimit-limit', 'ratelimit-remaining'].map((name) => headers.get(name));
+    };
+    expect(await told('/api/mine')).toEqual(['40', '39']);
+    expect(await told('/api/ai/mine')).toEqual(['30', '29']);
+    for (let n = 3; n <= 40; n++) await told('/api/mine');
+    const refused = await call('/api/ai/mine', { headers: signedIn });
+    expect(await refused.json()).toEqual({ error: 'too many for Ada' });
+    expect(refused.headers.get('ratelimit-limit')).toBe('40');
+    expect(refused.headers.get('retry-after')).toMatch(SECONDS_OF_A_MINUTE);
   });
 
   test('limited answers carry whole seconds, others nothing', async () => {
