@@ -87,6 +87,19 @@ export class TooManyRequestsError extends ServiceError {
   }
 }
 
+/** 429 by a limit that is counted elsewhere. */
+export class LimitedElsewhereError extends TooManyRequestsError {
+  /** @param headers what is said there of the limit. */
+  constructor(
+    message: string,
+    readonly headers: Readonly<Record<string, string>>,
+    code?: string,
+    facts?: Readonly<Record<string, unknown>>,
+  ) {
+    super(message, code, facts);
+  }
+}
+
 /** 502: another service answered wrongly or not at all. */
 export class BadGatewayError extends ServiceError {
   constructor(message: string, options?: ErrorOptions) {

@@ -1,5 +1,5 @@
 import { isOfDeletedAccount } from '../../src/accounts/account-deletions.js';
-import { ServiceError, UnauthorizedError } from '../../src/errors.js';
+import { LimitedElsewhereError, ServiceError, UnauthorizedError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 
 export interface ErrorAnswer {
@@ -7,6 +7,8 @@ export interface ErrorAnswer {
   readonly body: Readonly<Record<string, unknown>>;
   /** Seconds after which to come again. */
   readonly retryAfter?: number;
+  /** In place of those of our own limits. */
+  readonly limitHeaders?: Readonly<Record<string, string>>;
 }
 
 /** What the caller is told about an error. Of an unknown one nothing but where to find it. */
@@ -19,5 +21,10 @@ export function errorAnswer(thrown: unknown, requestId: string): ErrorAnswer {
   const code = error.code === undefined ? {} : { code: error.code };
   const body = { error: error.message, ...code, ...error.facts };
   const retryAfter = error instanceof StillRunningError ? error.retryAfter : error.facts.retryAfter;
-  return { status: error.status, body, ...(typeof retryAfter === 'number' && { retryAfter }) };
+  return {
+    status: error.status,
+    body,
+    ...(typeof retryAfter === 'number' && { retryAfter }),
+    ...(error instanceof LimitedElsewhereError && { limitHeaders: error.headers }),
+  };
 }

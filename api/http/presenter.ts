@@ -32,8 +32,9 @@ export function errorJson(endpoint: Endpoint | undefined, error: ErrorAnswer): A
 }
 
 /** Clients look for it where HTTP has it. */
-function retryHeaders({ retryAfter }: ErrorAnswer): ReplyHeaders | undefined {
-  return retryAfter === undefined ? undefined : { 'Retry-After': String(retryAfter) };
+function retryHeaders({ limitHeaders, retryAfter }: ErrorAnswer): ReplyHeaders | undefined {
+  if (retryAfter === undefined) return limitHeaders;
+  return { ...limitHeaders, 'Retry-After': String(retryAfter) };
 }
 
 /** An answer that its endpoint does not declare: a defect, shown outside production. */

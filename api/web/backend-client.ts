@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import { BadGatewayError, ServiceError } from '../../src/errors.js';
+import { BadGatewayError, LimitedElsewhereError, ServiceError } from '../../src/errors.js';
 import { StillRunningError } from '../../src/idempotency/kept-answers.js';
 import { isObject, tryParseJson } from '../../src/json.js';
 import { retryAfterMs } from '../../src/retry-after.js';
@@ -10,6 +10,13 @@ import type { Declaration, None, Responses, TypedDeclaration } from '../http/end
 
 /** Spec 8: the bound of a call for a deployment, and so of every other. */
 const CALL_TIMEOUT_MS = 15_000;
+
+const LIMIT_HEADERS = [
+  'RateLimit-Limit',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'Retry-After',
+] as const;
 
 /** On whose behalf, and from where, the backend is called. */
 export interface OnBehalfOf {
@@ -195,8 +202,21 @@ function refusal({ headers, status }: Response, body: unknown): ServiceError {
   if (isOfOurKey || !isErrorBody(body)) {
     return new BadGatewayError(`The backend answered with ${status}`);
   }
-  const { error, code, requestId: _requestId, ...facts } = body;
-  return new ServiceError(status, error, typeof code === 'string' ? code : undefined, facts);
+  const { error, requestId: _requestId, code: shown, ...facts } = body;
+  const code = typeof shown === 'string' ? shown : undefined;
+  if (status === 429) return new LimitedElsewhereError(error, limitHeaders(headers), code, facts);
+  return new ServiceError(status, error, code, facts);
+}
+
+/** What the backend says of its limit, in place of what ours would say of another one. */
+function limitHeaders(headers: Headers): Readonly<Record<string, string>> {
+  if (!headers.has('retry-after')) return {};
+  return Object.fromEntries(
+    LIMIT_HEADERS.flatMap((name) => {
+      const value = headers.get(name);
+      return value === null ? [] : [[name, value]];
+    }),
+  );
 }
 
 /** A refusal that has a code is about what is asked for. */

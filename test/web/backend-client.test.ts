@@ -88,6 +88,22 @@ test('that the backend is still at the first call is told with when to come agai
   await expect(refused).rejects.toMatchObject({ status: 409, message: busy.error, retryAfter: 7 });
 });
 
+test('a limit of the backend is told with its own headers, and with when to come again', async () => {
+  const limited = {
+    'ratelimit-limit': '5',
+    'ratelimit-remaining': '0',
+    'ratelimit-reset': '42',
+    'retry-after': '42',
+  };
+  const refusal = { error: 'Deployment rate limit exceeded.' };
+  const client = await answering(refusal, { status: 429, headers: limited });
+  const forward = forwarder(client, { limit: LIMITS.agents, owned: () => Promise.resolve() });
+  listener = await serve([forward(agentArchives)]);
+  const response = await listener.call('/api/agents/a1/archives', { headers: signedIn });
+  expect([response.status, await response.json()]).toEqual([429, refusal]);
+  expect(Object.fromEntries(response.headers)).toMatchObject(limited);
+});
+
 test('what is handed on is what this version declares', async () => {
   const client = await answering({ ...NEWER, archives: [] });
   const forward = forwarder(client, { limit: LIMITS.agents, owned: () => Promise.resolve() });
