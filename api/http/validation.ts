@@ -1,5 +1,6 @@
 import type * as z from 'zod';
 import { BadRequestError } from '../../src/errors.js';
+import { fieldName } from '../../src/field-name.js';
 
 type Issue = Parameters<z.core.$ZodErrorMap>[0];
 
@@ -26,6 +27,7 @@ export function describeIssue(issue: Issue, part: string): string {
   switch (issue.code) {
     case 'invalid_type':
       if (issue.input === undefined) return `${field} is required`;
+      if (part === 'query' && Array.isArray(issue.input)) return `${field} must be given once`;
       return `${field} must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
     case 'too_small':
       return tooSmall(issue, field);
@@ -85,14 +87,4 @@ function amount(count: number | bigint, origin: string): string {
 function oneOf(values: readonly unknown[]): string {
   const names = values.map(String);
   return names.length === 1 ? String(names[0]) : `one of ${names.join(', ')}`;
-}
-
-/** `config.plan`, `recipients[0].share`. */
-function fieldName(path: readonly PropertyKey[], part: string): string {
-  let name = '';
-  for (const key of path) {
-    if (typeof key === 'number') name += `[${key}]`;
-    else name += name === '' ? String(key) : `.${String(key)}`;
-  }
-  return name === '' ? part : name;
 }

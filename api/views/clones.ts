@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { agentName } from '../../src/agents/agent-config.js';
 import type { Cloned, Clones } from '../../src/clones/clones.js';
 import { CLONE_CURRENCY, CLONE_PRICE, SPECIALIZATIONS } from '../../src/clones/clone-terms.js';
+import { ofField } from '../../src/field-name.js';
 import { PATH_USD } from '../../src/chain/tempo.js';
 import { amountText, DECIMALS, formatAmount, formattedAmount } from '../../src/money/money.js';
 import type { ChainSettings } from '../../src/chain/settings.js';
@@ -10,7 +11,7 @@ import { agentStatus } from './backend-agents.js';
 /** More is no lineage of anybody's. */
 const MAX_GENERATION = 1_000_000;
 
-const address = z.string().regex(/^0x[\da-fA-F]{40}$/, 'must be 0x and 40 hex digits');
+const address = z.string().regex(/^0x[\da-fA-F]{40}$/, ofField('must be 0x and 40 hex digits'));
 
 export const cloneBody = z.object({
   parentAgentId: z.string().min(1).max(64),
@@ -24,9 +25,14 @@ export const cloneBody = z.object({
     .default(1)
     .describe("The parent's; the clone's is one more"),
   paymentProof: z.object({
-    transactionHash: z.string().regex(/^0x[\da-fA-F]{64}$/, 'must be 0x and 64 hex digits'),
+    transactionHash: z
+      .string()
+      .regex(/^0x[\da-fA-F]{64}$/, ofField('must be 0x and 64 hex digits')),
     amount: amountText
-      .refine((units) => units >= CLONE_PRICE, `must be at least ${formatAmount(CLONE_PRICE)}`)
+      .refine(
+        (units) => units >= CLONE_PRICE,
+        ofField(`must be at least ${formatAmount(CLONE_PRICE)}`),
+      )
       .meta({ description: 'What was paid, of pathUSD' }),
     currency: z.literal(CLONE_CURRENCY),
     chainId: z.number().int(),
@@ -35,7 +41,7 @@ export const cloneBody = z.object({
     timestamp: z.number().min(0).describe('Unix seconds, of about when it was paid'),
     signature: z
       .string()
-      .regex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, 'must be hex')
+      .regex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, ofField('must be hex'))
       .optional()
       .describe('By `from`, where that is no linked wallet'),
   }),

@@ -1,5 +1,6 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
+import { ofField } from '../../src/field-name.js';
 import {
   ALL_SHARES,
   formatAmount,
@@ -33,9 +34,10 @@ const share = z
 const recipients = z
   .array(
     z.object({
-      address: chainAddress.refine((address: Hex) => address !== NOBODY, {
-        error: 'is the address of nobody',
-      }),
+      address: chainAddress.refine(
+        (address: Hex) => address !== NOBODY,
+        ofField('is the address of nobody'),
+      ),
       share,
     }),
   )

@@ -1,10 +1,11 @@
 import type { Hex } from 'viem';
 import * as z from 'zod';
+import { ofField } from '../../src/field-name.js';
 
 const hex = (form: RegExp, error: string) =>
   z
     .string()
-    .regex(form, { error })
+    .regex(form, ofField(error))
     // Its form was just looked at.
     .transform((text) => text.toLowerCase() as Hex);
 

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { BadRequestError, NotFoundError } from '../../src/errors.js';
+import { ofField } from '../../src/field-name.js';
 import { amountText, formatAmount, formattedAmount } from '../../src/money/money.js';
 import { findPaymentSession } from '../../src/payment-sessions/find-session.js';
 import { detailsOf } from '../../src/payment-sessions/session-details.js';
@@ -27,7 +28,7 @@ const MASKED_NOTE = `${NOTE}. Its id is shown for an authorization with a nonce 
 const hex = (pattern: RegExp, error: string) =>
   z
     .string()
-    .regex(pattern, { error })
+    .regex(pattern, ofField(error))
     .transform((text) => text.toLowerCase() as `0x${string}`);
 
 const authorization = z.object({
@@ -35,7 +36,7 @@ const authorization = z.object({
   deadline: z
     .union([z.number().int().nonnegative(), z.string().regex(/^\d{1,20}$/)])
     .transform((value) => BigInt(value))
-    .refine((value) => value <= MAX_DEADLINE, 'must be a time')
+    .refine((value) => value <= MAX_DEADLINE, ofField('must be a time'))
     .describe('Unix seconds, at most one hour ahead'),
   signature: hex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, 'must be hex').describe(
     "EIP-712, by the wallet's key or as ERC-1271 has it",

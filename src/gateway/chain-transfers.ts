@@ -4,6 +4,7 @@ import type { ChainNode } from '../chain/chain-node.js';
 import { PATH_USD } from '../chain/tempo.js';
 import { transfersOf } from '../chain/transfers.js';
 import { BadRequestError } from '../errors.js';
+import { ofField } from '../field-name.js';
 import { formatAmount } from '../money/money.js';
 import { gatewayAction } from './gateway-action.js';
 
@@ -17,7 +18,7 @@ export const chainTransfers = (chain: Pick<ChainNode, 'receipt'>) =>
     input: z.strictObject({
       hash: z
         .string()
-        .regex(/^0x[\da-fA-F]{64}$/, 'input.hash must be 0x and 64 hex digits')
+        .regex(/^0x[\da-fA-F]{64}$/, ofField('must be 0x and 64 hex digits'))
         .describe("The transaction's"),
     }),
     async run({ hash }) {

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { ofField } from '../field-name.js';
 
 /** What amounts are in: credits, pathUSD, and USDC, which is another one on each chain. */
 export type Currency = 'usd' | 'pathusd' | 'usdc';
@@ -84,13 +85,13 @@ export function dealShares(total: bigint, shares: readonly bigint[]): bigint[] {
 /** An amount in a request, of which nothing may be lost: its handler has base units. */
 export const amountText = z
   .string()
-  .regex(EXACT, `must be digits with at most one point and ${DECIMALS} decimals`)
+  .regex(EXACT, ofField(`must be digits with at most one point and ${DECIMALS} decimals`))
   .transform(unitsOf);
 
 /** An amount in a request that is sent on, rounded half up: its handler has base units. */
 export const roundedAmountText = z
   .string()
-  .regex(UNROUNDED, 'must be digits with at most one point')
+  .regex(UNROUNDED, ofField('must be digits with at most one point'))
   .transform(unitsOf);
 
 /** An amount in an answer, as `formatAmount` writes it. */
