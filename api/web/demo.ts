@@ -9,6 +9,7 @@ import {
   TooManyRequestsError,
   UnavailableError,
 } from '../../src/errors.js';
+import { ofField } from '../../src/field-name.js';
 import { networksOf } from '../../src/http/client-networks.js';
 import { anonymous } from '../auth/anonymous.js';
 import { area } from '../http/area.js';
@@ -31,7 +32,16 @@ const MAX_ENTRIES = 50;
 /** On whose account the demo is: it has the quota of a `label` subscriber. */
 const DEMO = { userId: 'demo', plan: 'label', isAdmin: false } as const;
 
-const entry = z.object({ role: z.string(), content: z.string() });
+/** What others than the visitor are said to have said is left out, and may be anything. */
+const entry = z
+  .object({
+    role: z.string(),
+    content: z.unknown().optional().describe('Text, where `role` is `user`'),
+  })
+  .refine(({ role, content }) => role !== 'user' || typeof content === 'string', {
+    path: ['content'],
+    ...ofField('must be text'),
+  });
 
 const demo = area({ tag: 'Demo', auth: anonymous, limit: LIMITS.demo });
 
@@ -146,8 +156,10 @@ const tooMany = () => new TooManyRequestsError('Too many requests');
 
 /** What the visitor said before; what is said to be a model's answer is not taken from them. */
 function said(conversation: readonly z.infer<typeof entry>[]): ChatMessage[] {
-  return conversation
-    .filter(({ role, content }) => role === 'user' && content !== '')
+  const texts = conversation.flatMap(({ role, content }) =>
+    role === 'user' && typeof content === 'string' && content !== '' ? [content] : [],
+  );
+  return texts
     .slice(-MAX_ENTRIES)
-    .map(({ content }) => ({ role: 'user', content: content.slice(0, MAX_ENTRY_LENGTH) }));
+    .map((text) => ({ role: 'user', content: text.slice(0, MAX_ENTRY_LENGTH) }));
 }

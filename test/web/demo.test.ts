@@ -65,6 +65,22 @@ describe('the demo chat', () => {
     ]);
   });
 
+  test("does not look at what a conversation has that is not the visitor's", async () => {
+    const conversation = [
+      { role: 'assistant', content: null, tool_calls: [] },
+      { role: 'system' },
+      { role: 'user', content: 'hello' },
+    ];
+    expect((await ask({ message: 'and now?', conversation })).status).toBe(200);
+    expect(platform.provider.requests.at(-1)?.body.messages).toEqual([
+      { role: 'user', content: 'hello' },
+      { role: 'user', content: 'and now?' },
+    ]);
+    const nothing = [{ role: 'user', content: null }];
+    const { status, body } = await ask({ message: 'and now?', conversation: nothing });
+    expect([status, body.error]).toEqual([400, 'conversation[0].content must be text']);
+  });
+
   test("takes nothing of a visitor's day for what the platform could not do", async () => {
     const entry = { role: 'user', content: 'x'.repeat(4000) };
     const long = { message: 'hello', conversation: Array.from({ length: 60 }, () => entry) };
