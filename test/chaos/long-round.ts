@@ -145,7 +145,7 @@ class LongRound {
     if (agent?.status !== 'error') return [];
     this.#marked.delete(bereft);
     const request = { method: 'POST', path: `/api/agents/${bereft}/begin-anew` } as const;
-    await this.#ledger.repeat(bereft, request, 'anew', performance.now() + INSIST_MS);
+    await this.#ledger.repeat(bereft, request, `${bereft}-anew`, performance.now() + INSIST_MS);
     const left = await this.#untilWell('begun anew');
     const { agent: after } = await recordsOf(this.#site, bereft);
     return after?.status === 'error' ? [...left, `still in error: ${after.statusReason}`] : left;
