@@ -18,7 +18,7 @@ const CONTAINERS_TOO = [
 const BESIDE = [
   // Chromium gives up its connections whenever an address of the host comes or goes.
   'test/web/browser.test.ts',
-  'test/agents/{agent-model,agent-subnet,observe-agent,start-progress,watchdog-rules}.test.ts',
+  'test/agents/{agent-model,agent-subnet,memory-sizes,observe-agent,start-progress,watchdog-rules}.test.ts',
   'test/ai/providers/*.test.ts',
   'test/ai/{catalogue,circuit-breaker,demo-shares,cost,supported-request}.test.ts',
   'test/chat/{gateway,turn}.test.ts',

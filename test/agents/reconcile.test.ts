@@ -171,3 +171,25 @@ test('what is left of removed agents goes in the second pass, and nothing else d
     await foreign.remove();
   }
 });
+
+test('nothing is taken away of an agent that is there, or whose removal is under way', async () => {
+  const reconciliation = new Reconciliation(on.db, on.dockerHost);
+  const there = await on.runningAgent(user);
+  expect(await reconciliation.removeLeftOver(there)).toBe(false);
+  expect(await on.resourcesOf(there)).toHaveLength(3);
+
+  const removed = await removedAgent();
+  await leave(removed);
+  await on.asOwner(
+    `INSERT INTO operations (id, agent_id, user_id, kind)
+     VALUES ('${randomUUID()}', '${removed}', '${user.id}', 'delete')`,
+  );
+  expect((await reconciliation.orphans()).removed).not.toContain(removed);
+  expect(await reconciliation.removeLeftOver(removed)).toBe(false);
+  await on.asOwner(
+    `UPDATE operations SET status = 'succeeded', finished_at = now() WHERE agent_id = '${removed}'`,
+  );
+  expect(await reconciliation.removeLeftOver(removed)).toBe(true);
+  expect(await on.resourcesOf(removed)).toEqual([`volume ${containerName(removed)}`]);
+  await on.docker.getVolume(containerName(removed)).remove();
+});

@@ -1,10 +1,18 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import {
   DiskLowError,
+  MemoryMissingError,
   VolumeMissingError,
   VolumeTooLargeError,
 } from '../../src/containers/container-errors.js';
-import { containerName, STATE_DIRECTORY } from '../../src/containers/container-spec.js';
+import { ownershipLabels } from '../../src/containers/container-profile.js';
+import {
+  containerName,
+  LABEL,
+  MADE_BY_DOCKER,
+  STATE_DIRECTORY,
+} from '../../src/containers/container-spec.js';
+import { DockerHost } from '../../src/containers/docker-host.js';
 import { ensureTestImage } from '../agent-image/ensure-test-image.js';
 import { runInContainer } from '../support/run-in-container.js';
 import { testDocker } from '../support/docker.js';
@@ -73,6 +81,56 @@ test('a memory that goes while it is to be copied is missing, and not an empty o
   });
   await expect(volumes.copy(next, original, 'test')).rejects.toThrow(VolumeMissingError);
   expect(await volumes.find(original)).toBeUndefined();
+});
+
+test('a removed agent of which a copy finds the memory gone leaves none that Docker has made', async () => {
+  const { original } = await stoppedAgent(1);
+  await containers.remove(original.agentId);
+  const spec = await fixture.spec({ image });
+  const next = { ...spec, volume: `${containerName(spec.agentId)}-next` };
+  const room = vi.spyOn(disk, 'room');
+  room.mockResolvedValueOnce(1024 * MIB).mockImplementationOnce(async () => {
+    await remove(original);
+    return 1024 * MIB;
+  });
+  await expect(volumes.copy(next, original, 'test')).rejects.toThrow(VolumeMissingError);
+  expect(await listed(original.agentId)).toEqual([]);
+});
+
+test('a container that is made as its memory goes is none, and nothing is left of it', async () => {
+  const spec = await fixture.spec({ image });
+  await host.networks.ensure(spec);
+  await volumes.ensure(spec, 'test');
+  const volume = containerName(spec.agentId);
+  vi.spyOn(volumes, 'require').mockImplementationOnce(async () => {
+    await remove({ ...spec, volume });
+  });
+  await expect(containers.ensure(spec)).rejects.toThrow(MemoryMissingError);
+  expect(await containers.inspect(spec.agentId)).toBeUndefined();
+  expect(await listed(spec.agentId)).toEqual([]);
+});
+
+test('what Docker has made of a memory by itself goes with the agent, whatever is named', async () => {
+  const spec = await fixture.spec({ image });
+  await docker.createVolume({
+    Name: containerName(spec.agentId),
+    Labels: { ...ownershipLabels(spec, fixture), [LABEL.madeBy]: MADE_BY_DOCKER },
+  });
+  expect(await listed(spec.agentId)).toEqual([containerName(spec.agentId)]);
+  expect(await volumes.remove(spec.agentId, [])).toEqual([]);
+  expect(await listed(spec.agentId)).toEqual([]);
+});
+
+test('one more memory may take what is free above the floor of the disk, and no more', async () => {
+  const free = (await disk.space())?.free ?? 0;
+  const { installation, labels } = fixture;
+  const limits = { floor: free - 1024 * MIB, volume: 2 ** 50 };
+  const near = new DockerHost({
+    ...{ dockerHost: process.env.DOCKER_HOST, installation, labels },
+    disk: limits,
+  });
+  // Others write to the disk meanwhile.
+  expect(await near.disk.room()).toBeLessThan(free);
 });
 
 test('a memory that goes while it is to be measured is not there, and not an empty one', async () => {
