@@ -231,7 +231,9 @@ class LongRound {
     if (!agent && !this.#ledger.isPromised(agentId)) return problems; // it was never made
     problems.push(...(await problemsOfState(this.#site, records, desiredBy(operations))));
     if (!agent) return problems;
-    problems.push(...(await problemsOfSupervision(this.#site, agent, CHECK_INTERVAL_MS)));
+    problems.push(
+      ...(await problemsOfSupervision(this.#site, agent, operations, CHECK_INTERVAL_MS)),
+    );
     if (agent.desired === 'deleted' || !this.#marked.has(agentId)) return problems;
     const docker = this.#site.hosts[agent.host as keyof LongSite['hosts']].docker;
     if (!this.#isBereft(agentId)) {
@@ -253,9 +255,9 @@ class LongRound {
   #unsupervised(): Promise<string[]> {
     const problems = () =>
       this.#ofEach(async (agentId) => {
-        const { agent } = await recordsOf(this.#site, agentId);
+        const { agent, operations } = await recordsOf(this.#site, agentId);
         if (!agent || agent.desired === 'deleted') return [];
-        return problemsOfSupervision(this.#site, agent, CHECK_INTERVAL_MS);
+        return problemsOfSupervision(this.#site, agent, operations, CHECK_INTERVAL_MS);
       });
     return untilNone('after two passes', problems, AFTER_PASSES_MS);
   }

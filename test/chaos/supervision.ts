@@ -1,5 +1,5 @@
 import { poll } from '../../dev/poll.js';
-import type { AgentRow } from '../../src/database/models.js';
+import type { AgentRow, OperationRow } from '../../src/database/models.js';
 import { reconcileHostId, superviseAgentId } from '../../workflows/ids.js';
 import { HOSTS } from './long-plan.js';
 import type { Site } from './site.js';
@@ -36,13 +36,14 @@ async function pass({ temporal }: Site, host: string): Promise<void> {
 
 /**
  * What is not as it should be with an agent's supervision: its supervisor does not move, what is
- * told of it is old, or a history is too long.
+ * told of it is old, or a history is too long. Nobody looks at an agent that an operation is changing.
  *
  * @param intervalMs between two checks.
  */
 export async function problemsOfSupervision(
   { temporal }: Site,
   { desired, id, observedAt, status, watchdog }: AgentRow,
+  operations: readonly OperationRow[],
   intervalMs: number,
 ): Promise<string[]> {
   const workflowId = superviseAgentId(id);
@@ -56,9 +57,10 @@ export async function problemsOfSupervision(
   if (historyLength > MAX_EVENTS) problems.push(`its run has ${historyLength} events`);
   const attempt = raw.pendingWorkflowTask?.attempt ?? 0;
   if (attempt > MAX_TASK_ATTEMPTS) problems.push(`its supervisor is wedged (attempt ${attempt})`);
-  const isWatched = desired === 'running' && watchdog !== null && watchdog.state !== 'crash_loop';
+  const isBusy = operations.some(({ finishedAt }) => finishedAt === null);
+  const isToRun = desired === 'running' && watchdog !== null && watchdog.state !== 'crash_loop';
   const oldest = Date.now() - 3 * intervalMs;
-  if (isWatched && (observedAt === null || observedAt.getTime() < oldest)) {
+  if (isToRun && !isBusy && (observedAt === null || observedAt.getTime() < oldest)) {
     problems.push(`it is ${status} as seen at ${observedAt?.toISOString() ?? 'no time'}`);
   }
   return problems;
