@@ -9,6 +9,7 @@ import { optionalSession } from '../auth/optional-session.js';
 import { area } from '../http/area.js';
 import { reply } from '../http/reply.js';
 import { chainAddress } from '../views/chain-address.js';
+import { hexText } from '../views/hex-text.js';
 import { paymentSessionItem, presentPaymentSession } from '../views/payment-sessions.js';
 import type { WebDependencies } from './dependencies.js';
 import { LIMITS } from './limits.js';
@@ -24,21 +25,14 @@ const NOTE =
   'The wallet has this session open; one that is settling makes room for another when it is closed';
 const MASKED_NOTE = `${NOTE}. Its id is shown for an authorization with a nonce that was never used`;
 
-/** In lower case. */
-const hex = (pattern: RegExp, error: string) =>
-  z
-    .string()
-    .regex(pattern, ofField(error))
-    .transform((text) => text.toLowerCase() as `0x${string}`);
-
 const authorization = z.object({
-  nonce: hex(/^0x[\da-fA-F]{64}$/, 'must be 0x and 64 hex digits'),
+  nonce: hexText(/^0x[\da-fA-F]{64}$/, 'must be 0x and 64 hex digits'),
   deadline: z
     .union([z.number().int().nonnegative(), z.string().regex(/^\d{1,20}$/)])
     .transform((value) => BigInt(value))
     .refine((value) => value <= MAX_DEADLINE, ofField('must be a time'))
     .describe('Unix seconds, at most one hour ahead'),
-  signature: hex(/^0x(?:[\da-fA-F]{2}){1,4096}$/, 'must be hex').describe(
+  signature: hexText(/^0x(?:[\da-fA-F]{2}){1,4096}$/, 'must be hex').describe(
     "EIP-712, by the wallet's key or as ERC-1271 has it",
   ),
 });
