@@ -40,6 +40,8 @@ interface RemoteHostParts {
   readonly url: string;
   readonly secrets: SecretBox;
   readonly log: Logger;
+  /** For tests. */
+  readonly admissionMs?: number;
 }
 
 /**
@@ -83,8 +85,8 @@ export class RemoteHost implements HostAccess {
     schema: z.ZodType<T>,
     signal?: AbortSignal,
   ): AsyncGenerator<T, void> {
-    const { id, log } = this.#parts;
-    const patience = new Patience(ADMISSION_MS);
+    const { admissionMs = ADMISSION_MS, id, log } = this.#parts;
+    const patience = new Patience(admissionMs);
     let answers = false;
     try {
       const response = await this.#send(

@@ -2,6 +2,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, test, vi } from 'vitest';
 import { createStartActivities } from '../../activities/starts.js';
 import { hostTurns } from '../../src/agents/host-turns.js';
+import { MemoryFullError } from '../../src/agents/memory-sizes.js';
 import {
   DockerUnavailableError,
   MemoryMissingError,
@@ -10,7 +11,10 @@ import {
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
 
 /** What is done with a container of that status. */
-async function startExisting(status: 'created' | 'exited', hasMemory = true) {
+async function startExisting(
+  status: 'created' | 'exited',
+  { hasMemory = true, hasRoom = true } = {},
+) {
   const start = vi.fn(() => Promise.reject(new DockerUnavailableError('away again')));
   const dependencies = {
     docker: {
@@ -20,7 +24,10 @@ async function startExisting(status: 'created' | 'exited', hasMemory = true) {
           hasMemory ? Promise.resolve() : Promise.reject(new MemoryMissingError('agent-a')),
       },
     },
-    memorySizes: { requireRoom: () => Promise.resolve() },
+    memorySizes: {
+      requireRoom: () =>
+        hasRoom ? Promise.resolve() : Promise.reject(new MemoryFullError('full')),
+    },
     specs: { memoryOf: () => Promise.resolve(AGENT) },
     turns: hostTurns(1),
   } as unknown as Parameters<typeof createStartActivities>[0];
@@ -40,7 +47,13 @@ test('what has run before is started as it is', async () => {
 });
 
 test('what has lost its memory is not started: its container would have an empty one', async () => {
-  const { answer, starts } = await startExisting('exited', false);
+  const { answer, starts } = await startExisting('exited', { hasMemory: false });
   expect(answer).toMatchObject({ type: 'MemoryMissingError', nonRetryable: true });
+  expect(starts).toBe(0);
+});
+
+test('what has filled its memory is not started', async () => {
+  const { answer, starts } = await startExisting('exited', { hasRoom: false });
+  expect(answer).toMatchObject({ type: 'MemoryFullError', nonRetryable: true });
   expect(starts).toBe(0);
 });

@@ -57,6 +57,9 @@ async function serve(parts: Partial<HostAccess>, given: Partial<HostListenerPart
 
 const remote = (url: string, id = 'far', box = secrets) =>
   new RemoteHost({ id, url, secrets: box, log });
+/** Who has so many milliseconds to let us in. */
+const hastyRemote = (url: string, admissionMs: number) =>
+  new RemoteHost({ id: 'far', url, secrets, log, admissionMs });
 
 const agent = { agentId: 'a', userId: 'u', host: 'far' };
 const question = { message: 'ünïcödé 🚀', conversation: 'c' };
@@ -177,6 +180,17 @@ describe('a host elsewhere', () => {
     await expect(nowhere.stats('a')).rejects.toMatchObject({ status: 503 });
   });
 
+  test('that takes a connection and lets nobody in is a 503, after a while', async () => {
+    const silent = createServer(() => undefined);
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo; // that of a TCP listener
+    const asked = hastyRemote(`http://127.0.0.1:${port}`, 100).stats('a');
+    await expect(asked).rejects.toBeInstanceOf(HostUnreachableError);
+    silent.closeAllConnections();
+    silent.close();
+  });
+
   test.each([
     ['leads elsewhere', 307, { location: '/other' }],
     ['answers with a page', 200, { 'content-type': 'text/html' }],
@@ -247,11 +261,12 @@ describe('a host elsewhere', () => {
   test('may take longer for its first word than to let somebody in', async () => {
     const url = await serve({
       async *ask() {
-        await delay(11_000);
+        await delay(3000);
         yield 'late';
       },
     });
-    expect(await all(remote(url).ask(agent, question, never))).toEqual(['late']);
+    const host = hastyRemote(url, 2500);
+    expect(await all(host.ask(agent, question, never))).toEqual(['late']);
   });
 
   test('that is silent for a while is heard to be alive', async () => {
