@@ -85,6 +85,8 @@ export async function pushCommit(
     if (!repository) return 'The repository is gone';
     return await withView(place, repository, ending, async (view) => {
       await view.checked();
+      // Asked first: a git without the program may end by a broken pipe instead of saying so.
+      if (!(await speaks(view.git, protocol))) return NO_WAY;
       const { code, output } = await view.git(
         [
           ...['push', '--porcelain', '--no-verify', '--no-signed', '--recurse-submodules=no'],
@@ -94,7 +96,6 @@ export async function pushCommit(
         { env: { GIT_ALLOW_PROTOCOL: protocol, ...asEnvironment(settings) }, codes: [0, 1, 128] },
       );
       if (code === 0) return undefined;
-      if (!(await speaks(view.git, protocol))) return NO_WAY;
       return /^!/m.test(output.toString()) ? REFUSED : FAILED;
     });
   } catch (error) {
