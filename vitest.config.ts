@@ -41,6 +41,7 @@ const MOCKING = [
 const FIRST = [
   'test/web/browser.test.ts',
   'test/bench/benchmarks.test.ts',
+  'test/bench/recoveries.test.ts',
   'test/dev/start.test.ts',
   'test/chaos/chaos-long.test.ts',
   'test/e2e/tour.test.ts',
@@ -118,9 +119,9 @@ function elsewhere(rooms: string[]): string {
 
 /** Test files that are run alike. */
 function project(name: string, include: string[], exclude: string[]) {
-  // Whole programs are fewer at a time. The others mostly wait, also on two cores; skipped time is
-  // that of a file's own server.
-  const maxWorkers = name === 'whole' ? 3 : 5;
+  // All mostly wait, also on two cores; skipped time is that of a file's own server. Whole programs are
+  // fewer at a time.
+  const maxWorkers = name === 'whole' ? 4 : 6;
   const sequence = { groupOrder: GROUPS.findIndex((group) => group.includes(name)) };
   // What leaves nothing behind in its process: files share one, which reads the libraries once.
   const isolate = ISOLATED.includes(name);

@@ -1,0 +1,43 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { findProgram } from '../../dev/processes/find-program.js';
+import { bench, buildBenchmarks, rowOf } from './run-benchmark.js';
+
+/** Kills processes inside of containers, from outside. */
+const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
+/** Starts and kills a Docker engine of its own, in a network of its own. */
+const hasOwnEngine =
+  isRoot && (await Promise.all(['dockerd', 'ip', 'unshare'].map(findProgram))).every(Boolean);
+
+beforeAll(buildBenchmarks);
+
+describe('each benchmark of recoveries runs by itself and prints its times beside the aim', () => {
+  // These two mostly wait, each beside an engine of its own.
+  const waiting = { concurrent: true };
+  test.runIf(isRoot)('detect', waiting, async () => {
+    const output = await bench('detect', ['--rounds=1', '--agents=3', '--away=0', '--interval=1s']);
+    const [detections = '', recoveries = ''] = output.split('From detected to healthy');
+    for (const name of ['docker kill', 'kill -9 of the gateway', 'hang']) {
+      const [, median, p99, aim] = rowOf(detections, name);
+      expect(Number(median)).toBeGreaterThan(0);
+      expect(p99).toBe(median);
+      expect(aim).toBe(name === 'hang' ? '-' : '1000');
+      expect(rowOf(recoveries, name)).toEqual([
+        name,
+        expect.any(String),
+        expect.any(String),
+        '5000',
+      ]);
+    }
+  });
+
+  test.runIf(hasOwnEngine)('reboot', waiting, async () => {
+    const output = await bench('reboot', ['--image=small,slow', '--agents=2', '--slow=2']);
+    for (const image of ['small', 'slow']) {
+      const [, running, ms, , , crashLoops] = rowOf(output, image);
+      expect([running, crashLoops]).toEqual(['2 of 2', '0']);
+      expect(Number(ms)).toBeGreaterThan(0);
+    }
+    expect(rowOf(output, 'the platform')[4]).toBe('30000');
+    expect(rowOf(output, 'dockerode')[1]).toBe('2 of 2');
+  });
+});

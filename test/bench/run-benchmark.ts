@@ -1,0 +1,21 @@
+import path from 'node:path';
+import { builtProgram } from '../../dev/root.js';
+import { runProgram } from '../support/run-program.js';
+
+/** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
+export function bench(name: string, args: readonly string[]): Promise<string> {
+  return run([builtProgram('bench', `${name}.js`), ...args]);
+}
+
+export const buildBenchmarks = () => run([path.join('scripts', 'build.mjs'), '--dev']);
+
+const run = (args: readonly string[]) => runProgram(args, { MANAGE_DOCKER: 'never' });
+
+/** The cells of the row that begins with a name. */
+export function rowOf(output: string, name: string): string[] {
+  const line = output.split('\n').find((each) => each.startsWith(`| ${name}`)) ?? '';
+  return line
+    .split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
