@@ -84,7 +84,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
       },
     }),
     updateAgent.handledBy(async (request) => {
-      const { agent, aiProvider, plan, run } = await operations.configure(
+      const { agent, aiProvider, isAsked, plan, run } = await operations.configure(
         requestedBy(request),
         request.params.id,
         request.body,
@@ -97,10 +97,7 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
           aiProvider,
           subdomain: agent.subdomain,
           status: agent.status,
-          message:
-            agent.desired === 'running'
-              ? 'Agent updated; it restarts with the new configuration'
-              : 'Agent updated; it takes effect when the agent starts',
+          message: isAsked ? updatedMessage(agent.desired) : 'Nothing was to be changed',
         },
         runHeader(run),
       );
@@ -112,3 +109,8 @@ export function agentEndpoints({ ai, settings, deployments, operations }: Backen
     }),
   ];
 }
+
+const updatedMessage = (desired: string): string =>
+  desired === 'running'
+    ? 'Agent updated; it restarts with the new configuration'
+    : 'Agent updated; it takes effect when the agent starts';

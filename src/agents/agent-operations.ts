@@ -90,7 +90,8 @@ export class AgentOperations {
   }
 
   /**
-   * Changes plan, provider or configuration; what is left out stays.
+   * Changes plan, provider or configuration; what is left out stays. Where all of it is, there is nothing to
+   * do, and `isAsked` is false.
    *
    * @throws ModelRestrictedError, or PaymentRequiredError, for more than the owner's plan has.
    */
@@ -110,9 +111,16 @@ export class AgentOperations {
       this.#parts.aiProvider,
     );
     const { config } = change;
+    const isAsked = Object.values(change).some((each) => each !== undefined);
+    if (!isAsked) return { agent, run: undefined, plan, aiProvider, isAsked };
     await this.#judge(by, agent, { ...agent, aiProvider, config: config ?? agent.config });
     const input = { plan, aiProvider, ...(config && { config }) };
-    return { ...(await this.#operate(by, agent, 'configure', { input })), plan, aiProvider };
+    return {
+      ...(await this.#operate(by, agent, 'configure', { input })),
+      plan,
+      aiProvider,
+      isAsked,
+    };
   }
 
   async changeSkill(by: Requester, agentId: string, skill: SkillChange): Promise<Admitted> {

@@ -179,6 +179,17 @@ describe('an agent', () => {
     await deleteWholly(id);
   });
 
+  test('is left alone by a change of nothing', async () => {
+    const id = await platform.runningAgent(ada);
+    const put = await platform.web(ada, 'PUT', `/api/agents/${id}`, { body: {} });
+    expect([put.status, put.body]).toMatchObject([
+      200,
+      { id, plan: 'network', status: 'running', message: 'Nothing was to be changed' },
+    ]);
+    expect(await operationsOf(id)).toMatchObject([{ operation: 'provision' }]);
+    await deleteWholly(id);
+  });
+
   test('takes on a new plan, provider and configuration', async () => {
     const id = await platform.runningAgent(ada);
     const put = await platform.web(ada, 'PUT', `/api/agents/${id}`, {

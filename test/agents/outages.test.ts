@@ -87,7 +87,7 @@ test('without Docker, /health says so, what needs containers is a 500, deleting 
   for (const [method, path, body] of [
     ['POST', '/api/agents', { name: 'x' }],
     ['POST', '/api/deployments', { name: 'x' }],
-    ['PUT', `/api/agents/${id}`, {}],
+    ['PUT', `/api/agents/${id}`, { config: {} }],
     ['POST', `/api/agents/${id}/start`, undefined],
     ['POST', `/api/agents/${id}/stop`, undefined],
     ['POST', `/api/agents/${id}/restart`, undefined],
