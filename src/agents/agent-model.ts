@@ -35,22 +35,36 @@ const DEFAULT_STAND_INS: readonly string[] = [
  *   where tokens are counted; BadRequestError for a name that means more than a model.
  */
 export function wantedModel(agent: AgentModelChoice, plan: Plan): WantedModel {
+  const offered = offeredModel(agent, plan);
+  if (offered === undefined) throw new ModelRestrictedError(nameOf(agent), plan);
+  return offered;
+}
+
+/** The same, undefined for a model that is not for the plan: lists show many such agents. */
+function offeredModel(agent: AgentModelChoice, plan: Plan): WantedModel | undefined {
   const { aiProvider, model } = agent;
   if (model === CUSTOM_MODEL) return ownModel(agent, plan);
   if (hasModel(plan, modelsOfFamily(model))) return { aiProvider, families: [model], alone: false };
-  if (model !== DEFAULT_MODEL) throw new ModelRestrictedError(model, plan);
+  if (model !== DEFAULT_MODEL) return undefined;
   const families = DEFAULT_STAND_INS.filter((family) => hasModel(plan, modelsOfFamily(family)));
   return { aiProvider, families, alone: false };
 }
 
-function ownModel({ aiProvider, ownModel: name }: AgentModelChoice, plan: Plan): WantedModel {
+function ownModel(
+  { aiProvider, ownModel: name }: AgentModelChoice,
+  plan: Plan,
+): WantedModel | undefined {
   if (!name) throw new BadRequestError('config.model names no model');
   const known = findModel(`${aiProvider}/${name}`) ?? findModel(name) ?? modelsOfFamily(name)[0];
-  if (known ? !allows(plan, known) : hasQuota(plan)) throw new ModelRestrictedError(name, plan);
+  if (known ? !allows(plan, known) : hasQuota(plan)) return undefined;
   if (known) return { aiProvider, families: [known.family], alone: true };
   requireOneModel(aiProvider, name);
   return { aiProvider, name };
 }
+
+/** As its owner knows it. */
+const nameOf = ({ model, ownModel }: AgentModelChoice): string =>
+  model === CUSTOM_MODEL ? (ownModel ?? CUSTOM_MODEL) : model;
 
 const hasModel = (plan: Plan, [entry]: readonly ModelEntry[]): boolean =>
   entry !== undefined && allows(plan, entry);
@@ -87,10 +101,11 @@ export function shownModel(
   agent: AgentModelChoice,
   plan: Plan | undefined,
 ): string {
-  const named = agent.model === CUSTOM_MODEL ? (agent.ownModel ?? CUSTOM_MODEL) : agent.model;
+  const named = nameOf(agent);
   if (plan === undefined) return named;
   try {
-    const [first] = router.forAgent(wantedModel(agent, plan), plan);
+    const offered = offeredModel(agent, plan);
+    const [first] = offered ? router.forAgent(offered, plan) : [];
     return first?.entry?.family ?? named;
   } catch (error) {
     if (error instanceof ServiceError) return named;
