@@ -61,7 +61,8 @@ export async function problemsOfSupervision(
   const isToRun = desired === 'running' && watchdog !== null && watchdog.state !== 'crash_loop';
   const oldest = Date.now() - 3 * intervalMs;
   if (isToRun && !isBusy && (observedAt === null || observedAt.getTime() < oldest)) {
-    problems.push(`it is ${status} as seen at ${observedAt?.toISOString() ?? 'no time'}`);
+    const seen = observedAt ? `${Date.now() - observedAt.getTime()} ms ago` : 'never';
+    problems.push(`it is ${status}, ${watchdog.state}, and was seen ${seen}`);
   }
   return problems;
 }
