@@ -24,12 +24,8 @@ const share = z
   .min(0, { abort: true })
   .max(100, { abort: true })
   .describe('A percentage with at most four decimals')
-  .transform((percent, context): bigint => {
-    const parsed = parseShare(percent);
-    if (parsed !== undefined) return parsed;
-    context.addIssue({ code: 'custom', message: 'share must have at most four decimals' });
-    return z.NEVER;
-  });
+  .transform(parseShare)
+  .pipe(z.bigint(ofField('must have at most four decimals')));
 
 const recipients = z
   .array(

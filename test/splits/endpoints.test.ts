@@ -186,6 +186,20 @@ describe('a split', () => {
     expect(await countOf(ada)).toBe(0);
   });
 
+  test('is refused with the name of the share that is none', async () => {
+    const shares = (...each: readonly number[]) => ({
+      ...wanted(ada),
+      recipients: each.map((share) => ({ address: newAddress(), share })),
+    });
+    for (const [given, error] of [
+      [[50, 50.00001], 'recipients[1].share must have at most four decimals'],
+      [[1e-7, 99], 'recipients[0].share must have at most four decimals'],
+    ] as const) {
+      const { status, body } = await ask('POST', UNDERGROUND, shares(...given));
+      expect([status, body]).toEqual([400, { error }]);
+    }
+  });
+
   test('is paid from a wallet that is kept for the agent alone', async () => {
     const other = await makeAgent(database.db, ada.id);
     const { id: userId, wallet } = bob;
