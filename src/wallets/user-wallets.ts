@@ -57,11 +57,21 @@ export class UserWallets {
     return wallet?.address;
   }
 
-  /** @throws BadRequestError when there is one already: of several at once, one is made. */
+  /**
+   * The same request again is told of the same wallet.
+   *
+   * @throws BadRequestError when there is one already: of several at once, one is made.
+   */
   async create(by: WalletOwner): Promise<Hex> {
-    const made = sealKey(this.#parts.secrets, by.userId);
+    const { idempotencyId: id, tenant, userId } = by;
+    const [known] = await tenant.query<{ readonly address: Hex }>(
+      'SELECT address FROM wallets WHERE id = $id AND user_id = $userId',
+      { id, userId },
+    );
+    if (known) return known.address;
+    const made = { ...sealKey(this.#parts.secrets, userId), id };
     try {
-      await by.tenant.transaction((db) => addWallet(db, by, 'user', made));
+      await tenant.transaction((db) => addWallet(db, by, 'user', made));
     } catch (error) {
       if (violates(error, 'wallets_user_key')) throw new BadRequestError('A wallet already exists');
       throw error;
@@ -70,7 +80,8 @@ export class UserWallets {
   }
 
   /**
-   * Keeps a key that a user brings, or a new one; brought again, it is the same wallet.
+   * Keeps a key that a user brings, or a new one; brought again, or the same request again, it is the
+   * same wallet.
    *
    * @param privateKey says nothing else of it where it is refused.
    * @throws BadRequestError for what is no key, or beyond `MAX_IMPORTED`.
@@ -84,21 +95,23 @@ export class UserWallets {
     }
     const { userId } = by;
     const sealed = sealKey(this.#parts.secrets, userId, key);
-    const { address } = sealed;
-    await by.tenant.transaction(async (db) => {
+    // By a key that is brought its wallet is found again, by a new one nothing is.
+    const id = key === undefined ? by.idempotencyId : randomUUID();
+    return by.tenant.transaction(async (db) => {
       // Of two at the bound one is kept.
       await db.lock(`imported-wallets:${userId}`);
       const imported = await db.Wallet.findAll({
-        attributes: ['address'],
+        attributes: ['id', 'address'],
         where: { userId, kind: 'imported' },
       });
-      if (imported.some((wallet) => wallet.address === address)) return;
+      const known = imported.find((each) => each.id === id || each.address === sealed.address);
+      if (known) return known.address as Hex; // as its row has it
       if (imported.length >= MAX_IMPORTED) {
         throw new BadRequestError('Too many wallets', { limit: MAX_IMPORTED });
       }
-      await addWallet(db, by, 'imported', { ...sealed, brought: key !== undefined });
+      await addWallet(db, by, 'imported', { ...sealed, id, brought: key !== undefined });
+      return sealed.address;
     });
-    return address;
   }
 
   /**
@@ -125,7 +138,7 @@ export class UserWallets {
     if (user.address !== null) return { address: user.address, walletId };
     const address = await this.#parts.provider.create(walletId, email);
     try {
-      const wallet = { address, sealedKey: null };
+      const wallet = { id: randomUUID(), address, sealedKey: null };
       await tenant.transaction((db) => addWallet(db, by, 'provider', wallet));
     } catch (error) {
       // Two at once have asked for the same one.
@@ -139,10 +152,10 @@ async function addWallet(
   db: TenantTransaction,
   { actor, requestId, userId }: WalletOwner,
   kind: WalletKind,
-  wallet: Pick<WalletRow, 'sealedKey'> &
+  wallet: Pick<WalletRow, 'id' | 'sealedKey'> &
     Partial<Pick<WalletRow, 'brought'>> & { readonly address: Hex },
 ): Promise<void> {
-  await db.Wallet.create({ id: randomUUID(), userId, kind, ...wallet });
+  await db.Wallet.create({ userId, kind, ...wallet });
   const record = { actor, userId, requestId, action: 'wallet.create', subject: wallet.address };
   await recordAudit(db, { ...record, detail: { kind } });
 }

@@ -92,6 +92,24 @@ describe("a user's wallet", () => {
     expect([again.status, again.body]).toEqual([200, first.body]);
   });
 
+  test.each<[string, (options: CallOptions) => ReturnType<typeof act>]>([
+    ['of the one that is made here', (options) => act(ada, 'create', options)],
+    ['whose key is a new one', (options) => bring(ada, undefined, options)],
+  ])('%s is made once also where nobody has heard of it', async (_name, make) => {
+    const key = randomUUID();
+    const first = await make({ headers: { 'idempotency-key': key } });
+    // As where the process dies before the answer is kept.
+    await owner(
+      `UPDATE idempotency_keys SET state = 'running', locked_until = now() - interval '1 s',
+              status = NULL, body = NULL, headers = NULL WHERE key = '${key}'`,
+    );
+    const again = await make({ headers: { 'idempotency-key': key } });
+    expect([again.status, again.body]).toEqual([200, first.body]);
+    expect(again.headers.get('idempotent-replayed')).toBeNull();
+    const made = await owner(`SELECT address FROM wallets WHERE user_id = '${ada.id}'`);
+    expect(made).toEqual([{ address: first.body.address }]);
+  });
+
   test('is exported to nobody, with or without one', async () => {
     expect((await act(ada, 'export_seed')).status).toBe(403);
     await act(ada, 'create');
