@@ -8,7 +8,7 @@ import { transfer } from '../ledger/ledger.js';
 import type { ChainPayments } from '../payments/chain-payments.js';
 import type { PaymentFailure } from '../payments/payment.js';
 import { openingCause, sessionAccount } from './causes.js';
-import { readHold } from './escrow.js';
+import { readHold, type EscrowHold } from './escrow.js';
 
 /** What a step needs is not there yet, such as the end of a payment. */
 export class SessionWaitsError extends Error {
@@ -44,31 +44,39 @@ export class SessionOpenings {
       payments.stateOf(openingCause(id)),
     ]);
     if (session?.state !== 'opening') return session !== undefined && session.state !== 'failed';
-    if (ended?.state === 'failed') {
-      await failOpening(database, id, ended.failure ?? 'reverted');
-      return false;
+    if (ended?.state !== 'confirmed' && ended?.state !== 'failed') {
+      throw new SessionWaitsError('The hold is not confirmed');
     }
-    if (ended?.state !== 'confirmed') throw new SessionWaitsError('The hold is not confirmed');
     // Configured otherwise since: an operator's to settle.
     if (String(node.chainId) !== session.chainId) {
       throw new SessionWaitsError(`Nothing is known here of the chain ${session.chainId}`);
     }
     // Checked when they were written.
     const hold = await readHold(node, session.escrow as Hex, session.holdId as Hex);
+    if (ended.state === 'failed' && !isHeld(session, hold)) {
+      await failOpening(database, id, ended.failure ?? 'reverted');
+      return false;
+    }
     if (!hold) throw new SessionWaitsError('The node does not know of the hold');
-    await this.#activate(session, hold.expiresAt);
+    await this.#activate(session, hold);
     return true;
   }
 
-  /** Where somebody else has opened it meanwhile nothing is moved: the deposit comes once. */
-  async #activate({ deposit, id }: PaymentSessionRow, holdExpiresAt: Date): Promise<void> {
+  /**
+   * Where somebody else has opened it meanwhile nothing is moved: the deposit comes once. Of what is not held
+   * any more nothing is debited.
+   */
+  async #activate({ deposit, id }: PaymentSessionRow, hold: EscrowHold): Promise<void> {
     await this.#parts.database.asPlatform().statements((db) =>
       Promise.all([
         db.query(
-          `UPDATE payment_sessions SET state = 'active', opened_at = now(),
-                  hold_expires_at = $holdExpiresAt
-            WHERE id = $id AND state = 'opening'`,
-          { id, holdExpiresAt },
+          `UPDATE payment_sessions
+              SET state = over.state, opened_at = now(), hold_expires_at = $expiresAt,
+                  closing_at = CASE WHEN over.state = 'settling' THEN now() END
+             FROM (SELECT CASE WHEN $closed OR $expiresAt <= now() THEN 'settling'
+                               ELSE 'active' END AS state) AS over
+            WHERE id = $id AND payment_sessions.state = 'opening'`,
+          { id, expiresAt: hold.expiresAt, closed: hold.closed },
         ),
         transfer(db, {
           debit: 'external',
@@ -81,6 +89,10 @@ export class SessionOpenings {
     );
   }
 }
+
+/** Whether the escrow has it, though the payment was refused: that may be older than a database that was restored. */
+const isHeld = ({ deposit }: PaymentSessionRow, hold: EscrowHold | undefined): boolean =>
+  hold !== undefined && !hold.closed && hold.amount === BigInt(deposit);
 
 /** Ends a session that was never opened: another one can be. */
 export async function failOpening(

@@ -86,8 +86,8 @@ export class SessionSettlements {
     ]);
     if (!session || !isOnChain(session)) return { next: 'nothing', state: session?.state };
     // What has failed may have come from what somebody else has done to the hold.
-    if (attempts > 0) await this.#takeFromChain(session);
-    return this.#locked(id, (db, locked) => this.#next(db, locked));
+    const onChain = attempts > 0 ? await this.#takeFromChain(session) : 0n;
+    return this.#locked(id, (db, locked) => this.#next(db, locked, onChain));
   }
 
   /** Whether nothing is held of the session for debits any more. */
@@ -127,10 +127,17 @@ export class SessionSettlements {
     return this.#parts.database.asPlatform();
   }
 
-  async #next(db: Statements, session: PaymentSessionRow): Promise<SettlementStep> {
+  /** @param onChain what the treasury has had of it at least. */
+  async #next(
+    db: Statements,
+    session: PaymentSessionRow,
+    onChain: bigint,
+  ): Promise<SettlementStep> {
     const { delivered, id, settled, state } = session;
     if (!isOnChain(session)) return { next: 'nothing', state };
     const kind = state === 'active' ? 'settle' : 'close';
+    // Less than it has had the escrow does not take, as where the database was restored.
+    const cumulative = onChain > BigInt(delivered) ? String(onChain) : delivered;
     // Asked together: which of them count shows then.
     const [[underWay], isDueNow, { isPaused }, isHeld, attempts] = await Promise.all([
       db.query<Pick<Settlement, 'payment'>>(
@@ -140,7 +147,7 @@ export class SessionSettlements {
       isDue(db, id),
       failuresOf(db, session, kind),
       hasOpenHolds(db, id),
-      attemptsAt(db, session, kind),
+      attemptsAt(db, id, cumulative, kind),
     ]);
     if (underWay) return { next: 'payment', cause: underWay.payment };
     const nothing = { next: 'nothing', state } as const;
@@ -156,25 +163,25 @@ export class SessionSettlements {
       return nothing;
     }
     if (kind === 'close' && isHeld) return { next: 'debits' };
-    return { next: 'payment', cause: await this.#pay(db, session, kind, attempts + 1) };
+    const cause = await this.#pay(db, session, { cumulative, kind, attempts: attempts + 1 });
+    return { next: 'payment', cause };
   }
 
   /** @returns the cause of the payment. */
   async #pay(
     db: Statements,
-    { chainId, delivered, escrow, holdId, id }: PaymentSessionRow,
-    kind: SettlementKind,
-    attempts: number,
+    { chainId, escrow, holdId, id }: PaymentSessionRow,
+    { attempts, cumulative, kind }: Omit<Settlement, 'payment'>,
   ): Promise<string> {
     const { operator, payments } = this.#parts;
     if (operator === undefined) throw new UnavailableError('Nobody is configured who settles');
-    const first = settlementCause(id, delivered);
+    const first = settlementCause(id, cumulative);
     const cause = [first, ...(kind === 'close' ? [kind] : []), ...(attempts > 1 ? [attempts] : [])];
     const payment = cause.join(':');
     const data = encodeFunctionData({
       abi: escrowAbi,
       functionName: kind,
-      args: [holdId as Hex, BigInt(delivered)],
+      args: [holdId as Hex, BigInt(cumulative)],
     });
     await Promise.all([
       db.query(
@@ -183,7 +190,7 @@ export class SessionSettlements {
          ON CONFLICT (session_id, cumulative, kind) DO UPDATE
            SET state = 'requested', attempts = $attempts, payment = $payment, transaction = NULL,
                retry_at = NULL, requested_at = now(), ended_at = NULL`,
-        { id, cumulative: delivered, kind, attempts, payment },
+        { id, cumulative, kind, attempts, payment },
       ),
       setDue(db, id, null),
       payments.request(db, {
@@ -253,16 +260,21 @@ export class SessionSettlements {
 
   /**
    * Books what the chain says for good of the hold, whoever has made it so: the row of one that is over
-   * ends. @throws ChainAwayError
+   * ends.
+   *
+   * @returns what the treasury has had of it.
+   * @throws ChainAwayError
    */
-  async #takeFromChain(session: PaymentSessionRow): Promise<void> {
+  async #takeFromChain(session: PaymentSessionRow): Promise<bigint> {
     const { confirmations, node } = this.#parts;
     // Configured otherwise since: an operator's to settle.
-    if (String(node.chainId) !== session.chainId) return;
+    if (String(node.chainId) !== session.chainId) return 0n;
     const block = confirmations > 1 ? (await node.blockNumber()) - confirmations + 1 : undefined;
     const ids = [session.escrow as Hex, session.holdId as Hex] as const; // checked when written
     const hold = await readHold(node, ...ids, block);
-    if (hold) await this.#locked(session.id, (db, locked) => takeOver(db, locked, hold));
+    if (!hold) return 0n;
+    await this.#locked(session.id, (db, locked) => takeOver(db, locked, hold));
+    return hold.settled;
   }
 
   /** Nobody else changes the session, or debits it, meanwhile. */
@@ -413,13 +425,14 @@ async function failuresOf(
 /** How often the same sum was tried to be settled before. */
 async function attemptsAt(
   db: Statements,
-  { delivered, id }: PaymentSessionRow,
+  id: string,
+  cumulative: string,
   kind: SettlementKind,
 ): Promise<number> {
   const [before] = await db.query<Pick<Settlement, 'attempts'>>(
     `SELECT attempts FROM payment_settlements
       WHERE session_id = $id AND cumulative = $cumulative::numeric AND kind = $kind`,
-    { id, cumulative: delivered, kind },
+    { id, cumulative, kind },
   );
   return before?.attempts ?? 0;
 }
