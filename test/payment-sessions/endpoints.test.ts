@@ -19,7 +19,7 @@ import { queryRows } from '../database/catalog.js';
 import { textsOfRows, tracesOf } from '../database/traces.js';
 import { PATH_USD } from '../support/chain/chain.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../support/chain/money-secrets.js';
-import { call } from '../support/http.js';
+import { call, newAddress, type CallOptions } from '../support/http.js';
 import type { Person } from '../wallets/support.js';
 import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
@@ -58,14 +58,15 @@ afterEach(async () => {
 const run = () => {
   stop = lab.run();
 };
-const post = (body: unknown, user?: Person) => lab.site.web(user, 'POST', SESSIONS, { body });
+const post = (body: unknown, user?: Person, options?: CallOptions) =>
+  lab.site.web(user, 'POST', SESSIONS, { body, ...options });
 const show = (query: string, user?: Person) => lab.site.web(user, 'GET', `${SESSIONS}?${query}`);
 
 /** Asks for a session as its wallet does. */
-async function open(wallet: PrivateKeyAccount, deposit = 5n, user?: Person) {
+async function open(wallet: PrivateKeyAccount, deposit = 5n, user?: Person, options?: CallOptions) {
   const authorization = await lab.sign(wallet, deposit * ONE);
   const body = { address: wallet.address, deposit: `${deposit}.00`, authorization };
-  return { body, answer: await post(body, user) };
+  return { body, answer: await post(body, user, options) };
 }
 
 const rowsOf = ({ lower }: Wallet) =>
@@ -505,6 +506,29 @@ describe('whoever has not the wallet', () => {
     expect(asked.answer.body.session.id).toBe(made.answer.body.session.id);
     expect((await post(asked.body)).body.session.id).toMatch(MASKED);
   });
+
+  test(
+    "gets no id by the wallet's own request with its key, from its address",
+    attack,
+    async () => {
+      run();
+      const same = { from: newAddress(), headers: { 'idempotency-key': 'guessed' } };
+      const wallet = await lab.wallet(5n * ONE);
+      const { body, answer } = await open(wallet, 5n, undefined, same);
+      expect([answer.status, answer.body.session.id]).toEqual([201, expect.stringMatching(FULL)]);
+      const repeated = await post(body, undefined, same);
+      expect([repeated.status, repeated.body.session.id]).toEqual([
+        200,
+        expect.stringMatching(MASKED),
+      ]);
+      // The wallet, which has lost its answer, signs anew.
+      const anew = await open(wallet, 5n, undefined, same);
+      expect([anew.answer.status, anew.answer.body.session.id]).toEqual([
+        200,
+        answer.body.session.id,
+      ]);
+    },
+  );
 
   test('gets no id by what was signed here for a wallet that is kept', attack, async () => {
     run();
