@@ -37,6 +37,13 @@ export interface Authorization {
   readonly deadline: bigint;
 }
 
+/** Who an escrow is of, beside its token. */
+export interface EscrowSetup {
+  readonly operator: Hex;
+  readonly treasury: Hex;
+  readonly holdSeconds: number;
+}
+
 /** One transaction as it came out. */
 export interface Outcome {
   readonly succeeded: boolean;
@@ -67,14 +74,15 @@ export async function escrowChain() {
     // viem's own wait looks once a block, and there may be no other block.
     return until(() => client.getTransactionReceipt({ hash }).catch(notYet));
   };
-  const deploy = async (token: Hex): Promise<Hex> => {
+  const deploy = async (token: Hex, over: Partial<EscrowSetup> = {}): Promise<Hex> => {
+    const setup = { operator: operator.address, treasury, holdSeconds: HOLD_SECONDS, ...over };
     const data = encodeDeployData({
       abi: escrowAbi,
       bytecode: escrowCode,
-      args: [token, operator.address, treasury, BigInt(HOLD_SECONDS)],
+      args: [token, setup.operator, setup.treasury, BigInt(setup.holdSeconds)],
     });
-    const { contractAddress } = await send(operator.address, undefined, data);
-    if (!contractAddress) throw new Error('the escrow was not made');
+    const { contractAddress, status } = await send(operator.address, undefined, data);
+    if (status !== 'success' || !contractAddress) throw new Error('the escrow was not made');
     return contractAddress;
   };
   const address = await deploy(PATH_USD);

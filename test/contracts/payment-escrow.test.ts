@@ -1,6 +1,7 @@
-import type { Hex } from 'viem';
+import { getContractAddress, zeroAddress, type Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PATH_USD } from '../../src/chain/tempo.js';
 import { CHAIN_ID } from '../support/chain/chain.js';
 import { Random } from '../support/random.js';
 import {
@@ -54,6 +55,21 @@ async function opened(payer: Payer, amount: bigint) {
 const settle = (id: Hex, cumulative: bigint) => escrowCall('settle', id, cumulative);
 const close = (id: Hex, cumulative: bigint) => escrowCall('close', id, cumulative);
 const reclaim = (id: Hex) => escrowCall('reclaim', id);
+
+test('an escrow is of a token, an operator, somebody else who is paid, and a time', async () => {
+  await expect(on.deploy(on.treasury)).rejects.toThrow('the escrow was not made');
+  const nonce = await on.client.getTransactionCount({ address: operator });
+  const itself = getContractAddress({ from: operator, nonce: BigInt(nonce) });
+  for (const setup of [
+    { treasury: itself },
+    { treasury: zeroAddress },
+    { operator: zeroAddress },
+    { holdSeconds: 0 },
+  ]) {
+    await expect(on.deploy(PATH_USD, setup)).rejects.toThrow('the escrow was not made');
+  }
+  expect(await on.deploy(PATH_USD)).toMatch(/^0x/);
+});
 
 describe('a deposit', () => {
   test('is withdrawn by its payer, in part and to the last unit, and by nobody else', async () => {
