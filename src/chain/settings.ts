@@ -142,6 +142,10 @@ export const chainSettings = area(
           : { ...token, address: token.address, rpcUrl: token.rpcUrl ?? values.rpcUrl },
     };
   },
+  ({ operatorAddress, operatorKey }) =>
+    operatorKey && operatorAddress && operatorAddress !== operatorKey.address
+      ? ['OPERATOR_ADDRESS must be that of OPERATOR_PRIVATE_KEY']
+      : [],
 );
 
 /** What no process but that of payments may even have: whoever breaks into it would have it too. */

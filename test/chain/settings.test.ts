@@ -34,6 +34,16 @@ describe('the settings of the chain', () => {
     });
   });
 
+  test('have one operator, also where the key and the address are both told', () => {
+    const own = '0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf';
+    const both = settingsOf({ OPERATOR_PRIVATE_KEY: KEY, OPERATOR_ADDRESS: own });
+    expect(both.operator).toEqual({ privateKey: KEY, address: own.toLowerCase() });
+    const another = { OPERATOR_PRIVATE_KEY: KEY, OPERATOR_ADDRESS: `0x${'a'.repeat(40)}` };
+    expect(() => settingsOf(another)).toThrow(
+      new SettingsError(['OPERATOR_ADDRESS must be that of OPERATOR_PRIVATE_KEY']),
+    );
+  });
+
   test('have USDC on the same node, unless it is on another chain', () => {
     expect(settingsOf({ CHAIN_RPC_URL: NODE }).usdc.rpcUrl).toBe(NODE);
     const elsewhere = settingsOf({ CHAIN_RPC_URL: NODE, USDC_CHAIN_ID: '84532' });
