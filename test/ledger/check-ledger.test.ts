@@ -169,6 +169,11 @@ describe('what was paid', () => {
   test('by a split has its transaction and its transfer', async () => {
     const id = await paidSplit();
     expect(await found()).toEqual([]);
+    const name = (from: string, to: string) =>
+      owner(`UPDATE ledger_transfers SET cause = '${to}' WHERE cause = '${from}'`);
+    await name(`payout:${id}:0`, 'another');
+    expect(await found()).toEqual([`payout:${id}:0 is paid, and not in the ledger`]);
+    await name('another', `payout:${id}:0`);
     await owner(`UPDATE royalty_payouts SET amount = 6`);
     expect(await found()).toEqual([`payout:${id}:0 is another transfer in the ledger`]);
     await owner(`UPDATE royalty_payouts SET amount = 5, transaction = '${hash('2')}'`);

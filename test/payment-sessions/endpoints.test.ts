@@ -255,6 +255,7 @@ describe('a payment session', () => {
       { error: 'Wallet authorization required', code: 'AUTHORIZATION_REQUIRED' },
     ]);
     expect((await post(good)).status).toBe(402);
+    expect((await open(wallet, 100n)).answer.status).toBe(402);
     for (const query of ['', `address=${address}&sessionId=ses_1`, 'address=0x']) {
       expect((await show(query)).status).toBe(400);
     }
@@ -272,6 +273,24 @@ describe('a payment session', () => {
     const made = await post({ ...asked, authorization: { nonce, deadline, signature } });
     expect(made.status).toBe(201);
   });
+});
+
+test('the latest fifty sessions of a wallet are listed, newest first', async () => {
+  const { lower } = await lab.wallet(0n);
+  const SECONDS = 52;
+  await queryRows(
+    lab.site.database.ownerUrl,
+    `INSERT INTO payment_sessions
+       (id, token_hash, token_end, sealed_token, address, chain_id, escrow, hold_id, nonce,
+        authorization_deadline, deposit, state, created_at, opened_at, hold_expires_at, closing_at, closed_at)
+     SELECT gen_random_uuid(), '${lower}' || n, 'last', 'sealed', '${lower}', 4217, '${lab.escrow}',
+            '0x' || lpad(to_hex(n), 64, '0'), '0x' || lpad(to_hex(n), 64, '0'),
+            now(), 1000000, 'closed', to_timestamp(n), now(), now(), now(), now()
+       FROM generate_series(1, ${SECONDS}) n ORDER BY random()`,
+  );
+  const { body } = await show(`address=${lower}`);
+  const times = body.sessions.map(({ createdAt }: { createdAt: number }) => createdAt / 1_000);
+  expect(times).toEqual(Array.from({ length: 50 }, (_, index) => SECONDS - index));
 });
 
 test('a contract that is not what the settings say of it opens nothing', async () => {

@@ -222,6 +222,21 @@ describe('a key that is brought', () => {
   });
 });
 
+test('the address of a user is that of the wallet made here, or of the one at the provider, or of the first key', async () => {
+  const shown = async () => (await addressOf(ada)).body.address;
+  const first = (await bring(ada, generatePrivateKey())).body.address;
+  await bring(ada, generatePrivateKey());
+  expect(await shown()).toBe(first);
+  const atProvider = `0x${'7'.repeat(40)}`;
+  await owner(
+    `INSERT INTO wallets (id, user_id, kind, address, created_at)
+     VALUES ('${randomUUID()}', '${ada.id}', 'provider', '${atProvider}', now())`,
+  );
+  expect(await shown()).toBe(atProvider);
+  const { address } = (await act(ada, 'create')).body;
+  expect(await shown()).toBe(address);
+});
+
 test('a wallet that is unlinked is its owner’s no more; one of the provider never was', async () => {
   const address = addressOfKey(generatePrivateKey());
   await owner(
