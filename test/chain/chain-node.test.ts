@@ -113,6 +113,34 @@ describe('a node', () => {
     }
   });
 
+  test(
+    'is away where it sends the receipt of another transaction',
+    { tags: 'attack' },
+    async () => {
+      const [asked, other] = [await chain.pay(newAddress(), 1n), await chain.pay(newAddress(), 2n)];
+      const server = createServer((request, response) => {
+        void text(request).then(async (body) => {
+          const answer = await fetch(chain.rpcUrl, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: body.replace(asked, other),
+          });
+          response.setHeader('content-type', 'application/json').end(await answer.text());
+        });
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo; // TCP: never a string
+      try {
+        const stub = new ChainNode({ chainId: CHAIN_ID, url: `http://127.0.0.1:${port}` });
+        expect(await stub.receipt(other)).toMatchObject({ hash: other });
+        await expect(stub.receipt(asked)).rejects.toThrow(ChainAwayError);
+      } finally {
+        server.closeAllConnections();
+        server.close();
+      }
+    },
+  );
+
   test('knows of no receipt and no block that there are not', async () => {
     expect(await node.receipt(`0x${'1'.repeat(64)}`)).toBeUndefined();
     expect(await node.block(1_000_000)).toBeUndefined();

@@ -19,7 +19,7 @@ import { CHAIN_ID, notYet, testChain } from '../support/chain/chain.js';
 import { until } from '../support/until.js';
 
 /** Another token of the chain. */
-const ALPHA_USD = '0x20c0000000000000000000000000000000000001';
+export const ALPHA_USD = '0x20c0000000000000000000000000000000000001';
 const feeManagerAbi = parseAbi(['function setUserToken(address)']);
 
 export const HOLD_SECONDS = 1_000;

@@ -52,6 +52,15 @@ async function settleOnChain(
   });
 }
 
+/** As if one were opened of which the chain has nothing yet that was asked before. */
+const openLate = () =>
+  owner(
+    `INSERT INTO payment_sessions SELECT (jsonb_populate_record(s, jsonb_build_object(
+       'id', 'late', 'token_hash', 'late', 'nonce', '0x${'5'.repeat(64)}',
+       'hold_id', '0x${'5'.repeat(64)}', 'address', '0x${'5'.repeat(40)}',
+       'opened_at', now()))).* FROM payment_sessions s`,
+  );
+
 test('what the ledger tells of is on chain, also before it is told of', async () => {
   expect(await check()).toMatchObject({ differences: [], isChainAway: false });
   const wallet = await lab.wallet(5n * ONE);
@@ -64,6 +73,21 @@ test('what the ledger tells of is on chain, also before it is told of', async ()
   // The escrow has less than the rows say, as the hold explains.
   await settleOnChain(2n * ONE);
   expect(await check()).toMatchObject({ differences: [], isChainAway: false });
+  // Also where a session is opened just when the escrow is asked for what it has.
+  const node = new ChainNode({ chainId: CHAIN_ID, url: lab.chain.rpcUrl });
+  const asked = {
+    chainId: CHAIN_ID,
+    view: node.view.bind(node),
+    receipt: node.receipt.bind(node),
+    async tokenBalance(token: Hex, address: Hex) {
+      const balance = await node.tokenBalance(token, address);
+      if (address === lab.escrow) await openLate();
+      return balance;
+    },
+  };
+  const meanwhile = checkLedgerAndChain(lab.site.database.db, { node: asked, treasury });
+  expect((await meanwhile).differences.join()).not.toContain('the escrow');
+  await owner(`DELETE FROM payment_sessions WHERE id = 'late'`);
   const earned = { debit: 'external', credit: 'treasury', currency: 'pathusd' } as const;
   const platform = lab.site.database.db.asPlatform();
   await transfer(platform, { ...earned, amount: 2n * ONE, cause: 'earned:1' });

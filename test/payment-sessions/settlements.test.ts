@@ -6,6 +6,7 @@ import { PATH_USD } from '../../src/chain/tempo.js';
 import { balanceOf, transfer } from '../../src/ledger/ledger.js';
 import { closeAgedSessions } from '../../src/payment-sessions/aged-sessions.js';
 import { sessionAccount, spentAccount } from '../../src/payment-sessions/causes.js';
+import { Escrow } from '../../src/payment-sessions/escrow.js';
 import {
   beginClosing,
   settledBy,
@@ -13,7 +14,7 @@ import {
   SessionSettlements,
 } from '../../src/payment-sessions/session-settlements.js';
 import { SessionOpenings, SessionWaitsError } from '../../src/payment-sessions/session-openings.js';
-import { escrowCall, HOLD_SECONDS } from '../contracts/escrow-chain.js';
+import { ALPHA_USD, escrowCall, HOLD_SECONDS } from '../contracts/escrow-chain.js';
 import { until } from '../support/until.js';
 import { ONE, settlementLab, type SettlementLab } from './settlement-lab.js';
 
@@ -342,6 +343,16 @@ test('a session is settled by the contract that holds its deposit, also when new
     { amount: 5n * ONE, settled: ONE, closed: true },
     { amount: 3n * ONE, settled: ONE, closed: true },
   ]);
+});
+
+test('a contract of another token is not the one of the settings', async () => {
+  const treasury = lab.escrow.treasury.toLowerCase() as Hex;
+  const terms = { operator: lab.operator, treasury, holdSeconds: BigInt(HOLD_SECONDS) };
+  const availableIn = (escrow: Hex) =>
+    new Escrow(lab.node, { ...terms, escrow }).available(lab.operator);
+  expect(await availableIn(lab.escrow.address)).toBe(0n);
+  const another = await lab.escrow.deploy(ALPHA_USD);
+  await expect(availableIn(another)).rejects.toMatchObject({ differing: ['token'] });
 });
 
 test('a settlement that three blocks of a reorganisation take away is booked when it is there again, once', async () => {
