@@ -109,8 +109,8 @@ export class BadGatewayError extends ServiceError {
 
 /** 503: switched off or not configured. */
 export class UnavailableError extends ServiceError {
-  constructor(message: string, options?: ErrorOptions) {
-    super(503, message, undefined, undefined, options);
+  constructor(message: string, options?: ErrorOptions, facts?: Readonly<Record<string, unknown>>) {
+    super(503, message, undefined, facts, options);
   }
 }
 

@@ -24,6 +24,9 @@ const AT_ONCE = 32;
 const OF_ONE_OWNER = 20;
 const MAX_WAITING = 200;
 
+/** Seconds after which whoever was refused for a node that is away is to ask again. */
+const RETRY_AFTER_S = 5;
+
 /** For how long a node is taken to be of the chain that it was last found to be of. */
 const CHAIN_KEPT_MS = 60_000;
 
@@ -45,7 +48,7 @@ const rpcAnswer = z.union([
 /** 503: no node is configured, or it does not answer as one of this chain. */
 export class ChainAwayError extends UnavailableError {
   constructor(options?: ErrorOptions) {
-    super('Chain unavailable', options);
+    super('Chain unavailable', options, { retryAfter: RETRY_AFTER_S });
   }
 }
 

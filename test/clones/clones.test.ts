@@ -227,6 +227,7 @@ describe('what is refused is told in one order:', () => {
     await desk.clone(user, used);
     const away = await desk.cloneBlindly(user, { ...used, name: 'another' });
     expect(away).toMatchObject({ status: 503, body: { error: 'Chain unavailable' } });
+    expect(away.headers.get('retry-after')).toBe('5');
   });
 
   test('a name that is taken claims nothing', async () => {

@@ -20,7 +20,7 @@ import { textsOfRows, tracesOf } from '../database/traces.js';
 import { PATH_USD } from '../support/chain/chain.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../support/chain/money-secrets.js';
 import { call, newAddress, type CallOptions } from '../support/http.js';
-import type { Person } from '../wallets/support.js';
+import { walletSite, type Person } from '../wallets/support.js';
 import { ONE, sessionLab, type SessionLab, type Wallet } from './support.js';
 
 const attack = { tags: 'attack' };
@@ -217,6 +217,38 @@ describe('a payment session', () => {
     const anew = await open(wallet);
     expect(anew.answer.body.session.id).toMatch(FULL);
     expect(await rowsOf(wallet)).toMatchObject([{ state: 'active' }]);
+  });
+
+  test('of a wallet whose key is not kept any more when it is to sign is not opened', async () => {
+    const ada = await lab.site.person();
+    const wallet = await keptWallet(ada, 3n * ONE);
+    const pending = post({ address: wallet.address, deposit: '3' }, ada);
+    await expect.poll(() => rowsOf(wallet)).toMatchObject([{ state: 'opening' }]);
+    await queryRows(
+      lab.site.database.ownerUrl,
+      `DELETE FROM wallets WHERE address = '${wallet.lower}'`,
+    );
+    run();
+    expect((await pending).status).toBe(503);
+    expect(await rowsOf(wallet)).toMatchObject([{ state: 'failed', failure: 'unsignable' }]);
+  });
+
+  test('is not opened while the chain is away, and who asks is told when to ask again', async () => {
+    const { chain } = lab.site.dependencies.settings;
+    const away = await walletSite({
+      ...{ CHAIN_RPC_URL: 'http://127.0.0.1:9', ESCROW_ADDRESS: lab.escrow },
+      ...{ OPERATOR_ADDRESS: chain.operator?.address, TREASURY_ADDRESS: chain.treasury },
+    });
+    try {
+      const wallet = await lab.wallet(0n);
+      const authorization = await lab.sign(wallet, ONE);
+      const body = { address: wallet.address, deposit: '1', authorization };
+      const answer = await away.web(undefined, 'POST', SESSIONS, { body });
+      expect([answer.status, answer.body.error]).toEqual([503, 'Chain unavailable']);
+      expect(answer.headers.get('retry-after')).toBe('5');
+    } finally {
+      await away.close();
+    }
   });
 
   test('goes on when the account is deleted whose wallet it is, and is settled: nothing tells whose it was', async () => {

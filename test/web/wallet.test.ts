@@ -192,7 +192,8 @@ describe('sign-in by wallet', () => {
   test('by a contract is a 503 while there is no chain', async () => {
     const wallet = newWallet();
     const refused = await walletAuth({ ...(await shownBy(wallet)), signature: '0xabcd' });
-    expect([refused.status, refused.body]).toEqual([503, { error: 'Chain unavailable' }]);
+    const error = { error: 'Chain unavailable', retryAfter: 5 };
+    expect([refused.status, refused.body]).toEqual([503, error]);
   });
 
   test.each([
