@@ -130,6 +130,15 @@ describe("an agent's wallet", () => {
     expect([status, body.limit]).toEqual([409, MAX_AGENT_WALLETS]);
   });
 
+  test('has a key that opens as that of no other one of its owner', attack, async () => {
+    const { address } = (await provide({ userId: ada.id, agentId })).body;
+    const another = await provide({ userId: ada.id, agentId: await site.agentOf(ada) });
+    await owner(`UPDATE wallets SET sealed_key = (SELECT sealed_key FROM wallets
+                                                   WHERE address = '${another.body.address}')
+                  WHERE address = '${address}'`);
+    await expect(open(address)).rejects.toThrow('cannot be opened');
+  });
+
   test("is not its owner's own", async () => {
     const { address } = (await provide({ userId: ada.id, agentId })).body;
     expect(await isLinked(site.database.db.asPlatform(), ada.id, address)).toBe(false);
