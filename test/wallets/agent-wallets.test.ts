@@ -120,14 +120,19 @@ describe("an agent's wallet", () => {
     expect(await open(address)).toMatch(/^0x[\da-f]{64}$/);
   });
 
-  test('is one of so many', async () => {
+  test('is one of so many, of several at once, too', async () => {
     await owner(
       `INSERT INTO wallets (id, user_id, kind, address, sealed_key, created_at)
        SELECT gen_random_uuid(), '${ada.id}', 'agent', '0x' || lpad(to_hex(n), 40, '0'), 'x', now()
-         FROM generate_series(1, ${MAX_AGENT_WALLETS}) n`,
+         FROM generate_series(2, ${MAX_AGENT_WALLETS}) n`,
     );
-    const { status, body } = await provide({ userId: ada.id, agentId });
-    expect([status, body.limit]).toEqual([409, MAX_AGENT_WALLETS]);
+    const agents = await Promise.all(Array.from({ length: 10 }, () => site.agentOf(ada)));
+    const answers = await Promise.all(
+      agents.map((each) => provide({ userId: ada.id, agentId: each })),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(9).fill(409)]);
+    const refused = answers.find(({ status }) => status === 409);
+    expect(refused?.body.limit).toBe(MAX_AGENT_WALLETS);
   });
 
   test('has a key that opens as that of no other one of its owner', attack, async () => {
