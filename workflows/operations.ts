@@ -50,6 +50,17 @@ interface Outcome {
   readonly memoryIsMissing?: boolean;
 }
 
+/** An operation that was carried out, whose end is to be put down. */
+interface Carried {
+  readonly operation: Operation;
+  /** How the agent was when it began. */
+  readonly before: WatchdogState;
+  readonly outcome: Outcome;
+}
+
+/** How often the end of an operation is put down until recovery is left to tell of it. */
+const MAX_ENDINGS = 5;
+
 /** What is known of an agent beside what its watchdog knows. */
 type AgentState = Pick<SuperviseAgentInput, 'desired' | 'provisioned'>;
 
@@ -58,8 +69,9 @@ export class Operations {
   #state: AgentState;
   #agentIsGone = false;
   #current: Operation | undefined;
-  /** It is over, and to be put down as such. */
-  #ending: Operation | undefined;
+  #ending: Carried | undefined;
+  /** How often that was tried. */
+  #endings = 0;
   /** At most three: what was asked for, the provisioning, and the deletion that takes over. */
   readonly #pending: Operation[] = [];
 
@@ -75,7 +87,9 @@ export class Operations {
     setHandler(provisionRequested, ({ operationId }) => this.#queue('provision', operationId));
     for (const kind of REQUESTED_KINDS) this.#handle(kind);
     setHandler(openOperations, () =>
-      [this.#ending, this.#current, ...this.#pending].flatMap((operation) => operation?.id ?? []),
+      [this.#ending?.operation, this.#current, ...this.#pending].flatMap(
+        (operation) => operation?.id ?? [],
+      ),
     );
   }
 
@@ -95,7 +109,7 @@ export class Operations {
   }
 
   get isWaiting(): boolean {
-    return this.#pending.length > 0;
+    return this.#pending.length > 0 || this.#ending !== undefined;
   }
 
   #handle(kind: RequestedKind): void {
@@ -167,20 +181,29 @@ export class Operations {
     else this.#watchdog.interrupt();
   }
 
-  /** Runs what waits longest to its end. One that has been withdrawn meanwhile changes nothing. */
+  /**
+   * Runs what waits longest to its end. One that has been withdrawn meanwhile changes nothing. What was
+   * carried out, and could not be put down as ended, comes first.
+   */
   async runNext(): Promise<void> {
-    const operation = this.#pending.shift();
-    if (!operation) return;
+    const operation = this.#ending ? undefined : this.#pending.shift();
+    if (operation) await this.#run(operation);
+    if (this.#ending) await this.#end(this.#ending);
+  }
+
+  async #run(operation: Operation): Promise<void> {
     this.#current = operation;
     try {
       const before = this.#watchdog.memory.state;
       if (operation.scope.consideredCancelled || (await this.#begins(operation))) {
-        await this.#end(operation, before, await this.#carryOut(operation, before));
+        const outcome = await this.#carryOut(operation, before);
+        // From here on the next operation is let in; it begins when this one is put down as ended.
+        this.#ending = { operation, before, outcome };
+        this.#endings = 0;
       }
     } finally {
       // However it ended: what is not under way must not keep others out.
       this.#current = undefined;
-      this.#ending = undefined;
     }
   }
 
@@ -239,7 +262,8 @@ export class Operations {
     }
   }
 
-  async #end({ id, kind }: Operation, before: WatchdogState, outcome: Outcome): Promise<void> {
+  /** Where something newer is known of the agent, it is tried again from what that is. */
+  async #end({ operation: { id, kind }, before, outcome }: Carried): Promise<void> {
     const { desired } = operationRules(kind);
     const { status, error } = outcome;
     if (status === 'succeeded') {
@@ -252,13 +276,18 @@ export class Operations {
     const isUp = status === 'succeeded' && this.#state.desired === 'running';
     this.#watchdog.resume(isUp ? 'healthy' : undefined, transition);
     showPhase(transition?.memory.state ?? this.#settledPhase(status), this.#state.desired, error);
-    // From here on the next operation is let in; it begins when this one is put down as ended.
-    this.#ending = this.#current;
-    this.#current = undefined;
-    // Also when the supervisor itself was cancelled: nobody else tells how the operation ended.
-    await CancellationScope.nonCancellable(() =>
-      this.#record.finishOperation(this.#agent, { id, kind, ...outcome, transition }),
-    );
+    this.#endings += 1;
+    const isLast = this.#endings === MAX_ENDINGS;
+    try {
+      // Also when the supervisor itself was cancelled: nobody else tells how the operation ended.
+      await CancellationScope.nonCancellable(() =>
+        this.#record.finishOperation(this.#agent, { id, kind, ...outcome, transition }),
+      );
+    } catch (error) {
+      if (isLast) this.#ending = undefined;
+      throw error;
+    }
+    this.#ending = undefined;
   }
 
   /** What an operation changes for the watchdog when it begins. */

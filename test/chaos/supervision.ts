@@ -42,7 +42,7 @@ async function pass({ temporal }: Site, host: string): Promise<void> {
  */
 export async function problemsOfSupervision(
   { temporal }: Site,
-  { desired, id, observedAt, status, watchdog }: AgentRow,
+  { desired, id, observedAt, startedAt, status, watchdog }: AgentRow,
   operations: readonly OperationRow[],
   intervalMs: number,
 ): Promise<string[]> {
@@ -58,11 +58,12 @@ export async function problemsOfSupervision(
   const attempt = raw.pendingWorkflowTask?.attempt ?? 0;
   if (attempt > MAX_TASK_ATTEMPTS) problems.push(`its supervisor is wedged (attempt ${attempt})`);
   const isBusy = operations.some(({ finishedAt }) => finishedAt === null);
-  const isToRun = desired === 'running' && watchdog !== null && watchdog.state !== 'crash_loop';
+  // One that never came up is an operator's, as is one in a crash loop.
+  const isToRun = desired === 'running' && startedAt !== null && watchdog?.state !== 'crash_loop';
   const oldest = Date.now() - 3 * intervalMs;
   if (isToRun && !isBusy && (observedAt === null || observedAt.getTime() < oldest)) {
     const seen = observedAt ? `${Date.now() - observedAt.getTime()} ms ago` : 'never';
-    problems.push(`it is ${status}, ${watchdog.state}, and was seen ${seen}`);
+    problems.push(`it is ${status}, ${watchdog?.state}, and was seen ${seen}`);
   }
   return problems;
 }

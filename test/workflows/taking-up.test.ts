@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openOperations } from '../../workflows/supervise-agent-messages.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { refuse } from './support/misbehaviours.js';
 import { RUNNING, WorkflowLab } from './support/workflow-lab.js';
@@ -10,7 +11,11 @@ beforeEach(async () => {
 afterEach(() => lab?.close());
 
 /** Fails for good so often, and then not any more. */
-const failing = (agent: FakeAgent, step: 'recordTransition' | 'beginOperation', times: number) =>
+const failing = (
+  agent: FakeAgent,
+  step: 'recordTransition' | 'beginOperation' | 'finishOperation',
+  times: number,
+) =>
   agent.on(step, () => {
     if (agent.steps.filter((taken) => taken === step).length <= times) return refuse()(1);
   });
@@ -96,6 +101,38 @@ describe('a supervisor', () => {
     await lab.pass('1 minute');
     expect(await agent.end('stop')).toBe('succeeded');
     expect(agent.begun).toEqual(['stop']);
+  });
+
+  test('puts an operation down as ended where a worker that stood still has written something newer', async () => {
+    const agent = lab.agent();
+    agent.on('finishOperation', () => {
+      if (agent.memory?.version === 7) return;
+      // As the lost workflow task of that worker writes it down once more.
+      agent.memory = { ...RUNNING, state: 'starting', version: 7 };
+      return refuse('SupersededError')(1);
+    });
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('restart', 'restart');
+    await agent.reached('finishOperation');
+    expect(await supervisor.handle.query(openOperations)).toEqual(['restart']);
+    await lab.pass('1 minute');
+    expect(await agent.end('restart')).toBe('succeeded');
+    expect([agent.begun, agent.memory]).toMatchObject([
+      ['restart'],
+      { state: 'running', version: 8 },
+    ]);
+    expect(await supervisor.handle.query(openOperations)).toEqual([]);
+  });
+
+  test('leaves the end of an operation that cannot be put down, and carries out the next', async () => {
+    const agent = failing(lab.agent(), 'finishOperation', 5);
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('restart', 'first');
+    await agent.reached('finishOperation');
+    await supervisor.request('restart', 'second');
+    await lab.pass('5 minutes');
+    expect(await agent.end('second')).toBe('succeeded');
+    expect(agent.finished.map(({ id }) => id)).toEqual(['second']);
   });
 
   test('ends when it is cancelled, also after a failure', async () => {
