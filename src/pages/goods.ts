@@ -25,9 +25,9 @@ const DEEP = 4;
  */
 export function goodsOn(blocks: readonly Block[]): ReadonlySet<Block> {
   const goods = new Set<Block>();
+  if (isOfOne(blocks)) return goods;
   const names = new Map<Region, Block>();
-  for (const [index, block] of blocks.entries()) {
-    if (isHeadline(block) && isPriced(blocks.slice(index + 1, index + 1 + NEAR))) return new Set();
+  for (const block of blocks) {
     if (isName(block)) {
       let deep = 0;
       for (let each: Region | undefined = block.region; each && deep < DEEP; each = each.parent) {
@@ -53,6 +53,12 @@ const lettersOf = (block: Block | undefined): number => block?.text.length ?? 0;
 
 const isHeadline = ({ kind, level, linkDensity }: Block): boolean =>
   kind === 'heading' && level === 1 && linkDensity < 0.5;
+
+/** Whether the page's own headline has a price. */
+export const isOfOne = (blocks: readonly Block[]): boolean =>
+  blocks.some(
+    (block, index) => isHeadline(block) && isPriced(blocks.slice(index + 1, index + 1 + NEAR)),
+  );
 
 /** Whether it costs something, before the next heading. */
 function isPriced(blocks: readonly Block[]): boolean {

@@ -3,6 +3,7 @@ import { AMOUNT, goodsOn, withoutTerms } from './goods.js';
 import { wordsOf } from './places.js';
 import { countWords, weightOf } from './plain-text.js';
 import { SENTENCE_END, withoutPostLabels } from './posts.js';
+import { type Shelves, shelvesOn, thingOf } from './shelves.js';
 
 /** Fewer words are no content that the rest could be told from. */
 export const FEW_WORDS = 100;
@@ -12,6 +13,9 @@ const ENOUGH = 600;
 
 /** Letters: a page that says more is no shop's list of its goods. */
 const MUCH = 1_200;
+
+/** Letters: a page that says more is about things, and its shelves are no more than beside that. */
+const LONG_TEXT = 2_500;
 
 /** What a small region holds of all that a page says, to be its content. */
 const MOST = 0.7;
@@ -45,8 +49,8 @@ export function mainContent(blocks: readonly Block[]): readonly Block[] {
  * such as one part of a front page, it is all of it.
  */
 export function mainContentAlone(blocks: readonly Block[]): readonly Block[] {
-  const { content, goods, leftOut, readable } = contentOf(blocks);
-  if (sumOf(content) >= ENOUGH) return content;
+  const { content, goods, isOfShelves, leftOut, readable } = contentOf(blocks);
+  if (isOfShelves || sumOf(content) >= ENOUGH) return content;
   const all = refined(withCards(withinMain(readable), goods), leftOut, goods.size > 0);
   const best = sumOf(content) > MOST * sumOf(all) ? content : all;
   if (sumOf(best) >= LITTLE) return best;
@@ -72,6 +76,13 @@ function contentOf(blocks: readonly Block[]) {
     blocks,
   );
   const leftOut = blocks.filter(({ region }) => region.isLeftOut);
+  const shelves = shelvesOn(blocks);
+  const beside = shelves && readable.filter((block) => !thingOf(block, shelves.things));
+  if (shelves && beside && isOfShelves(shelves, readable, beside)) {
+    const shown = withShelves(blocks, shelves, beside);
+    const content = told(withinMain(shown), true);
+    return { content, goods: shelves.said, leftOut, readable, isOfShelves: true };
+  }
   const goods = sumOf(readable.filter(isText)) < MUCH ? goodsOn(blocks) : new Set<Block>();
   const all = withCards(readable, goods);
   const best = bestRegion(all);
@@ -81,19 +92,44 @@ function contentOf(blocks: readonly Block[]) {
     goods,
     leftOut,
     readable,
+    isOfShelves: false,
   };
+}
+
+/** Whether what is on its shelves is what a page says, and not what can be bought below a text. */
+const isOfShelves = (
+  { said }: Shelves,
+  readable: readonly Block[],
+  beside: readonly Block[],
+): boolean => sumOf(beside.filter(isText)) < LONG_TEXT && !isBelowText(readable, said);
+
+/** With what stands on shelves, in its place, each a line. */
+function withShelves(
+  blocks: readonly Block[],
+  { said }: Shelves,
+  beside: readonly Block[],
+): readonly Block[] {
+  const besides = new Set(beside);
+  return blocks
+    .filter((block) => said.has(block) || besides.has(block))
+    .map((block) =>
+      said.has(block) ? { ...block, kind: 'item', level: 1, linkDensity: 0 } : block,
+    );
 }
 
 /** Not a number by itself: how many have voted, or have answered. */
 const isWorded = ({ kind, text }: Block): boolean => kind !== 'paragraph' || /\p{L}/u.test(text);
 
-/** Without what stands in it and is not what it says. On a shop's page, what leads to others is what it says. */
-function refined(
+/** Without what stands in it and is not what it says. */
+const refined = (
   blocks: readonly Block[],
   leftOut: readonly Block[],
   isShop: boolean,
-): readonly Block[] {
-  const said = fromHeadline(withoutLists(withoutPostLabels(blocks, leftOut))).filter(isWorded);
+): readonly Block[] => told(withoutPostLabels(blocks, leftOut), isShop);
+
+/** The same of what is made of no posts. On a shop's page, what leads to others is what it says. */
+function told(blocks: readonly Block[], isShop: boolean): readonly Block[] {
+  const said = fromHeadline(withoutLists(blocks)).filter(isWorded);
   return trimmed(withoutButtons(withoutTeaserLabels(isShop ? said : withoutTeasers(said))));
 }
 

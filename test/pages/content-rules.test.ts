@@ -729,6 +729,67 @@ describe('A page of goods', () => {
   });
 });
 
+describe('A page of shelves', () => {
+  const name = (index: number) => `Soap nr ${index}`;
+  /** A price is called one, as on most pages, and left out elsewhere. */
+  const thing = (index: number, more = '') =>
+    `<li class=thing><a href="/${index}">${name(index)}</a><p class=price>${index + 3},50 €</p>${more}<a href="/add">Add it</a></li>`;
+  const shelf = (count: number, more?: (index: number) => string) =>
+    `<ul>${Array.from({ length: count }, (_, index) => thing(index, more?.(index))).join('')}</ul>`;
+  const lines = (count: number, more?: (index: number) => string) =>
+    Array.from({ length: count }, (_, index) =>
+      [name(index), `${index + 3},50 €`, ...(more ? [more(index)] : [])].join('\n'),
+    ).join('\n');
+  const page = (shelves: string, text = OTHER) =>
+    read(`<div><h1>The shop</h1><p>${text}</p>${shelves}</div>`).text;
+
+  test('has what each thing is called, and what it costs', () => {
+    expect(page(shelf(8))).toBe(texts('The shop', OTHER, lines(8)));
+  });
+
+  test('has what else is said of each, and once', () => {
+    const more = (index: number) => `<p>Of oil nr ${index}</p>`;
+    expect(page(shelf(9, (index) => more(index).repeat(2)))).toBe(
+      texts(
+        'The shop',
+        OTHER,
+        lines(9, (index) => `Of oil nr ${index}`),
+      ),
+    );
+  });
+
+  test('has sentences that are said of things, which make no posts of them', () => {
+    expect(page(shelf(9, () => `<p>${SENTENCE}</p>`))).toBe(
+      texts(
+        'The shop',
+        OTHER,
+        lines(9, () => SENTENCE),
+      ),
+    );
+  });
+
+  test('is without what is hidden on them, and what the page leaves out of each', () => {
+    const more = () => `<p hidden>Old price 20 €</p><p class=rating>Be the first</p>`;
+    expect(page(shelf(8, more))).toBe(texts('The shop', OTHER, lines(8)));
+  });
+
+  test('has things without a price, where they are few', () => {
+    const text = page(shelf(10).replace('3,50 €', 'Sold out'));
+    expect(text).toContain(`${name(0)}\nSold out\n${name(1)}\n4,50 €`);
+    expect(page(shelf(10).replaceAll(/[3-6],50 €/g, 'Sold out'))).not.toContain('7,50 €');
+  });
+
+  test.each([
+    ['there are few things on them', page(shelf(3))],
+    ['they stand below a text', page(shelf(8), some(20))],
+    ['the page says much else', page(`${shelf(8)}<p>${some(40)}</p>`)],
+    ['it is itself a thing with a price', page(shelf(8), '12,50 €')],
+    ['they are beside the content', page(`<aside>${shelf(8)}</aside><p>${SHORT}</p>`)],
+  ])('is none where %s', (_what, text) => {
+    expect(text).not.toContain('3,50 €');
+  });
+});
+
 describe('A page about other pages', () => {
   const head = (number: number) => `How mill nr ${number} came to the lake`;
   const teaser = (number: number, text: string) =>

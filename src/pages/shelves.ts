@@ -1,0 +1,126 @@
+import type { Block, Region } from './blocks.js';
+import { AMOUNT, isOfOne } from './goods.js';
+import { isHidden } from './places.js';
+import { weightOf } from './plain-text.js';
+
+/** Fewer things beside each other may be what else there is to buy. */
+const MANY = 8;
+
+/** What has a price, of things beside each other: some are sold out. */
+const MOST = 0.7;
+
+/** Letters of what a thing costs, at most. */
+const PRICE = 80;
+
+/** Elements around a price, or a link, up to the one that holds all that is said of the thing. */
+const DEEP = 12;
+
+/** The things on a page's shelves. */
+export interface Shelves {
+  readonly things: ReadonlySet<Region>;
+  /** What is said of them. */
+  readonly said: ReadonlySet<Block>;
+}
+
+/**
+ * The shelves of a page on which much is sold: things beside each other that are alike, eight or more, each with a
+ * link and most of them with a price. None where the page's own headline has a price.
+ *
+ * @param blocks all of the page: a price is left out of its content elsewhere.
+ */
+export function shelvesOn(blocks: readonly Block[]): Shelves | undefined {
+  const things = thingsOn(blocks);
+  if (things.size === 0) return undefined;
+  const onShelves = new Map<Region, Block[]>();
+  const beside: Block[] = [];
+  for (const block of blocks) {
+    const thing = thingOf(block, things);
+    if (thing === undefined) {
+      beside.push(block);
+      continue;
+    }
+    const blocksOf = onShelves.get(thing) ?? [];
+    blocksOf.push(block);
+    onShelves.set(thing, blocksOf);
+  }
+  if (isOfOne(beside)) return undefined;
+  return { things, said: saidOf(onShelves, things) };
+}
+
+function thingsOn(blocks: readonly Block[]): ReadonlySet<Region> {
+  const priced = new Set<Region>();
+  const linked = new Set<Region>();
+  for (const block of blocks) {
+    if (isPrice(block)) addAround(block, priced);
+    if (block.links.size > 0) addAround(block, linked);
+  }
+  const groups = new Map<Region, Map<string, Region[]>>();
+  for (const region of priced.size < MANY ? [] : linked) {
+    if (region.parent === undefined || region.isLeftOut) continue;
+    const beside = groups.get(region.parent) ?? new Map<string, Region[]>();
+    const name = nameOf(region);
+    beside.set(name, [...(beside.get(name) ?? []), region]);
+    groups.set(region.parent, beside);
+  }
+  const things = new Set<Region>();
+  for (const group of [...groups.values()].flatMap((beside) => [...beside.values()])) {
+    const sold = group.filter((region) => priced.has(region));
+    if (group.length < MANY || sold.length < MOST * group.length) continue;
+    for (const region of group) things.add(region);
+  }
+  return things;
+}
+
+function addAround({ region }: Block, regions: Set<Region>): void {
+  let deep = 0;
+  for (let each: Region | undefined = region; each && deep < DEEP; each = each.parent) {
+    if (regions.has(each)) return;
+    regions.add(each);
+    deep++;
+  }
+}
+
+/** The innermost one that holds it. */
+export function thingOf({ region }: Block, things: ReadonlySet<Region>): Region | undefined {
+  let each: Region | undefined = region;
+  while (each && !things.has(each)) each = each.parent;
+  return each;
+}
+
+/** All of it once, but what is hidden, and what can be done with each of them. */
+function saidOf(
+  onShelves: ReadonlyMap<Region, readonly Block[]>,
+  things: ReadonlySet<Region>,
+): ReadonlySet<Block> {
+  const counts = new Map<string, number>();
+  const said: Block[] = [];
+  for (const blocks of onShelves.values()) {
+    const texts = new Set<string>();
+    for (const block of blocks) {
+      if (texts.has(block.text) || isHiddenIn(block, things)) continue;
+      texts.add(block.text);
+      said.push(block);
+    }
+    for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
+  const isButton = ({ linkDensity, region, text }: Block): boolean =>
+    (linkDensity >= 0.6 || region.isLeftOut) && (counts.get(text) ?? 0) * 2 >= onShelves.size;
+  return new Set(said.filter((block) => isPrice(block) || !isButton(block)));
+}
+
+function isHiddenIn({ region }: Block, things: ReadonlySet<Region>): boolean {
+  for (
+    let each: Region | undefined = region;
+    each?.element && !things.has(each);
+    each = each.parent
+  ) {
+    if (isHidden(each.element)) return true;
+  }
+  return false;
+}
+
+const isPrice = ({ text }: Block): boolean => AMOUNT.test(text) && weightOf(text) < PRICE;
+
+/** What it is, and the first that it is called: others say that it is the last, or on sale. */
+const nameOf = ({ element }: Region): string =>
+  `${element?.name} ${element?.attribs.class?.trim().split(/\s/, 1)[0] ?? ''}`;
