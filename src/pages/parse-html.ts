@@ -17,9 +17,12 @@ const MAX_NODES = 500_000;
  */
 export function parseHtml(text: string): Document {
   const tree = new BoundedTree();
-  new Parser(tree, { lowerCaseTags: true, decodeEntities: true }).end(text);
+  new Parser(tree, { lowerCaseTags: true, decodeEntities: true }).end(withoutSections(text));
   return tree.root;
 }
+
+/** To HTML it is a comment that ends with the next `>`; to the parser all that is not a script, up to `]]>`. */
+const withoutSections = (text: string): string => text.replaceAll('<![CDATA[', '<!CDATA[');
 
 class BoundedTree extends DomHandler {
   #deeper = 0;

@@ -827,3 +827,8 @@ test('Tables in cells of tables lay out a page: what their cells say is no row',
   expect(read(`<div>${nested}</div>`).markdown).not.toContain(`| ${SENTENCE}`);
   expect(read(`<div>${beside}</div>`).text).toContain(SENTENCE);
 });
+
+test('A section of characters that never ends hides nothing after it: to HTML it is a comment', () => {
+  const page = `<body><![CDATA[\n<div>${CONTENT}</div></body>`;
+  expect(read(page).text).toBe(texts('CONTENT'));
+});
