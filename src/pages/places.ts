@@ -88,6 +88,9 @@ export function wordsOf({ attribs }: Element): readonly string[] {
 /** Of a page's text; what holds so much is not beside it, whatever it is called. */
 const MOST = 0.4;
 
+/** The same; what holds so much is hidden only until a script shows it. */
+const MOSTLY = 0.5;
+
 /**
  * Whether an element is something that no reader came for, by what the page calls it.
  *
@@ -95,12 +98,11 @@ const MOST = 0.4;
  */
 export function isLeftOut(element: Element, letters: number, marks: Marks): boolean {
   const { attribs, name } = element;
-  if (name === 'html' || name === 'body' || name === 'main' || name === 'article') {
-    return isHidden(element);
-  }
-  if (name === 'aside' && holdsQuote(element)) return false;
-  if (TAGS.has(name) || (isHidden(element) && !isOpened(element, marks))) return true;
   const share = letters / marks.letters;
+  const isGone = share < MOSTLY && isHidden(element);
+  if (name === 'html' || name === 'body' || name === 'main' || name === 'article') return isGone;
+  if (name === 'aside' && holdsQuote(element)) return false;
+  if (TAGS.has(name) || (isGone && !isOpened(element, marks))) return true;
   const role = attribs.role?.trim().toLowerCase();
   if (role !== undefined && (ROLES.has(role) || (role === 'tablist' && !holdsPanel(element))))
     return true;

@@ -128,6 +128,16 @@ describe('What a page says of its places', () => {
     expect(read(`<div>${CONTENT}${html}</div>`).text).toBe(texts('CONTENT', text));
   });
 
+  test.each(['div style="display:none"', 'main aria-hidden=true'])(
+    'leaves in what is hidden until a script shows it, which is most of a page: %s',
+    (begin) => {
+      const page = (said: string) =>
+        read(`<div><p>${SHORT}</p><${begin}>${said}</${begin.split(' ', 1)[0]}></div>`).text;
+      expect(page(CONTENT)).toContain(texts('CONTENT'));
+      expect(page(`<p>${SHORT.slice(1)}</p>`)).toBe(SHORT);
+    },
+  );
+
   test('leaves out what costs something, in a few words', () => {
     expect(read(`<div>${CONTENT}<div class=price><p>${OTHER}</p></div></div>`).text).toBe(
       texts('CONTENT'),
