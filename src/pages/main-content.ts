@@ -192,14 +192,32 @@ function withCards(blocks: readonly Block[], goods: ReadonlySet<Block>): readonl
   const beside = blocks.filter(isText);
   const areFew = sumOf([...cards.keys()]) * 2 < sumOf(blocks);
   if ((areFew && sumOf(beside) >= ENOUGH) || isBelowText(blocks, cards)) cards.clear();
+  const texts = cards.size > 0 ? cards : linkedTexts(blocks);
   return blocks
     .filter(
       (block) => goods.has(block) || !(cards.get(block) || (goods.size > 0 && isButton(block))),
     )
     .map((block) => {
       if (goods.has(block)) return { ...block, kind: 'item', level: 1, linkDensity: 0 };
-      return cards.has(block) ? { ...block, linkDensity: 0 } : block;
+      return texts.has(block) ? { ...block, linkDensity: 0 } : block;
     });
+}
+
+/**
+ * Sentences that are one link each, on a page without cards: what a company offers. One alone calls for something,
+ * and below an article they are about others.
+ */
+function linkedTexts(blocks: readonly Block[]): ReadonlySet<Block> {
+  const texts = new Set(
+    blocks.filter(
+      (block) =>
+        block.kind === 'paragraph' &&
+        onlyLinkOf(block) !== undefined &&
+        weightOf(block.text) >= LONG &&
+        SENTENCE_END.test(block.text),
+    ),
+  );
+  return texts.size > 1 && !isBelowText(blocks, texts) ? texts : new Set();
 }
 
 /** What can be done with goods, and what they cost. */

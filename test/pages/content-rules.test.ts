@@ -287,6 +287,16 @@ describe('The region of the content', () => {
     );
   });
 
+  test('has sentences that are one link each, but not below an article', () => {
+    const offer = (index: number) => `${OTHER} That is mill nr ${index}.`;
+    const page = (above: string) =>
+      read(
+        `<div><p>${above}</p>${[0, 1, 2].map((index) => `<a href="/${index}"><p>${offer(index)}</p></a>`).join('')}</div>`,
+      ).text;
+    expect(page(some(9))).toBe(texts(some(9), offer(0), offer(1), offer(2)));
+    expect(page(some(20))).toBe(some(20));
+  });
+
   test('is without cards and teasers below an article, however many', () => {
     expect(read(`<div>${CONTENT}${cards(40)}</div>`).text).toBe(texts('CONTENT'));
     const teasers = `<h2><a href="/x">Part</a></h2><p>${OTHER}</p>`.repeat(40);
