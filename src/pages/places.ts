@@ -22,8 +22,11 @@ const WORDS = setOf(
 
 /** The same, of what says little: `price`, but not all that a page tells of prices. */
 const SHORT_WORDS = setOf(
-  'skip user users votes price prices stock availability compare tax rating ratings cta banner promo',
+  'skip user users votes price prices stock availability compare tax rating ratings',
 );
+
+/** The same, of what has no heading: calls to do something. */
+const CALL_WORDS = setOf('cta banner promo');
 
 /** Letters outside of links that such a place has at most. */
 const LITTLE = 300;
@@ -121,11 +124,13 @@ export function isLeftOut(element: Element, letters: number, marks: Marks): bool
   if (words.some((word) => PLAIN_WORDS.has(word))) return !holdsMain(element);
   const isLabel = words.some((word) => LABEL_WORDS.has(word)) && !holdsHeading(element);
   const isShort = letters < LITTLE && words.some((word) => SHORT_WORDS.has(word));
+  const isCall =
+    letters < LITTLE && words.some((word) => CALL_WORDS.has(word)) && !holdsHeading(element);
   const isPlace = words.some(
     (word) =>
       WORDS.has(word) || SIDEBAR.test(word) || (word === 'hidden' && !isOpened(element, marks)),
   );
-  if (!isLabel && !isShort && !isPlace) return false;
+  if (!isLabel && !isShort && !isCall && !isPlace) return false;
   return !words.some((word) => CONTENT_WORDS.has(word)) && !holdsMain(element);
 }
 

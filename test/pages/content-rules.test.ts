@@ -138,6 +138,13 @@ describe('What a page says of its places', () => {
     },
   );
 
+  test('leaves out calls to do something, but for those that have a heading', () => {
+    const page = (call: string) =>
+      read(`<div>${CONTENT}<div class=cta>${call}</div><p>${SHORT}</p></div>`).text;
+    expect(page(`<p>${OTHER}</p>`)).toBe(texts('CONTENT', SHORT));
+    expect(page(`<h2>Part</h2><p>${OTHER}</p>`)).toBe(texts('CONTENT', 'Part', OTHER, SHORT));
+  });
+
   test('leaves out what costs something, in a few words', () => {
     expect(read(`<div>${CONTENT}<div class=price><p>${OTHER}</p></div></div>`).text).toBe(
       texts('CONTENT'),
