@@ -16,15 +16,22 @@ const MAX_NODES = 500_000;
  * @throws TooComplexError for more than 500,000 nodes, or 10,000 elements that are open at a time.
  */
 export function parseHtml(text: string): Document {
-  const tree = new BoundedTree();
-  new Parser(tree, { lowerCaseTags: true, decodeEntities: true }).end(withoutSections(text));
-  return tree.root;
+  const tree = treeOf(text);
+  // To HTML it is a comment that ends with the next `>`, to the parser all up to `]]>`.
+  return tree.hasSections ? treeOf(text.replaceAll(SECTION, '<!CDATA[')).root : tree.root;
 }
 
-/** To HTML it is a comment that ends with the next `>`; to the parser all that is not a script, up to `]]>`. */
-const withoutSections = (text: string): string => text.replaceAll('<![CDATA[', '<!CDATA[');
+const SECTION = '<![CDATA[';
+
+function treeOf(text: string): BoundedTree {
+  const tree = new BoundedTree();
+  new Parser(tree, { lowerCaseTags: true, decodeEntities: true }).end(text);
+  return tree;
+}
 
 class BoundedTree extends DomHandler {
+  /** Whether it holds sections of CDATA. */
+  hasSections = false;
   #deeper = 0;
   #nodes = 0;
 
@@ -41,7 +48,9 @@ class BoundedTree extends DomHandler {
   }
 
   /** Nobody reads them. */
-  override oncomment(): void {}
+  override oncomment(text: string): void {
+    this.hasSections ||= text.startsWith('[CDATA[');
+  }
   override oncommentend(): void {}
   override onprocessinginstruction(): void {}
 

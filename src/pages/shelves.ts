@@ -48,18 +48,21 @@ export function shelvesOn(blocks: readonly Block[]): Shelves | undefined {
 }
 
 function thingsOn(blocks: readonly Block[]): ReadonlySet<Region> {
+  const prices = blocks.filter(isPrice);
+  // So it is on most pages, which cost no more than that.
+  if (prices.length < MOST * MANY) return new Set();
   const priced = new Set<Region>();
+  for (const block of prices) addAround(block, priced);
   const linked = new Set<Region>();
-  for (const block of blocks) {
-    if (isPrice(block)) addAround(block, priced);
-    if (block.links.size > 0) addAround(block, linked);
-  }
+  for (const block of blocks) if (block.links.size > 0) addAround(block, linked);
   const groups = new Map<Region, Map<string, Region[]>>();
-  for (const region of priced.size < MANY ? [] : linked) {
+  for (const region of linked) {
     if (region.parent === undefined || region.isLeftOut) continue;
     const beside = groups.get(region.parent) ?? new Map<string, Region[]>();
     const name = nameOf(region);
-    beside.set(name, [...(beside.get(name) ?? []), region]);
+    const group = beside.get(name) ?? [];
+    group.push(region);
+    beside.set(name, group);
     groups.set(region.parent, beside);
   }
   const things = new Set<Region>();
@@ -119,7 +122,8 @@ function isHiddenIn({ region }: Block, things: ReadonlySet<Region>): boolean {
   return false;
 }
 
-const isPrice = ({ text }: Block): boolean => AMOUNT.test(text) && weightOf(text) < PRICE;
+const isPrice = ({ text }: Block): boolean =>
+  text.length < PRICE && AMOUNT.test(text) && weightOf(text) < PRICE;
 
 /** What it is, and the first that it is called: others say that it is the last, or on sale. */
 const nameOf = ({ element }: Region): string =>
