@@ -119,9 +119,9 @@ function elsewhere(rooms: string[]): string {
 
 /** Test files that are run alike. */
 function project(name: string, include: string[], exclude: string[]) {
-  // All mostly wait, also on two cores; skipped time is that of a file's own server. Whole programs are
-  // fewer at a time.
-  const maxWorkers = name === 'whole' ? 4 : 6;
+  // Whole programs are fewer at a time. The others mostly wait, also on two cores; skipped time is
+  // that of a file's own server.
+  const maxWorkers = name === 'whole' ? 3 : 5;
   const sequence = { groupOrder: GROUPS.findIndex((group) => group.includes(name)) };
   // What leaves nothing behind in its process: files share one, which reads the libraries once.
   const isolate = ISOLATED.includes(name);
