@@ -19,6 +19,9 @@ const INSIST_MS = 45_000;
 /** For all to be well again once all can be reached: two repairs, and processes that come back late. */
 const SETTLE_MS = 240_000;
 
+/** The same of images that each keep a processor busy before they listen, a few at a time. */
+const SLOW_SETTLE_MS = 720_000;
+
 /** From the end of the second pass: what a pass has started takes a moment to look. */
 const AFTER_PASSES_MS = 45_000;
 
@@ -211,7 +214,7 @@ class LongRound {
       ...(await this.#ofEach((agentId) => this.#problemsOf(agentId))),
       ...(await this.#auditedRefusals()),
     ];
-    return untilNone(when, problems, SETTLE_MS);
+    return untilNone(when, problems, this.#plan.slow ? SLOW_SETTLE_MS : SETTLE_MS);
   }
 
   async #ofEach(problemsOf: (agentId: string) => Promise<string[]>): Promise<string[]> {
