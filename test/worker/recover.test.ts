@@ -6,6 +6,7 @@ import { admitOperation } from '../../src/agents/operations.js';
 import { ReleaseStore } from '../../src/agents/release-store.js';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentSupervisors } from '../../src/agents/supervisors.js';
+import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import type { AgentRow, OperationRow } from '../../src/database/models.js';
 import { NEVER_BEGUN, recoverOperations, SUPERVISOR_ENDED } from '../../worker/recover.js';
 import { queryRows } from '../database/catalog.js';
@@ -216,6 +217,25 @@ describe('recovery', () => {
       .asUser(USER)
       .transaction((db) => db.Agent.findByPk(agentId, { attributes: ['status', 'statusReason'] }));
     expect(agent).toEqual({ status: 'error', statusReason: SUPERVISOR_ENDED });
+  });
+
+  test('leaves an agent active that the supervisor after it has brought up', async () => {
+    const watchdog: WatchdogMemory = {
+      version: 3,
+      state: 'running',
+      since: 1,
+      crashes: [],
+      repairAttempts: 0,
+      lastRepair: null,
+    };
+    const agentId = await newAgent({ status: 'active', desired: 'running', watchdog });
+    const lost = await open(agentId, 'update', 'running');
+    await recover(supervisors());
+    expect(await operation(lost)).toMatchObject({ status: 'failed', error: SUPERVISOR_ENDED });
+    const agent = await database.db
+      .asUser(USER)
+      .transaction((db) => db.Agent.findByPk(agentId, { attributes: ['status', 'statusReason'] }));
+    expect(agent).toEqual({ status: 'active', statusReason: null });
   });
 
   test('keeps both memories of an agent whose reset was cut off', async () => {
