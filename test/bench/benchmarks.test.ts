@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { bench, buildBenchmarks, rowOf } from './run-benchmark.js';
+import { buildPrograms } from '../support/run-program.js';
+import { bench, rowOf } from './run-benchmark.js';
 
-beforeAll(buildBenchmarks);
+beforeAll(buildPrograms);
 
 describe('each benchmark runs by itself and prints its ratio beside the aim', () => {
   test('provision', async () => {

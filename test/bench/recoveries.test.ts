@@ -1,14 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { findProgram } from '../../dev/processes/find-program.js';
-import { bench, buildBenchmarks, rowOf } from './run-benchmark.js';
+import { canHaveOwnEngine } from '../support/own-engine.js';
+import { buildPrograms } from '../support/run-program.js';
+import { bench, rowOf } from './run-benchmark.js';
 
 /** Kills processes inside of containers, from outside. */
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
-/** Starts and kills a Docker engine of its own, in a network of its own. */
-const hasOwnEngine =
-  isRoot && (await Promise.all(['dockerd', 'ip', 'unshare'].map(findProgram))).every(Boolean);
 
-beforeAll(buildBenchmarks);
+beforeAll(buildPrograms);
 
 describe('each benchmark of recoveries runs by itself and prints its times beside the aim', () => {
   // These two mostly wait, each beside an engine of its own.
@@ -30,7 +28,7 @@ describe('each benchmark of recoveries runs by itself and prints its times besid
     }
   });
 
-  test.runIf(hasOwnEngine)('reboot', waiting, async () => {
+  test.runIf(canHaveOwnEngine)('reboot', waiting, async () => {
     const output = await bench('reboot', ['--image=small,slow', '--agents=2', '--slow=2']);
     for (const image of ['small', 'slow']) {
       const [, running, ms, , , crashLoops] = rowOf(output, image);

@@ -1,15 +1,10 @@
-import path from 'node:path';
 import { builtProgram } from '../../dev/root.js';
 import { runProgram } from '../support/run-program.js';
 
 /** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
 export function bench(name: string, args: readonly string[]): Promise<string> {
-  return run([builtProgram('bench', `${name}.js`), ...args]);
+  return runProgram([builtProgram('bench', `${name}.js`), ...args], { MANAGE_DOCKER: 'never' });
 }
-
-export const buildBenchmarks = () => run([path.join('scripts', 'build.mjs'), '--dev']);
-
-const run = (args: readonly string[]) => runProgram(args, { MANAGE_DOCKER: 'never' });
 
 /** The cells of the row that begins with a name. */
 export function rowOf(output: string, name: string): string[] {

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
-import { chaosIsPossible, runChaos } from './run-built.js';
+import { canHaveOwnEngine } from '../support/own-engine.js';
+import { runChaos } from './run-built.js';
 
 /** As many rounds as there are kinds of kill, of operations that are soon over. */
 const ROUNDS = ['--seed=65199', '--rounds=7'];
 
-test.runIf(chaosIsPossible)(
+test.runIf(canHaveOwnEngine)(
   'agents are as desired, and nothing is left or lost, whatever is killed during an operation',
   async () => {
     const output = await runChaos('chaos-agents', ROUNDS);

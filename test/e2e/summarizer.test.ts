@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { builtProgram, projectRoot } from '../../dev/root.js';
 import { FORGED_HOSTS } from '../outbound/forged.js';
 import { canMakeNetworks } from '../support/far-addresses.js';
-import { runProgram } from '../support/run-program.js';
+import { buildPrograms } from '../support/run-program.js';
 import { ClosedNetwork } from './closed-network.js';
 
 /** What must not be reached, and is there; the last one is allowed. */
@@ -30,7 +30,7 @@ interface Told {
 let network: ClosedNetwork;
 beforeAll(async () => {
   if (!canMakeNetworks) return;
-  await runProgram([path.join('scripts', 'build.mjs'), '--dev']);
+  await buildPrograms();
   network = await ClosedNetwork.make(ADDRESSES);
   const env = {
     NODE_ENV: 'production',

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import path from 'node:path';
 import { projectRoot } from '../../dev/root.js';
 
 /** Runs a program on Node in the project's folder. @returns what it prints. @throws when it fails. */
@@ -22,3 +23,6 @@ export function runProgram(
     });
   });
 }
+
+/** Builds what is not built yet of the programs that tests run. */
+export const buildPrograms = () => runProgram([path.join('scripts', 'build.mjs'), '--dev']);
