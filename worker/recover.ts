@@ -93,10 +93,7 @@ export async function recoverOperations(
       // What is new of the agent was complete when its row named it: it stays, and nothing is lost.
       await services.releases.keepRelease(supervised, id);
       const failed = { id, kind, status: 'failed', error: SUPERVISOR_ENDED } as const;
-      // The supervisor after it may have brought the agent up meanwhile, and told so.
-      const left = await tenant.transaction((db) => db.Agent.findByPk(agent.id));
-      const unharmed = left?.desired === 'running' && left.watchdog?.state === 'running';
-      await services.supervisorStore.finishOperation(supervised, { ...failed, unharmed });
+      await services.supervisorStore.finishOperation(supervised, failed);
       return 'failed an operation whose supervisor was ended';
     }
     if (kind === 'provision') {

@@ -222,7 +222,8 @@ export class SupervisorStore {
     await this.#database.asUser(agent.userId).transaction(async (db) => {
       const { agentId } = agent;
       const { error, id, kind, status, transition, unharmed } = operation;
-      if (!(await presentAgent(db, agentId))) return;
+      const found = await presentAgent(db, agentId);
+      if (!found) return;
       const finishedAt = new Date();
       const ended = await endOperations(db, agentId, { status, error }, { id });
       // Late, or again: what it has made of the agent was written with its end.
@@ -237,7 +238,12 @@ export class SupervisorStore {
         await settleCredentials(db, agentId);
       }
       if (status === 'failed') {
-        if (!unharmed) await updateAgent(db, agentId, { status: 'error', statusReason: error });
+        // Of one whose supervisor was ended, the next one may have told that the agent is up.
+        const isUp =
+          !transition && found.desired === 'running' && found.watchdog?.state === 'running';
+        if (!unharmed && !isUp) {
+          await updateAgent(db, agentId, { status: 'error', statusReason: error });
+        }
       } else if (status === 'succeeded' && kind === 'stop') {
         const row = await db.Operation.findByPk(id, { attributes: ['input'] });
         const statusReason = row?.input?.reason ?? null;
