@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
-import { link, lstat, mkdir, open, opendir, rename, rmdir, unlink } from 'node:fs/promises';
+import { constants, lstat, type Stats } from 'node:fs';
+import { link, mkdir, open, opendir, rename, rmdir, unlink } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { BadRequestError, ConflictError, NotFoundError, ServiceError } from '../errors.js';
 import { SCRATCH } from './segments.js';
 
@@ -19,6 +20,9 @@ const FOLDER_MODE = 0o755;
 const FILE_MODE = 0o644;
 
 const PIECE_BYTES = 64 * 1024;
+
+/** That of `node:fs/promises` takes twice as long, which hundreds at once are slowed down by. */
+const statOf = promisify(lstat);
 
 /** How often what others take away again is made. */
 const ATTEMPTS = 20;
@@ -118,7 +122,7 @@ export class Folder {
   /** Undefined when it is not there. A link is what it is itself. */
   async stat(name: string): Promise<Stats | undefined> {
     try {
-      return await lstat(this.#at(name));
+      return await statOf(this.#at(name));
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return undefined;
       throw refusalOf(error);

@@ -4,7 +4,8 @@ import { Turns } from '../turns.js';
 import { readFile, writeFile, type ReadFile } from './files.js';
 import { clearScratch, Folder } from './folder.js';
 import { diffOf, type Diff } from './git/diff.js';
-import { clearViews, withView, type GitView, type WorkspacePlace } from './git/git-view.js';
+import { withView, type GitView } from './git/git-view.js';
+import { KeptFolder } from './git/kept-folder.js';
 import { logOf, type Commit } from './git/log.js';
 import { originOf, pushCommit, type Remotes } from './git/push.js';
 import { findRepository } from './git/repository.js';
@@ -17,6 +18,7 @@ import {
   NOTHING_TO_COMMIT,
   type Committed,
 } from './git/sync.js';
+import { clearViews, type WorkspacePlace } from './git/view-folder.js';
 import { inTurn } from './in-turn.js';
 import { segmentsOf } from './segments.js';
 import { treeOf, type TreeNode } from './tree.js';
@@ -74,6 +76,7 @@ interface WorkspaceParts {
 export class Workspace {
   readonly #parts: WorkspaceParts;
   readonly #turns = new Turns(GIT_AT_ONCE);
+  readonly #kept = new KeptFolder();
   #isSyncing = false;
   #cleared: Promise<void> | undefined;
 
@@ -182,7 +185,7 @@ export class Workspace {
     return inTurn(this.#turns, { owner: this.#parts.path, signal }, (ending) =>
       this.#in(async (place) => {
         const repository = await findRepository(place.root, place.path, ending);
-        return repository && withView(place, repository, ending, use);
+        return repository && withView(place, repository, ending, use, this.#kept.lend);
       }),
     );
   }

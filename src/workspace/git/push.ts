@@ -2,7 +2,8 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { ServiceError } from '../../errors.js';
 import type { CheckedTarget, Outbound } from '../../outbound/outbound.js';
-import { withView, type Git, type WorkspacePlace } from './git-view.js';
+import { withView, type Git } from './git-view.js';
+import type { WorkspacePlace } from './view-folder.js';
 import { findRepository } from './repository.js';
 
 /** What knows where addresses of remotes lead, and which of them may be reached. */

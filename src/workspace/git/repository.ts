@@ -1,5 +1,3 @@
-import type { Stats } from 'node:fs';
-import { setBounded } from '../../bounded-map.js';
 import { NotFoundError, ServiceError } from '../../errors.js';
 import { NotPlainError, type Folder } from '../folder.js';
 import { factsOf, type RepositoryFacts } from './git-config.js';
@@ -10,11 +8,6 @@ const GIT_FOLDER = '.git';
 const MAX_REF_BYTES = 4_096;
 const MAX_CONFIG_BYTES = 1024 * 1024;
 const MAX_PACKED_REFS_BYTES = 16 * 1024 * 1024;
-
-/** Of objects: git itself has 258. */
-const MAX_FOLDERS = 1_000;
-/** Each is open while it is looked at. */
-const FOLDERS_AT_ONCE = 64;
 
 const HASH = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
@@ -76,13 +69,16 @@ export async function inGitFolder<T>(root: Folder, use: (git: Folder) => Promise
 }
 
 async function readRepository(git: Folder, cwd: string, signal: AbortSignal): Promise<Repository> {
-  const head = await readHead(git);
-  const [objects, refs] = [await git.stat('objects'), await git.stat('refs')];
+  const [head, objects, refs, config, ...elsewhere] = await Promise.all([
+    readHead(git),
+    git.stat('objects'),
+    git.stat('refs'),
+    git.readIfThere('config', MAX_CONFIG_BYTES),
+    ...ELSEWHERE.map((name) => git.stat(name)),
+  ]);
   if (head === undefined || !objects || !refs) throw new NoRepositoryError();
-  for (const name of ELSEWHERE) {
-    if (await git.stat(name)) throw new UnsupportedRepositoryError(`it has a ${name}`);
-  }
-  const config = await git.readIfThere('config', MAX_CONFIG_BYTES);
+  const named = ELSEWHERE.find((_, index) => elsewhere[index]);
+  if (named !== undefined) throw new UnsupportedRepositoryError(`it has a ${named}`);
   const facts = await factsOf(config?.bytes ?? Buffer.alloc(0), cwd, signal);
   if (HASH.test(head)) return { ...facts, branch: undefined, head };
   const branch = branchOf(head);
@@ -135,56 +131,3 @@ export async function readBranch(git: Folder, branch: string): Promise<string | 
   const hash = line?.split(' ')[0];
   return hash !== undefined && HASH.test(hash) ? hash : undefined;
 }
-
-/**
- * Whether objects are all in the repository itself: neither links nor another repository that it
- * borrows from.
- *
- * @throws UnsupportedRepositoryError; the signal's reason
- */
-export async function checkObjects(git: Folder, signal: AbortSignal): Promise<void> {
-  await git.within(['objects'], async (objects) => {
-    const folders: string[] = [];
-    if (!(await objects.isPlain(signal)))
-      throw new UnsupportedRepositoryError('it has linked objects');
-    for await (const { kind, name } of objects.entries()) {
-      if (kind === 'folder') folders.push(name);
-      if (folders.length > MAX_FOLDERS) {
-        throw new UnsupportedRepositoryError('there are too many folders among its objects');
-      }
-    }
-    for (let at = 0; at < folders.length; at += FOLDERS_AT_ONCE) {
-      const some = folders.slice(at, at + FOLDERS_AT_ONCE);
-      await Promise.all(some.map((name) => checkFolder(objects, name, signal)));
-    }
-  });
-}
-
-async function checkFolder(objects: Folder, name: string, signal: AbortSignal): Promise<void> {
-  const stats = await objects.stat(name);
-  if (stats?.isDirectory() && PLAIN.has(stateOf(stats))) return;
-  await objects.within([name], async (folder) => {
-    const now = Date.now();
-    const before = await folder.self();
-    if (!(await folder.isPlain(signal)))
-      throw new UnsupportedRepositoryError('it has linked objects');
-    if (name === 'info' && (await folder.stat('alternates'))) {
-      throw new UnsupportedRepositoryError('it borrows objects from another one');
-    }
-    // One that has just changed may change again within the same tick of the file system's clock.
-    if (before.ctimeMs < now - TICK_MS) setBounded(PLAIN, stateOf(before), true, MAX_PLAIN);
-  });
-}
-
-/**
- * Folders in which there was nothing but files and folders. Nobody puts anything into one, or another one in its
- * place, without its state being another: that time is set by the system alone.
- */
-const PLAIN = new Map<string, true>();
-/** Of some repositories that have all 256 folders of objects. */
-const MAX_PLAIN = 4_096;
-
-/** Milliseconds, more than any file system takes for two changes to have different times. */
-const TICK_MS = 2_000;
-
-const stateOf = ({ ctimeMs, dev, ino }: Stats): string => `${dev} ${ino} ${ctimeMs}`;

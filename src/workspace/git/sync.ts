@@ -2,13 +2,7 @@ import path from 'node:path';
 import { ConflictError, ServiceError } from '../../errors.js';
 import { Folder, replaceFile } from '../folder.js';
 import { changesOf, type CodedChange } from './status.js';
-import {
-  MAX_INDEX_BYTES,
-  withView,
-  type Git,
-  type GitView,
-  type WorkspacePlace,
-} from './git-view.js';
+import { withView, type Git, type GitView } from './git-view.js';
 import { clearOwnLock, withLock } from './own-lock.js';
 import {
   branchOf,
@@ -18,6 +12,7 @@ import {
   readBranch,
   readHead,
 } from './repository.js';
+import { MAX_INDEX_BYTES, type WorkspacePlace } from './view-folder.js';
 
 export const DEFAULT_MESSAGE = 'sync changes';
 export const MAX_MESSAGE = 10_000;

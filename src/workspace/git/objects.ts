@@ -1,0 +1,78 @@
+import type { Stats } from 'node:fs';
+import { setBounded } from '../../bounded-map.js';
+import type { Folder } from '../folder.js';
+import { isSettled, stateOf } from './file-state.js';
+import { UnsupportedRepositoryError } from './unsupported.js';
+
+/** Of objects: git itself has 258. */
+const MAX_FOLDERS = 1_000;
+/** Each is open while it is looked at. */
+const FOLDERS_AT_ONCE = 64;
+
+/**
+ * Whether objects are all in the repository itself: neither links nor another repository that it
+ * borrows from.
+ *
+ * @throws UnsupportedRepositoryError; the signal's reason
+ */
+export async function checkObjects(git: Folder, signal: AbortSignal): Promise<void> {
+  await git.within(['objects'], async (objects) => {
+    const folders = await foldersIn(objects, signal);
+    const stats = await Promise.all(folders.map((name) => objects.stat(name)));
+    const unknown = folders.filter((_, index) => !isKnown(stats[index]));
+    for (let at = 0; at < unknown.length; at += FOLDERS_AT_ONCE) {
+      const some = unknown.slice(at, at + FOLDERS_AT_ONCE);
+      await Promise.all(some.map((name) => checkFolder(objects, name, signal)));
+    }
+  });
+}
+
+async function foldersIn(objects: Folder, signal: AbortSignal): Promise<readonly string[]> {
+  const state = await settledState(objects);
+  const known = state !== undefined && LISTED.get(state);
+  if (known) return known;
+  await checkPlain(objects, signal);
+  const folders: string[] = [];
+  for await (const { kind, name } of objects.entries()) {
+    if (kind === 'folder') folders.push(name);
+    if (folders.length > MAX_FOLDERS) {
+      throw new UnsupportedRepositoryError('there are too many folders among its objects');
+    }
+  }
+  if (state !== undefined) setBounded(LISTED, state, folders, MAX_LISTED);
+  return folders;
+}
+
+async function checkFolder(objects: Folder, name: string, signal: AbortSignal): Promise<void> {
+  await objects.within([name], async (folder) => {
+    const state = await settledState(folder);
+    await checkPlain(folder, signal);
+    if (name === 'info' && (await folder.stat('alternates'))) {
+      throw new UnsupportedRepositoryError('it borrows objects from another one');
+    }
+    if (state !== undefined) setBounded(PLAIN, state, true, MAX_PLAIN);
+  });
+}
+
+async function checkPlain(folder: Folder, signal: AbortSignal): Promise<void> {
+  if (!(await folder.isPlain(signal))) {
+    throw new UnsupportedRepositoryError('it has linked objects');
+  }
+}
+
+/** Folders in which there was nothing but files and folders, by their states. */
+const PLAIN = new Map<string, true>();
+/** Of some repositories that have all 256 folders of objects. */
+const MAX_PLAIN = 4_096;
+
+/** The folders in such a one. */
+const LISTED = new Map<string, readonly string[]>();
+const MAX_LISTED = 16;
+
+const isKnown = (stats: Stats | undefined): boolean =>
+  stats?.isDirectory() === true && PLAIN.has(stateOf(stats));
+
+async function settledState(folder: Folder): Promise<string | undefined> {
+  const stats = await folder.self();
+  return isSettled(stats) ? stateOf(stats) : undefined;
+}
