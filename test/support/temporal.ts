@@ -12,6 +12,7 @@ import { readSettings } from '../../dev/settings.js';
 import { ensureSearchAttributes } from '../../temporal/ensure-search-attributes.js';
 import { NATIVE_LOGGING } from '../../worker/temporal-runtime.js';
 import type { WorkflowCode } from '../../worker/workflow-code.js';
+import { IN_THIS_THREAD } from '../workflows/support/in-this-thread.js';
 import { workflowBundle } from '../workflows/support/workflow-bundle.js';
 import { until } from './until.js';
 
@@ -73,8 +74,8 @@ export async function testTemporal(options: TestTemporalOptions = {}): Promise<T
 }
 
 /** The workflows' code as it is in the source now. */
-export async function workflowCode(): Promise<WorkflowCode> {
-  return { workflowBundle: await workflowBundle() };
+export async function workflowCode(): Promise<WorkflowCode & typeof IN_THIS_THREAD> {
+  return { workflowBundle: await workflowBundle(), ...IN_THIS_THREAD };
 }
 
 /** What workers of this process, their activities and workflows have logged. */

@@ -3,6 +3,7 @@ import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { AccountDeletionActivities } from '../../../activities/account-deletion.js';
 import { accountDeletionRuns } from '../../../temporal/row-runs.js';
 import { deleteAccountId, PLATFORM_TASK_QUEUE } from '../../../workflows/ids.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** A worker for deletions of accounts that does this; nothing of a run is left in it when it ends. */
 export function deletionWorker(
@@ -12,7 +13,14 @@ export function deletionWorker(
 ): Promise<Worker> {
   const { nativeConnection: connection, namespace = 'default' } = environment;
   return Worker.create({
-    ...{ connection, namespace, taskQueue: PLATFORM_TASK_QUEUE, workflowBundle, activities },
+    ...{
+      connection,
+      namespace,
+      taskQueue: PLATFORM_TASK_QUEUE,
+      workflowBundle,
+      activities,
+      ...IN_THIS_THREAD,
+    },
     maxCachedWorkflows: 0,
     maxHeartbeatThrottleInterval: '100 milliseconds',
     shutdownGraceTime: 0,

@@ -4,6 +4,7 @@ import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { CloneActivities } from '../../../activities/clones.js';
 import type { cloneAgent } from '../../../workflows/clone-agent.js';
 import { cloneAgentId } from '../../../workflows/ids.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** The run that makes one clone, with a worker of its own. */
 export async function cloneRun(
@@ -15,7 +16,7 @@ export async function cloneRun(
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = cloneAgentId(cloneId);
   const common = { connection, namespace, taskQueue: workflowId, maxCachedWorkflows: 0 };
-  const worker = await Worker.create({ ...common, workflowBundle, activities });
+  const worker = await Worker.create({ ...common, ...IN_THIS_THREAD, workflowBundle, activities });
   const made = await worker.runUntil(
     client.workflow.execute<typeof cloneAgent>('cloneAgent', {
       ...{ workflowId, taskQueue: workflowId },

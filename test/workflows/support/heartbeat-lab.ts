@@ -9,6 +9,7 @@ import type {
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
 import { sendHeartbeatsId, heartbeatsTaskQueue } from '../../../workflows/ids.js';
 import type { HeartbeatCount, sendHeartbeats } from '../../../workflows/send-heartbeats.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** The one host with a worker. */
 export const HOST = 'lab';
@@ -56,6 +57,7 @@ export class HeartbeatLab {
         namespace,
         taskQueue: TASK_QUEUE,
         workflowBundle,
+        ...IN_THIS_THREAD,
         activities: records,
         maxCachedWorkflows: 0,
       }),

@@ -5,6 +5,7 @@ import type { MailActivities } from '../../../activities/mail.js';
 import type { MailOutcome } from '../../../src/mail/mail-sender.js';
 import { MAIL_TASK_QUEUE, sendMailId } from '../../../workflows/ids.js';
 import type { sendMail } from '../../../workflows/send-mail.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** The run of one mail, with workers of its own. */
 export async function mailRun(
@@ -17,7 +18,13 @@ export async function mailRun(
   const workflowId = sendMailId(mailId);
   const common = { connection, namespace };
   const [runs, mails] = await Promise.all([
-    Worker.create({ ...common, taskQueue: workflowId, maxCachedWorkflows: 0, workflowBundle }),
+    Worker.create({
+      ...common,
+      ...IN_THIS_THREAD,
+      taskQueue: workflowId,
+      maxCachedWorkflows: 0,
+      workflowBundle,
+    }),
     Worker.create({ ...common, taskQueue: MAIL_TASK_QUEUE, activities }),
   ]);
   const result = await runs.runUntil(

@@ -5,6 +5,7 @@ import type { MoneyActivities } from '../../../activities/money.js';
 import type { SettlementActivities } from '../../../activities/payment-sessions.js';
 import type { checkLedger } from '../../../workflows/check-ledger.js';
 import type { keepMoney } from '../../../workflows/keep-money.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 interface Passes {
   readonly keepMoney: typeof keepMoney;
@@ -24,7 +25,7 @@ export async function moneyPass<Name extends keyof Passes>(
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = `${workflow}-${randomUUID()}`;
   const common = { connection, namespace, taskQueue: workflowId, maxCachedWorkflows: 0 };
-  const worker = await Worker.create({ ...common, workflowBundle, activities });
+  const worker = await Worker.create({ ...common, ...IN_THIS_THREAD, workflowBundle, activities });
   const result = await worker.runUntil(
     client.workflow.execute(workflow, { workflowId, taskQueue: workflowId }),
   );

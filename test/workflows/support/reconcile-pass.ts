@@ -5,6 +5,7 @@ import type { ReconcileActivities } from '../../../activities/reconcile.js';
 import type { SupervisionActivities, SupervisionFound } from '../../../activities/supervision.js';
 import { containersTaskQueue } from '../../../workflows/ids.js';
 import type { HostReconciled, reconcileHost } from '../../../workflows/reconcile-host.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** Of its own, beside the one of a `WorkflowLab` on the same server. */
 const TASK_QUEUE = 'reconcile-lab';
@@ -31,7 +32,8 @@ export async function reconcilePass(
   const workers = await Promise.all([
     Worker.create({
       ...common,
-      ...{ workflowBundle, taskQueue: TASK_QUEUE, activities: platform, maxCachedWorkflows: 0 },
+      ...{ ...IN_THIS_THREAD, workflowBundle, activities: platform },
+      ...{ taskQueue: TASK_QUEUE, maxCachedWorkflows: 0 },
     }),
     Worker.create({ ...common, taskQueue: containersTaskQueue(name), activities: host }),
   ]);

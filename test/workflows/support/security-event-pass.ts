@@ -4,6 +4,7 @@ import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { SecurityEventActivities } from '../../../activities/security-events.js';
 import type { applySecurityEvent } from '../../../workflows/apply-security-event.js';
 import { applySecurityEventId } from '../../../workflows/ids.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** What one token told is applied, with a worker of its own that does this. */
 export async function securityEventPass(
@@ -14,7 +15,7 @@ export async function securityEventPass(
   const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const id = randomUUID();
   const common = { connection, namespace, taskQueue: id, maxCachedWorkflows: 0 };
-  const worker = await Worker.create({ ...common, workflowBundle, activities });
+  const worker = await Worker.create({ ...common, ...IN_THIS_THREAD, workflowBundle, activities });
   const workflowId = applySecurityEventId(id);
   const started = { workflowId, taskQueue: id, args: [id] as [string] };
   await worker.runUntil(

@@ -9,6 +9,7 @@ import type {
 import type { PaymentActivities } from '../../../activities/payments.js';
 import { PAYMENTS_TASK_QUEUE, settlePaymentSessionId } from '../../../workflows/ids.js';
 import type { settlePaymentSession } from '../../../workflows/settle-payment-session.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** What the run of a session asks for where keys are opened. */
 export type SessionPaymentActivities = SessionHoldActivities &
@@ -29,7 +30,7 @@ export async function sessionRun(
   const common = { connection, namespace };
   const [runs, payments] = await Promise.all([
     Worker.create({
-      ...{ ...common, workflowBundle, activities: of.platform },
+      ...{ ...common, ...IN_THIS_THREAD, workflowBundle, activities: of.platform },
       ...{ taskQueue: workflowId, maxCachedWorkflows: 0 },
     }),
     Worker.create({ ...common, activities: of.payments, taskQueue: PAYMENTS_TASK_QUEUE }),

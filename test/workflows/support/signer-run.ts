@@ -5,6 +5,7 @@ import type { PaymentActivities } from '../../../activities/payments.js';
 import { wakeSignal } from '../../../workflows/chain-signer-messages.js';
 import type { chainSigner } from '../../../workflows/chain-signer.js';
 import { chainSignerId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** The run of one signer, with workers of its own; begun as it is woken. */
 export async function signerRun(
@@ -19,7 +20,13 @@ export async function signerRun(
   const activities = { payAll: () => payAll(wake) } satisfies Partial<PaymentActivities>;
   const common = { connection, namespace };
   const [runs, payments] = await Promise.all([
-    Worker.create({ ...common, taskQueue: workflowId, maxCachedWorkflows: 0, workflowBundle }),
+    Worker.create({
+      ...common,
+      ...IN_THIS_THREAD,
+      taskQueue: workflowId,
+      maxCachedWorkflows: 0,
+      workflowBundle,
+    }),
     Worker.create({ ...common, taskQueue: PAYMENTS_TASK_QUEUE, activities }),
   ]);
   await runs.runUntil(

@@ -6,6 +6,7 @@ import type { SplitActivities } from '../../../activities/splits.js';
 import type { SplitStatus } from '../../../src/splits/states.js';
 import { payRoyaltySplitId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.js';
 import type { payRoyaltySplit } from '../../../workflows/pay-royalty-split.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 /** What the run of a split asks for, of the platform and of who makes payments. */
 export type SplitRunActivities = SplitActivities & Pick<PaymentActivities, 'awaitPayment'>;
@@ -22,7 +23,7 @@ export async function splitRun(
   const common = { connection, namespace };
   const [runs, payments] = await Promise.all([
     Worker.create({
-      ...{ ...common, workflowBundle, activities },
+      ...{ ...common, ...IN_THIS_THREAD, workflowBundle, activities },
       ...{ taskQueue: workflowId, maxCachedWorkflows: 0 },
     }),
     Worker.create({

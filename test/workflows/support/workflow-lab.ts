@@ -37,6 +37,7 @@ import { replayAll, type Run } from './replay-all.js';
 import { Supervisors, operationUnderWay } from '../../../temporal/supervisors.js';
 import { workflowBundle } from './workflow-bundle.js';
 import { FakeAgent, SETTINGS, fakeActivities } from './fake-agent.js';
+import { IN_THIS_THREAD } from './in-this-thread.js';
 
 const HOST = 'lab';
 
@@ -243,8 +244,7 @@ export class WorkflowLab {
         taskQueue: PLATFORM_TASK_QUEUE,
         workflowBundle: this.#bundle,
         activities: records,
-        // In this thread: one of its own costs each test half a second of processor.
-        debugMode: true,
+        ...IN_THIS_THREAD,
         ...(resumable && { maxCachedWorkflows: 0 }),
       }),
       ...[containersTaskQueue(HOST), startsTaskQueue(HOST)].map((taskQueue) =>
