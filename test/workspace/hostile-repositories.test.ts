@@ -1,5 +1,6 @@
 // @module-tag attack
 import { createHash } from 'node:crypto';
+import type { Stats } from 'node:fs';
 import {
   chmod,
   cp,
@@ -9,6 +10,7 @@ import {
   rename,
   rm,
   rmdir,
+  stat,
   symlink,
   truncate,
   writeFile,
@@ -28,6 +30,7 @@ import {
 } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { Folder } from '../../src/workspace/folder.js';
+import { checkObjects } from '../../src/workspace/git/objects.js';
 import { plainGit, testWorkspace, type TestWorkspace } from './support.js';
 
 const SECRET = 'the secret of another folder';
@@ -392,6 +395,51 @@ describe('a repository that leads elsewhere', () => {
     });
   });
 
+  test('has a list of others that it borrows from, which was a folder of objects before', async () => {
+    const others = inGit('objects/ab');
+    await mkdir(others);
+    await writeFile(path.join(others, 'alternates'), `${ofOther('objects')}\n`);
+    // Some file systems leave a folder's times as they are when it is renamed.
+    const { ctimeMs, ino } = await stat(others);
+    const asBefore = <T extends Stats | undefined>(found: T): T =>
+      found?.ino === ino ? Object.assign(found, { ctimeMs }) : found;
+    const { self, stat: look } = Folder.prototype;
+    vi.spyOn(Folder.prototype, 'self').mockImplementation(async function (this: Folder) {
+      return asBefore(await self.call(this));
+    });
+    vi.spyOn(Folder.prototype, 'stat').mockImplementation(async function (this: Folder, name) {
+      return asBefore(await look.call(this, name));
+    });
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    expect(await at.workspace.gitStatus()).toMatchObject({ isGitRepo: true });
+    await rename(others, inGit('objects/info'));
+    await expect(at.workspace.gitStatus()).rejects.toMatchObject({
+      message: 'The repository is not handled: it borrows objects from another one',
+    });
+  });
+
+  test('is looked at in folders that are open for as long as that takes', async () => {
+    await replaced('config', ofOther('config'));
+    const atWork = new Map<Folder, number>();
+    const left: (number | undefined)[] = [];
+    const { close, stat: look } = Folder.prototype;
+    vi.spyOn(Folder.prototype, 'stat').mockImplementation(async function (this: Folder, name) {
+      atWork.set(this, (atWork.get(this) ?? 0) + 1);
+      await setTimeout(100);
+      const stats = await look.call(this, name);
+      atWork.set(this, (atWork.get(this) ?? 0) - 1);
+      return stats;
+    });
+    vi.spyOn(Folder.prototype, 'close').mockImplementation(function (this: Folder) {
+      left.push(atWork.get(this));
+      return close.call(this);
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    await expect(at.workspace.gitStatus()).rejects.toMatchObject({ status: 400 });
+    expect(new Set(left)).toEqual(new Set([undefined, 0]));
+  });
+
   test('has an index or objects beyond what is held, and is told so', async () => {
     const refused = (why: string) => ({
       status: 400,
@@ -422,6 +470,18 @@ describe('a repository that leads elsewhere', () => {
     onTestFinished(() => root.close());
     expect(await root.isPlain(new AbortController().signal)).toBe(true);
     await expect(root.isPlain(AbortSignal.abort())).rejects.toThrow();
+    // Nor than it takes to list them.
+    const leaving = new AbortController();
+    vi.spyOn(Folder.prototype, 'entries').mockImplementation(async function* () {
+      for (let each = 0; each < 9; each += 1) {
+        leaving.abort(new Error('left'));
+        yield await Promise.resolve({ name: 'file', kind: 'file' as const });
+      }
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const git = await Folder.root(inGit());
+    onTestFinished(() => git.close());
+    await expect(checkObjects(git, leaving.signal)).rejects.toThrow('left');
   });
 
   test('is not committed to, though its check takes longer than the commit', async () => {

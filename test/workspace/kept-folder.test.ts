@@ -1,4 +1,4 @@
-import { appendFile, readdir, rm } from 'node:fs/promises';
+import { appendFile, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Folder } from '../../src/workspace/folder.js';
@@ -95,6 +95,28 @@ describe('a repository that is as it was', () => {
     expect(await changes()).toEqual([]);
   });
 
+  test('is read anew when somebody has removed what was made', async () => {
+    await changes();
+    const [kept = ''] = await views();
+    await rm(path.join(at.views, kept), { recursive: true });
+    expect(await changes()).toEqual([]);
+    expect(await views()).not.toEqual([kept]);
+  });
+
+  test('is read by what is left by a process that begins beside this one, however old it is', async () => {
+    await changes();
+    const kept = await views();
+    for (let asked = 0; asked < 3; asked += 1) {
+      vi.setSystemTime(Date.now() + 60_000);
+      await changes();
+    }
+    // It begins with that.
+    vi.spyOn(process, 'pid', 'get').mockReturnValue(process.ppid);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await at.again().clear();
+    expect(await views()).toEqual(kept);
+  });
+
   test('has nothing left once nobody has asked for a while', async () => {
     await changes();
     const kept = await views();
@@ -111,15 +133,20 @@ describe('a repository that is as it was', () => {
   });
 });
 
-test('what was made is there for as long as somebody reads by it', async () => {
+/** Gives folders as requests get them. */
+async function lending() {
   const root = await Folder.root(at.path);
   onTestFinished(() => root.close());
   const kept = new KeptFolder();
-  const lend = async () => {
+  return async (folder = at.views) => {
     const repository = await findRepository(root, at.path, new AbortController().signal);
     if (!repository) throw new Error('There is no repository');
-    return kept.lend({ root, path: at.path, views: at.views }, repository);
+    return kept.lend({ root, path: at.path, views: folder }, repository);
   };
+}
+
+test('what was made is there for as long as somebody reads by it', async () => {
+  const lend = await lending();
   settle();
   const before = await lend();
   await at.git('commit', '-q', '-m', 'third', '--allow-empty');
@@ -135,6 +162,20 @@ test('what was made is there for as long as somebody reads by it', async () => {
   expect(await views()).toEqual([path.basename(other.path)]);
   await other.release(true);
   expect(await views()).toEqual([]);
+});
+
+test('what was made is not left when the one before cannot be removed', async () => {
+  const lend = await lending();
+  settle();
+  const before = await lend();
+  await before.release(true);
+  await rm(at.views, { recursive: true });
+  await writeFile(at.views, 'in its way');
+  await at.git('commit', '-q', '-m', 'third', '--allow-empty');
+  settle();
+  const others = path.join(at.around, 'others');
+  await expect(lend(others)).rejects.toMatchObject({ code: 'ENOTDIR' });
+  expect(await readdir(others)).toEqual([]);
 });
 
 test('a repository that has just changed leaves nothing', async () => {

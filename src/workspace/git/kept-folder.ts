@@ -1,8 +1,10 @@
 import type { Stats } from 'node:fs';
 import { isSettled, stateOf } from './file-state.js';
 import { inGitFolder, type Repository } from './repository.js';
+import { whenAllEnded } from '../../when-all-ended.js';
 import {
   inInfo,
+  isStillThere,
   makeFolder,
   removeFolder,
   type LendFolder,
@@ -36,14 +38,24 @@ export class KeptFolder {
     // Before it is read: what changes meanwhile has another state when the next one asks.
     const state = await stateFor(place, repository);
     const kept = this.#kept;
-    if (kept && kept.state === state) return this.#lent(kept);
+    if (kept && kept.state === state) {
+      const lent = this.#lent(kept);
+      if (await isStillThere(kept.folder)) return lent;
+      await lent.release(false);
+    }
     const folder = await makeFolder(place, repository);
     if (state === undefined || folder.indexBytes > MAX_KEPT_BYTES) {
       return { ...folder, release: () => removeFolder(folder) };
     }
     const made = { folder, state, users: 0 };
     const lent = this.#lent(made);
-    await this.#keep(made);
+    try {
+      await this.#keep(made);
+    } catch (error) {
+      // The one before could not be removed.
+      await lent.release(false);
+      throw error;
+    }
     return lent;
   };
 
@@ -81,7 +93,7 @@ async function stateFor(
   { branch, head, objectFormat }: Repository,
 ): Promise<string | undefined> {
   const files = await inGitFolder(root, (git) =>
-    Promise.all([
+    whenAllEnded([
       git.stat('index'),
       inInfo(git, (info) => info.stat('exclude')),
       git.stat('shallow'),

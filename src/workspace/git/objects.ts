@@ -1,5 +1,6 @@
 import type { Stats } from 'node:fs';
 import { setBounded } from '../../bounded-map.js';
+import { whenAllEnded } from '../../when-all-ended.js';
 import type { Folder } from '../folder.js';
 import { isSettled, stateOf } from './file-state.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
@@ -18,11 +19,11 @@ const FOLDERS_AT_ONCE = 64;
 export async function checkObjects(git: Folder, signal: AbortSignal): Promise<void> {
   await git.within(['objects'], async (objects) => {
     const folders = await foldersIn(objects, signal);
-    const stats = await Promise.all(folders.map((name) => objects.stat(name)));
-    const unknown = folders.filter((_, index) => !isKnown(stats[index]));
+    const stats = await whenAllEnded(folders.map((name) => objects.stat(name)));
+    const unknown = folders.filter((name, index) => !isKnown(name, stats[index]));
     for (let at = 0; at < unknown.length; at += FOLDERS_AT_ONCE) {
       const some = unknown.slice(at, at + FOLDERS_AT_ONCE);
-      await Promise.all(some.map((name) => checkFolder(objects, name, signal)));
+      await whenAllEnded(some.map((name) => checkFolder(objects, name, signal)));
     }
   });
 }
@@ -34,6 +35,7 @@ async function foldersIn(objects: Folder, signal: AbortSignal): Promise<readonly
   await checkPlain(objects, signal);
   const folders: string[] = [];
   for await (const { kind, name } of objects.entries()) {
+    signal.throwIfAborted();
     if (kind === 'folder') folders.push(name);
     if (folders.length > MAX_FOLDERS) {
       throw new UnsupportedRepositoryError('there are too many folders among its objects');
@@ -50,7 +52,7 @@ async function checkFolder(objects: Folder, name: string, signal: AbortSignal): 
     if (name === 'info' && (await folder.stat('alternates'))) {
       throw new UnsupportedRepositoryError('it borrows objects from another one');
     }
-    if (state !== undefined) setBounded(PLAIN, state, true, MAX_PLAIN);
+    if (state !== undefined) setBounded(PLAIN, `${name} ${state}`, true, MAX_PLAIN);
   });
 }
 
@@ -60,7 +62,10 @@ async function checkPlain(folder: Folder, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Folders in which there was nothing but files and folders, by their states. */
+/**
+ * Folders in which there was nothing but files and folders, by their names and states: what is looked for depends on
+ * the name, and some file systems leave a state as it is when that changes.
+ */
 const PLAIN = new Map<string, true>();
 /** Of some repositories that have all 256 folders of objects. */
 const MAX_PLAIN = 4_096;
@@ -69,8 +74,8 @@ const MAX_PLAIN = 4_096;
 const LISTED = new Map<string, readonly string[]>();
 const MAX_LISTED = 16;
 
-const isKnown = (stats: Stats | undefined): boolean =>
-  stats?.isDirectory() === true && PLAIN.has(stateOf(stats));
+const isKnown = (name: string, stats: Stats | undefined): boolean =>
+  stats?.isDirectory() === true && PLAIN.has(`${name} ${stateOf(stats)}`);
 
 async function settledState(folder: Folder): Promise<string | undefined> {
   const stats = await folder.self();

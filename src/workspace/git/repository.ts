@@ -1,4 +1,5 @@
 import { NotFoundError, ServiceError } from '../../errors.js';
+import { whenAllEnded } from '../../when-all-ended.js';
 import { NotPlainError, type Folder } from '../folder.js';
 import { factsOf, type RepositoryFacts } from './git-config.js';
 import { UnsupportedRepositoryError } from './unsupported.js';
@@ -69,7 +70,7 @@ export async function inGitFolder<T>(root: Folder, use: (git: Folder) => Promise
 }
 
 async function readRepository(git: Folder, cwd: string, signal: AbortSignal): Promise<Repository> {
-  const [head, objects, refs, config, ...elsewhere] = await Promise.all([
+  const [head, objects, refs, config, ...elsewhere] = await whenAllEnded([
     readHead(git),
     git.stat('objects'),
     git.stat('refs'),

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import path from 'node:path';
+import { whenAllEnded } from '../../when-all-ended.js';
 import { TooLargeError, type FileContent, type Folder } from '../folder.js';
 import { SCRATCH } from '../segments.js';
 import { inGitFolder, type Repository } from './repository.js';
@@ -12,7 +13,7 @@ import { UnsupportedRepositoryError } from './unsupported.js';
 export const MAX_INDEX_BYTES = 48 * 1024 * 1024;
 const MAX_LIST_BYTES = 1024 * 1024;
 
-/** Milliseconds after which nobody is at work in a folder that was left. */
+/** Milliseconds after which nobody is at work in a folder, which is marked each time that it is used. */
 const LEFT_MS = 4 * GIT_MS;
 
 /** Repositories may say whatever they like of these: this is what counts. */
@@ -81,6 +82,15 @@ export async function makeFolder(
   }
 }
 
+/** Says that it is at work, to who begins beside us. @returns false when somebody has removed it. */
+export function isStillThere({ path }: ViewFolder): Promise<boolean> {
+  const now = new Date();
+  return utimes(path, now, now).then(
+    () => true,
+    () => false,
+  );
+}
+
 export const removeFolder = ({ path }: ViewFolder): Promise<void> => remove(path);
 
 async function newFolder(views: string): Promise<string> {
@@ -133,7 +143,7 @@ async function fill(
     ),
   );
   const [index, excluded, shallow] = await inGitFolder(root, (git) =>
-    Promise.all([
+    whenAllEnded([
       readIndex(git),
       inInfo(git, (info) => info.readIfThere('exclude', MAX_LIST_BYTES)),
       git.readIfThere('shallow', MAX_LIST_BYTES),
