@@ -1,5 +1,5 @@
 import type { Block } from './blocks.js';
-import { AMOUNT } from './goods.js';
+import { isPrice } from './goods.js';
 import { weightOf } from './plain-text.js';
 import { SENTENCE_END } from './posts.js';
 
@@ -44,8 +44,7 @@ const FEW_LETTERS = 25;
 export const isOffer = (block: Block | undefined): boolean =>
   block !== undefined &&
   (block.kind === 'paragraph' || block.kind === 'item') &&
-  AMOUNT.test(block.text) &&
-  weightOf(block.text) < LONG &&
+  isPrice(block) &&
   !SENTENCE_END.test(block.text);
 
 /** Letters that they have, weighted by their script. */

@@ -2,7 +2,7 @@ import type { Block, Region } from './blocks.js';
 import { weightOf } from './plain-text.js';
 
 /** In money. */
-export const AMOUNT = /\p{Sc}\s?\p{Nd}|\p{Nd}\s?(?:\p{Sc}|[円元원])/u;
+const AMOUNT = /\p{Sc}\s?\p{Nd}|\p{Nd}\s?(?:\p{Sc}|[円元원])/u;
 
 /** Fewer things may be what else there is to buy. */
 const MANY = 4;
@@ -13,6 +13,10 @@ const NEAR = 12;
 /** Letters of what something is called, and of what it costs, at most. */
 const NAME = 120;
 const PRICE = 80;
+
+/** What something costs, in a few words. */
+export const isPrice = ({ text }: Block): boolean =>
+  text.length < PRICE && AMOUNT.test(text) && weightOf(text) < PRICE;
 
 /** Elements around a price up to the one with the name in it. */
 const DEEP = 4;
@@ -34,7 +38,7 @@ export function goodsOn(blocks: readonly Block[]): ReadonlySet<Block> {
         if (lettersOf(names.get(each)) < lettersOf(block)) names.set(each, block);
         deep++;
       }
-    } else if (AMOUNT.test(block.text) && weightOf(block.text) < PRICE) {
+    } else if (isPrice(block)) {
       let deep = 0;
       for (let each: Region | undefined = block.region; each && deep < DEEP; each = each.parent) {
         const name = names.get(each);
@@ -51,23 +55,25 @@ export function goodsOn(blocks: readonly Block[]): ReadonlySet<Block> {
 
 const lettersOf = (block: Block | undefined): number => block?.text.length ?? 0;
 
-const isHeadline = ({ kind, level, linkDensity }: Block): boolean =>
-  kind === 'heading' && level === 1 && linkDensity < 0.5;
-
-/** Whether the page's own headline has a price. */
-export const isOfOne = (blocks: readonly Block[]): boolean =>
+/** Whether the page's own headline has a price. @param level of headings that may be it, at most. */
+export const isOfOne = (blocks: readonly Block[], level = 1): boolean =>
   blocks.some(
-    (block, index) => isHeadline(block) && isPriced(blocks.slice(index + 1, index + 1 + NEAR)),
+    (block, index) =>
+      isOwnHeading(block) &&
+      block.level <= level &&
+      isPriced(blocks.slice(index + 1, index + 1 + NEAR)),
   );
+
+/** It leads nowhere else. */
+const isOwnHeading = ({ kind, linkDensity }: Block): boolean =>
+  kind === 'heading' && linkDensity < 0.5;
 
 /** Whether it costs something, before the next heading. */
 function isPriced(blocks: readonly Block[]): boolean {
-  const next = blocks.findIndex(({ kind, linkDensity }) => kind === 'heading' && linkDensity < 0.5);
+  const next = blocks.findIndex(isOwnHeading);
   return blocks
     .slice(0, next < 0 ? blocks.length : next)
-    .some(
-      ({ linkDensity, text }) => linkDensity < 0.5 && AMOUNT.test(text) && weightOf(text) < PRICE,
-    );
+    .some((block) => block.linkDensity < 0.5 && isPrice(block));
 }
 
 const isName = ({ linkDensity, links, region, text }: Block): boolean =>
@@ -109,10 +115,8 @@ const TERMS = new RegExp(
  * @param all of the page, also what is left out of its content.
  */
 export function withoutTerms(blocks: readonly Block[], all: readonly Block[]): readonly Block[] {
-  const isOfOne = all.some(
-    (block, index) => isTitle(block) && isPriced(all.slice(index + 1, index + 1 + NEAR)),
-  );
-  if (!isOfOne) return blocks;
+  // Some have no more than a part's heading over what they sell.
+  if (!isOfOne(all, 2)) return blocks;
   const terms = new Set<Block>();
   let head: Block | undefined;
   for (const block of blocks) {
@@ -124,10 +128,6 @@ export function withoutTerms(blocks: readonly Block[], all: readonly Block[]): r
     [...some].reduce((total, { text }) => total + weightOf(text), 0);
   return sum(terms) * 2 < sum(blocks) ? blocks.filter((block) => !terms.has(block)) : blocks;
 }
-
-/** What a page, or a part of it, is called. */
-const isTitle = ({ kind, level, linkDensity }: Block): boolean =>
-  kind === 'heading' && level <= 2 && linkDensity < 0.5;
 
 /** A heading, or what stands for one: a term of a list. */
 const isHead = ({ kind, region }: Block): boolean =>

@@ -1,16 +1,12 @@
 import type { Block, Region } from './blocks.js';
-import { AMOUNT, isOfOne } from './goods.js';
+import { isOfOne, isPrice } from './goods.js';
 import { isHidden } from './places.js';
-import { weightOf } from './plain-text.js';
 
 /** Fewer things beside each other may be what else there is to buy. */
 const MANY = 8;
 
 /** What has a price, of things beside each other: some are sold out. */
 const MOST = 0.7;
-
-/** Letters of what a thing costs, at most. */
-const PRICE = 80;
 
 /** Elements around a price, or a link, up to the one that holds all that is said of the thing. */
 const DEEP = 12;
@@ -121,9 +117,6 @@ function isHiddenIn({ region }: Block, things: ReadonlySet<Region>): boolean {
   }
   return false;
 }
-
-const isPrice = ({ text }: Block): boolean =>
-  text.length < PRICE && AMOUNT.test(text) && weightOf(text) < PRICE;
 
 /** What it is, and the first that it is called: others say that it is the last, or on sale. */
 const nameOf = ({ element }: Region): string =>
