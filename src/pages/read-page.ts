@@ -11,6 +11,7 @@ import {
   MAX_TEXT,
   metaValues,
   publicMeta,
+  shown,
   titleOf,
   type PageFacts,
 } from './page-head.js';
@@ -88,9 +89,9 @@ const READERS: { readonly [R in Reading]: (page: FetchedPage) => PageReadings[R]
     const values = metaValues(document);
     const content = contentOf(mainContentAlone(blocksOf(document)), data.articleBody);
     return {
-      title: titleOf(document),
+      title: titleOf(document) || shown(data.headline ?? ''),
       ...factsOf(document, values, data),
-      description: descriptionOf(values),
+      description: descriptionOf(values) || shown(data.description ?? ''),
       wordCount: countWords(content.text),
       text: content.text,
       markdown: content.markdown(baseOf(document, page.url)),

@@ -183,6 +183,8 @@ describe('The main content', () => {
         {
           '@type': ['NewsArticle'],
           articleBody: article,
+          headline: ' The  river ',
+          description: 'What it does.',
           author: [{ name: 'Ada' }, 'Bob'],
           inLanguage: 'en',
         },
@@ -190,9 +192,15 @@ describe('The main content', () => {
     };
     const page = `<script type="application/ld+json">${JSON.stringify(data)}</script><p>Loading</p>`;
     expect(read('read', page)).toMatchObject({
+      title: 'The river',
+      description: 'What it does.',
       text: article.trim(),
       byline: 'Ada, Bob',
       language: 'en',
+    });
+    const own = '<title>Its own</title><meta name=description content="What it is.">';
+    expect(read('read', own + page)).toMatchObject({
+      ...{ title: 'Its own', description: 'What it is.' },
     });
   });
 
@@ -267,8 +275,12 @@ describe('Links and pictures', () => {
   });
 
   test('have at most 100 units of text, and never half a character', () => {
-    const { links: found } = read('extract', `<a href="d">${'a'.repeat(99)}😀</a>`);
-    expect(found[0]?.text).toBe('a'.repeat(99));
+    const long = `${'a'.repeat(99)}😀`;
+    const { images, links: found } = read(
+      'extract',
+      `<a href="d">${long}</a><img src=1 alt=${long}>`,
+    );
+    expect([found[0]?.text, images[0]?.alt]).toEqual(['a'.repeat(99), 'a'.repeat(99)]);
   });
 
   test('come from where they are loaded later, and are no pixels', () => {
@@ -301,6 +313,11 @@ test.each([
   ['我喜欢JavaScript', 4],
   ['你好，世界', 4],
   ['สวัสดี', 6],
+  ['ສະບາຍດີ', 7],
+  ['សួស្តី', 6],
+  ['မင်္ဂလာပါ', 9],
+  ['ありがとう', 5],
+  ['テスト', 3],
   ['안녕 하세요', 2],
 ])('%j has %i words', (text, count) => expect(countWords(text)).toBe(count));
 
