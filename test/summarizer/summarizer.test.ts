@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import http, { type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createSummarizer } from '../../api/summarizer/summarizer.js';
 import type { Listening } from '../../api/http/server.js';
 import { Outbound } from '../../src/outbound/outbound.js';
@@ -81,6 +81,33 @@ test('says what it is, and that it serves', async () => {
   });
 });
 
+test('says who is paid, where somebody is', async () => {
+  const payTo = `0x${'a1'.repeat(20)}`;
+  const settings = loadSummarizerSettings({ TREASURY_ADDRESS: payTo });
+  const paid = createSummarizer({ ...settings, pages, log: pino({ level: 'silent' }) });
+  const { close, url } = await paid.listen('127.0.0.1', 0);
+  onTestFinished(close);
+  const { payment } = (await (await fetch(url)).json()) as { payment: { payTo: string } };
+  expect(payment.payTo.toLowerCase()).toBe(payTo);
+});
+
+test('is declared as the other listeners are, and answers errors as they do', async () => {
+  const document = (await get('/openapi.json')) as { paths: Record<string, object> };
+  expect(
+    Object.entries(document.paths).flatMap(([path, of]) => [path, ...Object.keys(of)]),
+  ).toEqual(
+    ['/', 'get', '/health', 'get', '/api/summarize', 'post', '/api/extract', 'post'].concat([
+      ...['/api/read', 'post'],
+    ]),
+  );
+  const missing = await fetch(`${listening.url}/api/nothing`, {
+    headers: { 'x-request-id': 'of-ada' },
+  });
+  expect([missing.status, missing.headers.get('x-request-id'), await missing.json()]).toEqual([
+    ...[404, 'of-ada', { error: 'Not found' }],
+  ]);
+});
+
 test('summarizes a page, with exactly the fields of the contract', async () => {
   answer = html(PAGE);
   const url = `${site}/rivers#top`;
@@ -114,6 +141,33 @@ test('extracts links, pictures and metadata, by the page’s own base', async ()
     meta: { description: 'About water.', 'og:title': 'Water' },
     fetchedAt: expect.any(String),
   });
+});
+
+test('tells an address as it was given, and reads the page by where it was found', async () => {
+  const moved = '<p>It is <a href="sea">by the sea</a>.</p><img src="river.jpg">';
+  answer = (request, response) =>
+    request.url === '/old/page'
+      ? response.writeHead(301, { location: '/new/page?of=1' }).end()
+      : html(moved)(request, response);
+  const [url, found, sea] = [`${site}/old/page`, `${site}/new/page?of=1`, `${site}/new/sea`];
+  for (const path of ['/api/summarize', '/api/extract', '/api/read']) {
+    const { body, headers } = await ask(path, { url });
+    expect([path, body.url, headers.get('content-location')]).toEqual([path, url, found]);
+  }
+  expect((await ask('/api/extract', { url })).body).toMatchObject({
+    links: [{ href: sea, text: 'by the sea' }],
+    images: [{ src: `${site}/new/river.jpg` }],
+  });
+  const { body } = await ask('/api/read', { url });
+  expect([body.finalUrl, body.markdown]).toEqual([found, `It is [by the sea](${sea}).`]);
+});
+
+test('reads XHTML as well, and follows nothing but redirects', async () => {
+  const before = requests;
+  const refresh = '<meta http-equiv="refresh" content="0; url=/elsewhere"/>';
+  answer = html(`${refresh}<p>Here.</p>`, { 'content-type': 'application/xhtml+xml' });
+  const { body } = await ask('/api/read', { url: `${site}/xhtml` });
+  expect([body.text, requests - before]).toEqual(['Here.', 1]);
 });
 
 test('reads the whole main content, as text and as Markdown', async () => {
@@ -174,6 +228,23 @@ describe('A request is refused', () => {
       500,
       { error: 'The page answered with status 404', code: 'UPSTREAM_STATUS' },
     ]);
+  });
+
+  test('with the type of what is no page in its message', async () => {
+    answer = html('', { 'content-type': 'image/png' });
+    const { body, status } = await ask('/api/read', { url: `${site}/picture` });
+    expect([status, body]).toEqual([
+      500,
+      {
+        error: 'The URL leads to image/png, not to text/html or application/xhtml+xml',
+        code: 'NOT_HTML',
+      },
+    ]);
+  });
+
+  test('of more than 1 MB', async () => {
+    const { body, status } = await ask('/api/read', { url: 'a'.repeat(1024 ** 2) });
+    expect([status, body]).toEqual([413, { error: 'Request body is too large (at most 1 MB)' }]);
   });
 
   test('after five redirects', async () => {
