@@ -32,6 +32,8 @@ describe('What a page says of its places', () => {
     ['not visible', `${CONTENT}<p style="visibility: hidden">${OTHER}</p>`, 'CONTENT'],
     ['not displayed', `${CONTENT}<p style="Display:none">${OTHER}</p>`, 'CONTENT'],
     ['by its role', `${CONTENT}<div role=" Navigation "><p>${OTHER}</p></div>`, 'CONTENT'],
+    ['in a dialog', `${CONTENT}<dialog open><p>${OTHER}</p></dialog>`, 'CONTENT'],
+    ['said of cookies', `${CONTENT}<div id=cookieNotice><p>${OTHER}</p></div>`, 'CONTENT'],
     ['of a header', `<header><p>${OTHER}</p></header>${CONTENT}`, 'CONTENT'],
     ['what others say of it', `${CONTENT}<div class=reviews><p>${OTHER}</p></div>`, 'CONTENT'],
     ['a price, in its data', `${CONTENT}<div itemprop=offers><p>${OTHER}</p></div>`, 'CONTENT'],
@@ -70,6 +72,14 @@ describe('What a page says of its places', () => {
   ];
   test.each(rules)('leaves out what is %s', (_what, html, text) => {
     expect(read(`<div>${html}</div>`).text).toBe(texts(text));
+  });
+
+  test.each([
+    ...['navigation', 'banner', 'contentinfo', 'complementary', 'search', 'menu', 'menubar'],
+    ...['dialog', 'alertdialog', 'alert', 'toolbar', 'tooltip'],
+  ])('leaves out what has the role of a %s', (role) => {
+    const html = `${CONTENT}<div role=${role}><p>${OTHER}</p></div><p>${SHORT}</p>`;
+    expect(read(`<div>${html}</div>`).text).toBe(texts('CONTENT', SHORT));
   });
 
   test.each([

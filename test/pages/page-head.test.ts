@@ -137,6 +137,12 @@ describe('A summary', () => {
     expect(read('summarize', `<title>a b</title>${unwritten}<p>One two</p>`).wordCount).toBe(2);
   });
 
+  test('has what a page’s data tell where the page shows little', () => {
+    const told = 'It is told in data, and nowhere else. '.repeat(15).trim();
+    const data = dataOf({ '@type': 'Article', articleBody: told });
+    expect(read('summarize', `${data}<p>Loading</p>`).paragraphs).toEqual([told]);
+  });
+
   test('has what a page shows where its data has no more than twice of that', () => {
     const shown = 'It is shown here, and that is all. '.repeat(10);
     const told = 'It is told in data, and nowhere else. '.repeat(15);
