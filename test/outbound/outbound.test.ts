@@ -4,7 +4,7 @@ import http, { type RequestListener } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import tls from 'node:tls';
 import zlib from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { decompressed } from '../../src/outbound/decompress.js';
 import { Outbound, type OutboundCall } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/allowed-places.js';
@@ -120,13 +120,22 @@ describe('What is not public is refused before anything is sent', { tags: 'attac
     expect([code, told.length]).toEqual(['URL_NOT_ALLOWED', 2]);
   });
 
-  test('proxies of the environment are not asked', async () => {
-    answer = html('direct');
-    process.env.http_proxy = 'http://127.0.0.1:9';
-    try {
+  test.each(['http_proxy', 'HTTP_PROXY', 'ALL_PROXY'])(
+    'proxies of the environment are not asked: %s',
+    async (name) => {
+      answer = html('direct');
+      vi.stubEnv(name, 'http://127.0.0.1:9');
+      vi.stubEnv('NODE_USE_ENV_PROXY', '1');
+      onTestFinished(() => void vi.unstubAllEnvs());
       expect((await outbound().get(here, CALL)).body.toString()).toBe('direct');
-    } finally {
-      delete process.env.http_proxy;
+    },
+  );
+
+  test('what may be reached by its address is refused for all else as any other', async () => {
+    const allow = allowedPlaces.parse('127.0.0.0/8');
+    const allowing = new Outbound({ allow, connect: nowhere });
+    for (const url of ['http://127.0.0.1:22/', 'http://ada@127.0.0.1/', 'ftp://127.0.0.1/']) {
+      expect(await codeOf(allowing.get(url, CALL))).toBe('URL_NOT_ALLOWED');
     }
   });
 });
@@ -288,6 +297,17 @@ describe('A page is not read', () => {
     const bomb = zlib.gzipSync(zlib.gzipSync(Buffer.alloc(50 * 1024 ** 2)));
     expect(bomb.length).toBeLessThan(1_000);
     answer = html(bomb, { 'content-encoding': 'gzip, gzip' });
+    expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
+  });
+
+  test('that never ends when it is unpacked', { tags: 'attack' }, async () => {
+    answer = (_request, response) => {
+      const packed = zlib.createGzip();
+      const zeros = setInterval(() => packed.write(Buffer.alloc(CALL.maxBytes / 4)), 10);
+      response.on('close', () => clearInterval(zeros));
+      response.writeHead(200, { 'content-type': 'text/html', 'content-encoding': 'gzip' });
+      packed.on('data', (piece) => response.write(piece));
+    };
     expect(await codeOf(outbound().get(here, CALL))).toBe('TOO_LARGE');
   });
 

@@ -29,6 +29,18 @@ test.each(['seen', 'unseen', 'unseen-3'] as const)(
   },
 );
 
+test('there are 40 at least, of every kind and language that others lack, and a third of them are not seen', async () => {
+  const seen = (await ownPages('seen')).length;
+  const unseen = await Promise.all([ownPages('unseen'), ownPages('unseen-3')]);
+  const all = [...(await ownPages('seen')), ...unseen.flat()];
+  expect(seen).toBeGreaterThanOrEqual(40);
+  expect(unseen.flat().length * 3).toBeGreaterThanOrEqual(all.length);
+  const of = (at: number) => new Set(all.map(({ name }) => name.split('.')[at]));
+  const kinds = ['blog', 'docs', 'forum', 'front', 'list', 'product', 'recipe'];
+  expect([...of(0)]).toEqual(expect.arrayContaining(kinds));
+  expect([...of(1)]).toEqual(expect.arrayContaining(['ar', 'ja', 'ko', 'th', 'zh']));
+});
+
 test('no page is in two of the sets', async () => {
   const folder = path.join(projectRoot, 'bench', 'support', 'pages');
   const names = await Promise.all(
