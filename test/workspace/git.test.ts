@@ -92,6 +92,20 @@ test('diff tells staged and unstaged apart, of one path where that is asked for'
   expect((await at.workspace.gitDiff()).unstaged).toContain('gone.txt');
 });
 
+test.each(['*', ':(exclude)kept.txt', ':!kept.txt', '--output=stolen', '-p', 'gone.tx?'])(
+  'diff takes a path as a name, and as nothing else: %s',
+  async (name) => {
+    await repository();
+    await at.put('kept.txt', 'two\n');
+    await at.put('gone.txt', 'changed\n');
+    expect(await at.workspace.gitDiff(name)).toEqual({ unstaged: null, staged: null });
+    await at.put(name, 'one\n');
+    await at.git('--literal-pathspecs', 'add', '-f', '--', name);
+    const { staged, unstaged } = await at.workspace.gitDiff(name);
+    expect([unstaged, staged?.match(/^diff --git/gm)?.length]).toEqual([null, 1]);
+  },
+);
+
 test('sync commits all that differs, and git itself finds nothing left', async () => {
   await repository();
   await at.put('kept.txt', 'two\n');
@@ -172,6 +186,40 @@ test('packed branches and objects are found, and moved on', async () => {
   expect((await at.git('rev-parse', 'main')).trim()).toBe(hash);
   expect(await at.workspace.gitLog(1)).toHaveLength(1);
   expect(await at.git('fsck', '--strict')).toBe('');
+});
+
+test.each<[string, () => Promise<unknown>]>([
+  [
+    'what is staged beside it, of which nobody has the content',
+    async () => {
+      await at.git('update-index', '--add', '--cacheinfo', `100644,${'1'.repeat(40)},missing.txt`);
+      await at.git('update-index', '--skip-worktree', 'missing.txt');
+      const tree = (await at.git('write-tree', '--missing-ok')).trim();
+      const commit = (await at.git('commit-tree', '-p', 'HEAD', '-m', 'second', tree)).trim();
+      await at.git('update-ref', 'HEAD', commit);
+    },
+  ],
+  ['its author, whose name git does not take', () => at.git('config', 'user.name', ';')],
+])('sync that fails by %s is a 500, and leaves all as it was', async (_, breaks) => {
+  await repository();
+  await at.put('kept.txt', 'two\n');
+  await breaks();
+  const before = [await at.git('rev-parse', 'HEAD'), await at.git('status', '--porcelain')];
+  await expect(at.workspace.gitSync()).rejects.toMatchObject({
+    ...{ status: 500, message: expect.stringMatching(/^git [a-z-]+ failed$/) },
+  });
+  expect([await at.git('rev-parse', 'HEAD'), await at.git('status', '--porcelain')]).toEqual(
+    before,
+  );
+  expect(await readdir(path.join(at.path, '.git'))).not.toContain('index.lock');
+  expect(await readdir(at.views)).toEqual([]);
+});
+
+test('what is just being written is neither told of nor committed', async () => {
+  await repository();
+  await at.put('.agent-platform-tmp/by-somebody', 'half');
+  expect(await at.workspace.gitStatus()).toMatchObject({ changes: [], hasChanges: false });
+  expect(await at.workspace.gitSync()).toMatchObject({ committed: false });
 });
 
 test('what git has under way, and conflicts, are left to who has begun them', async () => {

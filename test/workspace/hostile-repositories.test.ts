@@ -169,6 +169,24 @@ test('no program that a repository names is run, whatever names it', async () =>
   expect(committed).toBe('two\n');
 });
 
+test('no list is read that a repository names, of what is ignored or how it is shown', async () => {
+  const list = path.join(at.around, 'list');
+  await writeFile(list, '* binary\n*.txt\n');
+  await at.git('config', 'core.excludesFile', list);
+  await at.git('config', 'core.attributesFile', list);
+  await at.put('new.txt', 'new\n');
+  await at.put('file.txt', 'two\n');
+  expect(await at.git('status', '--porcelain')).not.toContain('new.txt');
+  expect(await at.git('diff')).toContain('Binary files');
+  expect(await at.workspace.gitStatus()).toMatchObject({
+    changes: [
+      { status: 'M', path: 'file.txt' },
+      { status: '??', path: 'new.txt' },
+    ],
+  });
+  expect((await at.workspace.gitDiff()).unstaged).toContain('+two');
+});
+
 test('git has nothing of the environment that this process has', async () => {
   const trace = path.join(at.around, 'trace');
   vi.stubEnv('GIT_TRACE', trace);

@@ -1,4 +1,5 @@
-import { appendFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Folder } from '../../src/workspace/folder.js';
@@ -6,8 +7,8 @@ import { KeptFolder } from '../../src/workspace/git/kept-folder.js';
 import { findRepository } from '../../src/workspace/git/repository.js';
 import { testWorkspace, type TestWorkspace } from './support.js';
 
-/** Makes what was written be no longer something that has just changed. */
-const settle = () => vi.setSystemTime(Date.now() + 3_000);
+/** Makes what was written be no longer something that has just changed, however long that took. */
+const settle = () => vi.setSystemTime(vi.getRealSystemTime() + 3_000);
 
 let at: TestWorkspace;
 beforeEach(async () => {
@@ -84,6 +85,20 @@ describe('a repository that is as it was', () => {
     await expect(changes()).rejects.toMatchObject({ status: 500 });
     expect(await views()).toEqual([]);
     expect(await changes()).toEqual([]);
+  });
+
+  test('is read anew each time where its index is large', async () => {
+    const index = path.join(at.path, '.git/index');
+    const body = (await readFile(index)).subarray(0, -20);
+    // A part that git passes over, because it does not know it.
+    const [name, length] = [Buffer.from('XLEN'), Buffer.alloc(4)];
+    length.writeUInt32BE(4 * 1024 * 1024);
+    const large = Buffer.concat([body, name, length, Buffer.alloc(4 * 1024 * 1024)]);
+    const sum = createHash('sha1').update(large).digest();
+    await writeFile(index, Buffer.concat([large, sum]));
+    settle();
+    expect(await changes()).toEqual([]);
+    expect(await views()).toEqual([]);
   });
 
   test('is committed in a folder of the commit’s own', async () => {

@@ -1,4 +1,5 @@
 // @module-tag attack
+import { execFile } from 'node:child_process';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import {
@@ -13,6 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ServiceError } from '../../src/errors.js';
 import { Random } from '../support/random.js';
@@ -147,6 +149,13 @@ test('a path that is not a plain relative one is refused, and so is what git kee
   expect((await readdir(at.around)).sort()).toEqual(['other', 'secret.txt', 'work']);
 });
 
+test('a path of 4,096 bytes is one, and what is not there is told as that', async () => {
+  const most = `${`${long(99)}/`.repeat(40)}${long(96)}`;
+  expect(Buffer.byteLength(most)).toBe(4_096);
+  await expect(at.workspace.read(most)).rejects.toMatchObject({ status: 404 });
+  await expect(at.workspace.read(`${most}a`)).rejects.toMatchObject({ status: 400 });
+});
+
 test('any other name is a name, and is written, read and listed as it is', async () => {
   for (const name of ODD_NAMES) {
     await at.workspace.write(`odd/${name}`, name);
@@ -238,6 +247,14 @@ describe('what is no plain file or folder', () => {
     } finally {
       socket.close();
     }
+  });
+
+  test.runIf(process.getuid?.() === 0)('devices are neither read nor written', async () => {
+    // That of zeros, which has no end.
+    await promisify(execFile)('mknod', [inside('device'), 'c', '1', '5']);
+    await expect(at.workspace.read('device')).rejects.toMatchObject({ status: 400 });
+    await expect(at.workspace.write('device', 'mine')).rejects.toMatchObject({ status: 400 });
+    expect(JSON.stringify(await at.workspace.tree(1))).not.toContain('device');
   });
 
   test('a terabyte without content is refused by its size', async () => {

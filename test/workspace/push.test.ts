@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
+import tls from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Outbound } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/allowed-places.js';
@@ -153,6 +154,37 @@ test('a branch that has moved on at the remote is left, and the commit stays', a
   await atRemote('update-ref', 'refs/heads/team/main', theirs);
   expect(await refusal()).toMatch(/^The remote refused the commit/);
   expect(await atRemote('rev-parse', 'HEAD')).toBe(theirs);
+});
+
+test('what is ahead of the remote is pushed with the next commit, and not without one', async () => {
+  await originOn('127.0.0.1');
+  remote.instead = (_, response) => response.writeHead(503).end();
+  await refusal();
+  remote.instead = undefined;
+  remote.asked.length = 0;
+  expect(await at.workspace.gitSync()).toMatchObject({ committed: false, pushed: false });
+  expect(remote.asked).toEqual([]);
+  await at.put('file.txt', 'three\n');
+  const { hash, pushed } = await synced();
+  expect([pushed, await atRemote('rev-parse', 'team/main')]).toEqual([true, hash]);
+});
+
+test('a remote by https is greeted by its name, and has nothing where its certificate is not trusted', async () => {
+  const greeted: string[] = [];
+  const secure = tls.createServer({
+    SNICallback: (name, tell) => {
+      greeted.push(name);
+      tell(new Error('not here'));
+    },
+  });
+  secure.on('tlsClientError', () => undefined);
+  await once(secure.listen(0, '127.0.0.1'), 'listening');
+  const { port } = secure.address() as AddressInfo; // that of a TCP listener
+  allow = `127.0.0.1:${port}`;
+  await originAt(`https://${LOGIN}@code.test:${port}/${nameOf()}`);
+  expect(await refusal()).toMatch(/^The remote could not be pushed to/);
+  expect(new Set(greeted)).toEqual(new Set(['code.test']));
+  await new Promise((resolve) => secure.close(resolve));
 });
 
 test('a name is looked up once, and git connects to where it led then', async () => {
