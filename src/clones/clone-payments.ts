@@ -15,7 +15,7 @@ export type PaymentState = 'waiting' | 'paid' | 'over';
 
 interface ClonePaymentParts {
   readonly store: Pick<CloneStore, 'waiting' | 'fail' | 'recordPaid'>;
-  readonly node: Pick<ChainNode, 'blockNumber' | 'receipt'>;
+  readonly node: Pick<ChainNode, 'chainId' | 'blockNumber' | 'receipt'>;
   readonly chain: Pick<ChainSettings, 'treasury' | 'confirmations'>;
 }
 
@@ -44,8 +44,10 @@ export class ClonePayments {
   }
 
   /** @returns base units, when they are there for good; otherwise why there is no payment. */
-  async #judge({ amount, block, hash, payer }: WaitingClone): Promise<bigint | string> {
+  async #judge({ amount, block, chainId, hash, payer }: WaitingClone): Promise<bigint | string> {
     const { node, chain } = this.#parts;
+    // Configured otherwise since: nothing is known here of what was paid there.
+    if (String(node.chainId) !== chainId) return 'waiting';
     const { confirmations, treasury } = chain;
     if (treasury === undefined) throw new ChainAwayError();
     // First: the depth is at least what it says.

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ParentGoneError } from '../../src/clones/clone-memories.js';
+import { ClonePayments } from '../../src/clones/clone-payments.js';
 import { clonePaymentText } from '../../src/clones/clones.js';
 import { balanceOf } from '../../src/ledger/ledger.js';
 import { queryRows } from '../database/catalog.js';
@@ -334,6 +335,20 @@ describe('a clone that waits for its payment', () => {
       .poll(() => desk.rpc('eth_getTransactionReceipt', [paid.transactionHash]))
       .not.toBeNull();
     expect(await desk.clone(user, body)).toMatchObject({ status: 202, body: { clone: { id } } });
+    await desk.mine(CONFIRMATIONS);
+    expect((await goOn(id)).state).toBe('paid');
+  });
+
+  test('waits as long as another chain is configured than the one of its payment', async () => {
+    const { id } = (await desk.clone(user, await request())).body.clone;
+    const chainId = 42_431;
+    const elsewhere = {
+      ...{ chainId, receipt: () => Promise.resolve(undefined) },
+      blockNumber: () => Promise.resolve(1_000_000),
+    };
+    const chain = { treasury: TREASURY, confirmations: CONFIRMATIONS };
+    const payments = new ClonePayments({ store: desk.store, node: elsewhere, chain });
+    expect(await payments.look(id)).toBe('waiting');
     await desk.mine(CONFIRMATIONS);
     expect((await goOn(id)).state).toBe('paid');
   });

@@ -47,7 +47,10 @@ test('a payment that a reorganisation has mined anew, and reverted, is none', as
         fail: note('fail'),
         recordPaid: note('paid'),
       },
-      node: { blockNumber: () => Promise.resolve(9), receipt: () => Promise.resolve(receipt) },
+      node: {
+        ...{ chainId: 4217, blockNumber: () => Promise.resolve(9) },
+        receipt: () => Promise.resolve(receipt),
+      },
       chain: { treasury, confirmations: 3 },
     }).look('clone');
   expect(await look(paid)).toBe('paid');
