@@ -15,16 +15,23 @@ export class ChainUnknownError extends Error {
 
 /** What is final is looked after for so long: a node may be back from an older state. */
 const LOOKED_AFTER = '1 hour';
-const MAX_LOOKED_AFTER = 200;
 
-/** Those whose payments have become final lately. */
-async function paidLately(database: Database): Promise<string[]> {
-  const found = await database.asPlatform().query<SignerRef>(
-    `SELECT DISTINCT chain_id AS "chainId", signer AS address FROM transactions
-      WHERE final_at > now() - interval '${LOOKED_AFTER}' LIMIT ${MAX_LOOKED_AFTER}`,
+/** So many signers are looked after at a time. */
+const BATCH = 200;
+
+/** Those who sign on some chains and whose payments have become final lately: the next of them, by their addresses. */
+const paidLately = (
+  database: Database,
+  chainIds: readonly number[],
+  after: SignerRef | undefined,
+): Promise<SignerRef[]> =>
+  database.asPlatform().query<SignerRef>(
+    `SELECT DISTINCT chain_id::double precision AS "chainId", signer AS address FROM transactions
+      WHERE final_at > now() - interval '${LOOKED_AFTER}' AND chain_id = ANY ($chainIds::bigint[])
+        AND (signer, chain_id) > ($address, $chainId::bigint)
+      ORDER BY address, "chainId" LIMIT ${BATCH}`,
+    { chainIds, address: after?.address ?? '', chainId: after?.chainId ?? 0 },
   );
-  return found.map(signerId);
-}
 
 /** Those who sign, on all chains that are configured. */
 export class Signers {
@@ -59,9 +66,16 @@ export class Signers {
    * @throws of the first that could not be looked at, when all have been.
    */
   async restore(): Promise<void> {
-    const ids = await paidLately(this.#parts.database);
-    const looks = ids.map(async (id) => this.of(id).restore());
-    const failed = (await Promise.allSettled(looks)).find((each) => each.status === 'rejected');
+    const chainIds = this.#chains.map(({ chainId }) => chainId);
+    let failed: PromiseRejectedResult | undefined;
+    let after: SignerRef | undefined;
+    do {
+      const signers = await paidLately(this.#parts.database, chainIds, after);
+      const looks = signers.map(async (signer) => this.of(signerId(signer)).restore());
+      const ended = await Promise.allSettled(looks);
+      failed ??= ended.find((each) => each.status === 'rejected');
+      after = signers.length === BATCH ? signers.at(-1) : undefined;
+    } while (after);
     if (failed) throw failed.reason;
   }
 }
