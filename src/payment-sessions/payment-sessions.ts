@@ -21,7 +21,7 @@ import type { ChainPayments } from '../payments/chain-payments.js';
 import type { SecretBox } from '../secrets/secret-box.js';
 import { tokenHash } from '../secrets/token-hash.js';
 import { linkedWallets } from '../wallets/own-wallets.js';
-import { WrongEscrowError, type Escrow } from './escrow.js';
+import { readHold, WrongEscrowError, type Escrow } from './escrow.js';
 import {
   holdIdOf,
   HoldSignature,
@@ -180,10 +180,12 @@ export class PaymentSessions {
         return { session, token: shows ? this.tokenOf(session) : undefined, isNew: false };
       }
       if (!isKept && !signed) throw this.#unauthorized(escrow, wanted);
-      const [hasCode, available] = await Promise.all([
+      const [hasCode, available, isPublished] = await Promise.all([
         this.#parts.node.hasCode(wanted.address),
         this.#availableOf(escrow, wanted.address),
+        signed && !isOwner && this.#isPublished(escrow, wanted.address, signed),
       ]);
+      if (isPublished) throw this.#unauthorized(escrow, wanted);
       if (hasCode) {
         // The key that is kept counts for nothing there.
         signed ??= await this.#signedOf(escrow, wanted);
@@ -278,7 +280,21 @@ export class PaymentSessions {
         WHERE chain_id = $chainId AND escrow = $escrow AND address = $address AND nonce = $nonce`,
       { chainId: escrow.chainId, escrow: escrow.terms.escrow, address, nonce: signed.nonce },
     );
-    return !published && this.#useUp(escrow, address, signed);
+    if (published || (await this.#isPublished(escrow, address, signed))) return false;
+    return this.#useUp(escrow, address, signed);
+  }
+
+  /**
+   * Whether the chain shows an authorization to everybody, also where the database knows nothing of it any more,
+   * as after it was restored. @throws ChainAwayError
+   */
+  async #isPublished(
+    { terms }: Escrow,
+    payer: Hex,
+    { nonce }: Pick<Authorization, 'nonce'>,
+  ): Promise<boolean> {
+    const id = holdIdOf({ payer, nonce });
+    return (await readHold(this.#parts.node, terms.escrow, id)) !== undefined;
   }
 
   /** @returns false for an authorization that somebody has shown before. */

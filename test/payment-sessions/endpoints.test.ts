@@ -623,6 +623,33 @@ describe('whoever has not the wallet', () => {
     expect(await rowsOf(wallet)).toHaveLength(1);
   });
 
+  test(
+    'gets no id by what only the chain still knows, as after the database was restored',
+    attack,
+    async () => {
+      run();
+      const wallet = await lab.wallet(15n * ONE);
+      const { body } = await open(wallet, 5n);
+      const forget = () =>
+        queryRows(
+          lab.site.database.ownerUrl,
+          `DELETE FROM payment_sessions WHERE address = '${wallet.lower}'; DELETE FROM used_nonces`,
+        );
+      await forget();
+      const lost = await post(body);
+      expect([lost.status, lost.body.code]).toEqual([401, 'AUTHORIZATION_REQUIRED']);
+      expect(await rowsOf(wallet)).toEqual([]);
+      const another = await open(wallet, 2n);
+      expect(another.answer.status).toBe(201);
+      const replayed = await post(body);
+      expect([replayed.status, replayed.body.session.id]).toEqual([
+        200,
+        expect.stringMatching(MASKED),
+      ]);
+      await forget();
+    },
+  );
+
   test('finds no id and no key in a log, or in what is stored', attack, async () => {
     run();
     const ada = await lab.site.person();
