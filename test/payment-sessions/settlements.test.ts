@@ -311,6 +311,23 @@ test('a session of another chain than the one that is configured waits to be ope
   expect(await lab.run(id)).toBe('closed');
 });
 
+test('so does one whose hold was refused: its chain alone knows whether an earlier transaction has it', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.owner(
+    `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
+      WHERE id = '${id}';
+     UPDATE payments SET state = 'failed', failure = 'refused', hash = NULL, block_number = NULL
+      WHERE cause = 'session-open:${id}'`,
+  );
+  const node = { chainId: 1, view: () => Promise.reject(new Error('it is not to be asked')) };
+  const elsewhere = new SessionOpenings({ ...lab.parts, node });
+  await expect(elsewhere.finish(id)).rejects.toThrow(SessionWaitsError);
+  expect(await lab.session(id)).toMatchObject({ state: 'opening' });
+  expect(await new SessionOpenings(lab.parts).finish(id)).toBe(true);
+  await beginClosing(lab.db.asPlatform(), id);
+  expect(await lab.run(id)).toBe('closed');
+});
+
 test('of what an operator has taken by hand no more is booked than was delivered', async () => {
   const id = await lab.open(5n * ONE);
   await lab.deliver(id, 1n * ONE);
