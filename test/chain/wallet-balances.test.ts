@@ -12,6 +12,7 @@ import { WalletProvider } from '../../src/wallet-provider/wallet-provider.js';
 import { UserWallets } from '../../src/wallets/user-wallets.js';
 import { serve, type TestListener } from '../http/support.js';
 import { CHAIN_ID, testChain, type TestChain } from '../support/chain/chain.js';
+import { rpcProxy } from '../support/chain/rpc-proxy.js';
 import { testSecrets } from '../support/secrets.js';
 
 const ALPHA_USD = '0x20c0000000000000000000000000000000000001';
@@ -58,6 +59,22 @@ describe('GET /api/wallet?address=', () => {
         pathUsd: balance,
       },
     });
+  });
+
+  test('tells which chain it is, also where that is the test network', async () => {
+    const proxy = await rpcProxy(chain.rpcUrl);
+    proxy.fate = (method) => (method === 'eth_chainId' ? { result: '0xa5bf' } : undefined);
+    const testnet = await serveOn(proxy.url, { CHAIN_TESTNET: 'true' });
+    try {
+      const { body, status } = await ask(`?address=${newAccount().address}`, testnet);
+      expect([status, body]).toMatchObject([
+        200,
+        { chain: 'Tempo Testnet', chainId: 42_431, testnet: true },
+      ]);
+    } finally {
+      await testnet.close();
+      await proxy.close();
+    }
   });
 
   test('tells of an address that nobody has used', async () => {

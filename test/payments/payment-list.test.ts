@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
 import { createBackend } from '../../api/backend/backend.js';
+import { queryRows } from '../database/catalog.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { call } from '../support/http.js';
 import { paymentLab, type Payer, type PaymentLab } from './support.js';
@@ -54,6 +55,18 @@ test('operators see what waits, is on its way and is done, with all hashes, page
   const [, next = ''] = /<(.*)>/.exec(page.headers.get('link') ?? '') ?? [];
   const after = await list(new URL(next, backend.url).search);
   expect(after.body.payments).toMatchObject([{ cause: second.cause }]);
+
+  await queryRows(
+    lab.database.ownerUrl,
+    `UPDATE payments SET settled_at = now() - interval '1 hour' + interval '10 seconds'
+      WHERE settled_at IS NOT NULL;
+     UPDATE payments SET requested_at = now() - interval '1 hour'`,
+  );
+  const { body: later } = await list();
+  for (const { ageSeconds, cause } of later.payments) {
+    if (cause === first.cause) expect(ageSeconds).toBe(10);
+    else expect(ageSeconds).toBeGreaterThanOrEqual(3_600);
+  }
 });
 
 test('nobody else sees them', async () => {

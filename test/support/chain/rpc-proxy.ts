@@ -2,8 +2,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** What becomes of a question: `deaf` delivers it and hangs up, `lost` hangs up, a number is an error. */
-export type Fate = 'passed' | 'deaf' | 'lost' | number;
+/**
+ * What becomes of a question: `deaf` delivers it and hangs up, `lost` hangs up, a number is an error, and a result is
+ * told in place of the node's.
+ */
+export type Fate = 'passed' | 'deaf' | 'lost' | number | { readonly result: unknown };
 
 /** Stands between us and a node, and does to questions what a network does. */
 export interface RpcProxy {
@@ -26,6 +29,10 @@ export async function rpcProxy(nodeUrl: string): Promise<RpcProxy> {
         const error = { code: fate, message: 'as the test says' };
         response.setHeader('content-type', 'application/json');
         return response.end(JSON.stringify({ jsonrpc: '2.0', id, error }));
+      }
+      if (typeof fate === 'object') {
+        response.setHeader('content-type', 'application/json');
+        return response.end(JSON.stringify({ jsonrpc: '2.0', id, ...fate }));
       }
       const headers = { 'content-type': 'application/json' };
       const answer = await (await fetch(nodeUrl, { method: 'POST', body, headers })).text();
