@@ -39,6 +39,15 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     expect(aim).toBe('0.7');
   });
 
+  test('session', async () => {
+    const output = await bench('session', ['--sessions=1']);
+    for (const way of ['opening', 'closing']) {
+      const [, platform, bare, over, aim] = rowOf(output, way);
+      for (const figure of [platform, bare, over]) expect(Number(figure)).toBeGreaterThan(0);
+      expect(aim).toBe('1.3');
+    }
+  });
+
   test('files', async () => {
     const sizes = ['--listed=200', '--tracked=100', '--colds=1'];
     const output = await bench('files', ['--runs=3', '--statuses=1', ...sizes]);
