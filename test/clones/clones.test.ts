@@ -199,13 +199,23 @@ describe('what is refused is told in one order:', () => {
     ['another currency', { currency: 'USDC' }],
     ['another chain', { chainId: 1 }],
     ['no address', { from: '0x12' }],
-    ['a time to come', { timestamp: Math.floor(Date.now() / 1_000) + 3_600 }],
   ])('%s is malformed, whoever asks', async (_, wrong) => {
     const body = await request();
     const paymentProof = { ...body.paymentProof, ...wrong };
     const parentAgentId = 'nobody';
     const answer = await desk.cloneBlindly(user, { ...body, parentAgentId, paymentProof });
     expect(answer.status).toBe(400);
+  });
+
+  test('so is a time that is further ahead than clocks may be', async () => {
+    const body = await request();
+    const at = (seconds: number) => {
+      const timestamp = Math.floor(Date.now() / 1_000) + seconds;
+      return { ...body, paymentProof: { ...body.paymentProof, timestamp } };
+    };
+    const early = { ...at(330), parentAgentId: 'nobody' };
+    expect((await desk.cloneBlindly(user, early)).status).toBe(400);
+    expect((await desk.clone(user, at(270))).status).toBe(202);
   });
 
   test.each([{ generation: 0 }, { generation: 1.5 }, { specialization: 'spy' }, { name: '' }])(
