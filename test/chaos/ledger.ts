@@ -94,7 +94,7 @@ export class Ledger {
       ...asked.flatMap((each) => problemsOfRequest(each, rows, found)),
       ...rows.flatMap((row) => unended(row, ['succeeded', 'failed', 'cancelled'])),
       ...rows
-        .filter(({ id, kind }) => !ids.has(id) && kind !== 'provision')
+        .filter((row) => !ids.has(row.id) && row.kind !== 'provision' && !isTakenUp(row, rows))
         .map(({ id, kind }) => `operation ${kind} (${id}) was asked for by nobody`),
     ];
   }
@@ -128,6 +128,12 @@ export function desiredBy(rows: readonly OperationRow[]): DesiredState {
 }
 
 const endOf = ({ finishedAt }: OperationRow): number => finishedAt?.getTime() ?? Infinity;
+
+/** A deletion that the platform itself has begun anew, because one that was asked for did not come to its end. */
+const isTakenUp = ({ kind, requestedBy }: OperationRow, rows: readonly OperationRow[]): boolean =>
+  kind === 'delete' &&
+  requestedBy === null &&
+  rows.some((row) => row.kind === 'delete' && ['failed', 'cancelled'].includes(row.status));
 
 /** The caller's own fault: asking again changes nothing. */
 const isFinal = (status = 0): boolean =>
