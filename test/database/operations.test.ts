@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { grantPlan } from '../../src/accounts/subscriptions.js';
 import { REQUESTED_KINDS, type OperationKind } from '../../src/agents/operation-kinds.js';
-import { requestOperation, withdrawOperation } from '../../src/agents/operations.js';
+import {
+  admitOperation,
+  requestOperation,
+  withdrawOperation,
+} from '../../src/agents/operations.js';
 import { AgentOperations } from '../../src/agents/agent-operations.js';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentSupervisors } from '../../src/agents/supervisors.js';
@@ -221,6 +225,25 @@ test('an operation begins and is audited, or neither', async () => {
   ]);
 });
 
+test('what comes to nothing as it is committed is not audited either', async () => {
+  const agent = await newAgent();
+  const id = await request(agent, 'restart');
+  await queryRows(
+    database.ownerUrl,
+    `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+       AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+     CREATE CONSTRAINT TRIGGER refused AFTER INSERT OR UPDATE ON operations
+       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`,
+  );
+  vi.spyOn(console, 'warn').mockImplementation(() => undefined); // Sequelize tells of it, too
+  onTestFinished(() => void vi.restoreAllMocks());
+  await expect(begin(agent, 'restart', id)).rejects.toThrow();
+  await expect(request(agent, 'delete')).rejects.toThrow();
+  await queryRows(database.ownerUrl, 'DROP FUNCTION refuse CASCADE');
+  expect(await operationRow(id)).toMatchObject({ status: 'requested' });
+  expect(await audited(agent)).toEqual([]);
+});
+
 describe('an operation that cannot begin any more', () => {
   test('because its agent is being removed is cancelled', async () => {
     const agent = await newAgent();
@@ -286,12 +309,19 @@ test('what has begun is not taken back', async () => {
 
 test('the times of an operation are the clock of the database', async () => {
   const agent = await newAgent();
+  vi.useFakeTimers({ toFake: ['Date'], now: 0 });
+  onTestFinished(() => void vi.useRealTimers());
   const id = await request(agent, 'restart');
-  const { requestedAt } = (await operationRow(id)) ?? {};
+  expect(await admitOperation(tenant, id)).toBe(true);
+  await begin(agent, 'restart', id);
+  await store.finishOperation(agent, { id, kind: 'restart', status: 'failed', error: null });
+  const { requestedAt, lookedAt, admittedAt, finishedAt } = (await operationRow(id)) ?? {};
   const [clock] = await tenant.query<{ now: Date }>('SELECT now()');
-  const age = Number(clock?.now) - Number(requestedAt);
-  expect(age).toBeGreaterThanOrEqual(0);
-  expect(age).toBeLessThan(60_000);
+  for (const at of [requestedAt, lookedAt, admittedAt, finishedAt]) {
+    const age = Number(clock?.now) - Number(at);
+    expect(age).toBeGreaterThanOrEqual(0);
+    expect(age).toBeLessThan(60_000);
+  }
 });
 
 describe('a request', () => {

@@ -8,6 +8,7 @@ import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentSupervisors } from '../../src/agents/supervisors.js';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import type { AgentRow, OperationRow } from '../../src/database/models.js';
+import { UnavailableError } from '../../src/errors.js';
 import { NEVER_BEGUN, recoverOperations, SUPERVISOR_ENDED } from '../../worker/recover.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
@@ -87,7 +88,10 @@ async function recover(by: AgentSupervisors, releases = new ReleaseStore(databas
 }
 
 describe('recovery', () => {
-  test('settles each operation by itself: one that fails holds up none', async () => {
+  test.each([
+    ['fails', () => new TypeError('a fault of this one alone')],
+    ['waits for Temporal', () => new UnavailableError('it did not answer')],
+  ])('settles each operation by itself: one that %s holds up none', async (_, failure) => {
     const failing = await open(await newAgent(), 'delete');
     const others = [
       await open(await newAgent(), 'delete'),
@@ -97,7 +101,7 @@ describe('recovery', () => {
     await recover({
       ...by,
       request: (agent, kind, id) => {
-        if (id === failing) throw new TypeError('a fault of this one alone');
+        if (id === failing) throw failure();
         return by.request(agent, kind, id);
       },
     });
@@ -148,8 +152,8 @@ describe('recovery', () => {
       const first = await open(agentId, 'delete');
       await queryRows(
         database.ownerUrl,
-        `UPDATE operations SET status = '${status}', finished_at = now(),
-                requested_at = now() - interval '5 minutes' WHERE id = '${first}'`,
+        `UPDATE operations SET status = '${status}', requested_at = now() - interval '7 minutes',
+                finished_at = now() - interval '2 minutes' WHERE id = '${first}'`,
       );
       const by = supervisors();
       await recover(by);
@@ -288,5 +292,11 @@ describe('recovery', () => {
         WHERE finished_at IS NULL AND looked_at < now() ORDER BY looked_at LIMIT 200`,
     );
     expect(JSON.stringify(plan)).toContain('operations_open');
+    // What has ended is not in it.
+    const [index] = await queryRows<{ indexdef: string }>(
+      database.ownerUrl,
+      `SELECT indexdef FROM pg_indexes WHERE indexname = 'operations_open'`,
+    );
+    expect(index?.indexdef).toContain('WHERE (finished_at IS NULL)');
   });
 });
