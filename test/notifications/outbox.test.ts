@@ -110,6 +110,8 @@ test('what was made by who knew less than is written down is refused, and tells 
   const newest = change('running', 'healthy');
   await store.recordTransition(agent, newest);
   await expect(store.recordTransition(agent, late)).rejects.toBeInstanceOf(SupersededError);
+  const attempt = { ...late.memory, repairAttempts: 1, lastRepair: 1 };
+  await store.recordRepairAttempt(agent, { id: randomUUID(), memory: attempt, maxAttempts: 3 });
   expect(await waiting()).toBe(0);
   const [row] = await sql(`SELECT watchdog FROM agents WHERE id = '${agent.agentId}'`);
   expect(row).toEqual({ watchdog: newest.memory });
