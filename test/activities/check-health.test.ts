@@ -4,6 +4,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createWatchdogActivities } from '../../activities/watchdog.js';
+import { AgentGoneError } from '../../src/agents/agents.js';
 import { hostTurns } from '../../src/agents/host-turns.js';
 
 const AGENT = { agentId: 'a', userId: 'ada', host: 'local' };
@@ -39,4 +40,18 @@ test('an agent that is well is checked no oftener while the database is away', a
     expect(nextRetryDelay).toBeGreaterThanOrEqual(CHECK_INTERVAL_MS * 0.9);
   }
   expect(portOf).toHaveBeenCalledOnce();
+});
+
+test('an agent that is no more is not looked at again', async () => {
+  const { observeAgent, watchHealth } = createWatchdogActivities({
+    docker: { containers: {} },
+    specs: { portOf: () => Promise.reject(new AgentGoneError(AGENT.agentId)) },
+    turns: hostTurns(1),
+    checkIntervalMs: CHECK_INTERVAL_MS,
+  } as unknown as Parameters<typeof createWatchdogActivities>[0]); // all that is asked for here
+  for (const look of [() => watchHealth(AGENT, 'healthy'), () => observeAgent(AGENT)]) {
+    const quiet = { logger: new DefaultLogger('ERROR', () => undefined) };
+    const looking = new MockActivityEnvironment({}, quiet).run(look);
+    await expect(looking).rejects.toMatchObject({ type: 'AgentGoneError', nonRetryable: true });
+  }
 });

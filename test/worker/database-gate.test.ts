@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Worker } from '@temporalio/worker';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { DatabaseGate, GatedSlots, gatedTuner } from '../../worker/database-gate.js';
 import { until } from '../support/until.js';
 import { keptLog } from '../support/platform-environment.js';
@@ -47,6 +47,51 @@ test('a worker that does not reach its database takes no workflow until it does'
     'no database: this worker takes no workflows',
     'the database is back: this worker takes workflows again',
   ]);
+});
+
+test('nor an activity of a workflow that another worker has', async () => {
+  const { client, connection, namespace } = temporal;
+  const taskQueue = 'gated-activities';
+  const { log } = keptLog();
+  let isAway = true;
+  const ping = () => (isAway ? Promise.reject(new Error('no connection')) : Promise.resolve());
+  const gate = new DatabaseGate();
+  const stop = new AbortController();
+  const keeping = gate.keep({ ping }, log, stop.signal, 50);
+  await until(() => Promise.resolve(!gate.isOpen));
+
+  const site = { connection, namespace, taskQueue };
+  const other = await Worker.create({ ...site, ...(await workflowCode()) });
+  let taken = 0;
+  const activities = { rollUpUsage: () => ++taken };
+  const worker = await Worker.create({ ...site, activities, tuner: gatedTuner(gate) });
+  await other.runUntil(() =>
+    worker.runUntil(async () => {
+      const workflowId = randomUUID();
+      const handle = await client.workflow.start('keepUsage', { workflowId, taskQueue });
+      const isAsked = async () => (await handle.describe()).raw.pendingActivities?.length === 1;
+      await until(async () => taken > 0 || (await isAsked()));
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      expect(taken).toBe(0);
+
+      isAway = false;
+      expect(await handle.result()).toEqual({ rolledUp: 1 });
+    }),
+  );
+  stop.abort();
+  await keeping;
+});
+
+test('a database that does not answer is as one that is away', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const gate = new DatabaseGate();
+  const stop = new AbortController();
+  const keeping = gate.keep({ ping: () => new Promise(() => {}) }, keptLog().log, stop.signal);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(gate.isOpen).toBe(false);
+  stop.abort();
+  await keeping;
 });
 
 test('slots are given one for one, and a wait for one ends with the worker', async () => {
