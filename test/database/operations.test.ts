@@ -12,6 +12,7 @@ import { AgentOperations } from '../../src/agents/agent-operations.js';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentSupervisors } from '../../src/agents/supervisors.js';
 import type { AgentRef } from '../../src/agents/agent-ref.js';
+import { AgentGoneError } from '../../src/agents/agents.js';
 import type { WatchdogTransition } from '../../src/agents/watchdog.js';
 import type { AgentRow, OperationRow } from '../../src/database/models.js';
 import type { TenantDatabase } from '../../src/database/database.js';
@@ -297,6 +298,18 @@ describe('the audit log', () => {
     await begin(agent, kind, id);
     expect((await audited(agent)).map(({ action }) => action)).toEqual([`agent.${kind}`]);
   });
+});
+
+test('what is told late of an agent that is no more changes nothing of it', async () => {
+  const agent = await newAgent({ desired: 'deleted', deletedAt: new Date() });
+  const before = await agentRow(agent);
+  const late = crashesForgotten();
+  await store.recordRunning(agent);
+  await expect(store.recordTransition(agent, late)).rejects.toBeInstanceOf(AgentGoneError);
+  const attempt = { id: randomUUID(), memory: { ...late.memory, lastRepair: 1 }, maxAttempts: 3 };
+  await expect(store.recordRepairAttempt(agent, attempt)).rejects.toBeInstanceOf(AgentGoneError);
+  expect(await store.takeUp(agent)).toBeNull();
+  expect(await agentRow(agent)).toEqual(before);
 });
 
 test('what has begun is not taken back', async () => {
