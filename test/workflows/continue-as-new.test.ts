@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { poll } from '../../dev/poll.js';
+import { Wakeups } from '../../workflows/wakeups.js';
 import type { FakeAgent } from './support/fake-agent.js';
 import { Gate } from './support/gate.js';
 import { refuse, untilCancelled } from './support/misbehaviours.js';
@@ -123,6 +124,12 @@ describe('a supervisor that goes on in a new run', () => {
     const ended = { containerId: 'container', cause: 'kill', exitCode: 137, at: 0 } as const;
     await lab.supervise(agent, { wakeups: { ended } });
     await agent.went('degraded (kill)', 'repairing (kill)');
+  });
+
+  test('is told all that the run before had heard, and had not looked into', () => {
+    const ended = { containerId: 'container', cause: 'kill', exitCode: 137, at: 0 } as const;
+    const heard = { checkNow: true, ended, returned: { awayFrom: 1, isMet: true } };
+    expect(new Wakeups(heard).state).toEqual(heard);
   });
 
   test('provisions an agent that never was', async () => {
