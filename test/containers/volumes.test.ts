@@ -422,6 +422,20 @@ it('asks the engine whether it keeps volumes within a size, and leaves nothing o
   expect((await bounded.volumes.list()).map(({ name }) => name).join()).not.toContain('quota');
 });
 
+it('makes volumes of their size where the engine keeps them within it', async () => {
+  const { installation, labels } = fixture;
+  const dockerHost = process.env.DOCKER_HOST;
+  const disk = { floor: 0, volume: 32 * 1024 ** 2 };
+  const bounded = new DockerHost({ dockerHost, installation, labels, disk });
+  vi.spyOn(bounded.volumes, 'keepsQuota').mockResolvedValue(true);
+  const asked = vi.spyOn(Docker.prototype, 'createVolume');
+  // Not every engine that the tests run on can.
+  asked.mockImplementationOnce(({ DriverOpts: _, ...rest } = {}) => docker.createVolume(rest));
+  await bounded.volumes.ensure(await fixture.spec({ image }), 'test');
+  expect(asked.mock.calls[0]?.[0]?.DriverOpts).toEqual({ size: String(disk.volume) });
+  asked.mockRestore();
+});
+
 it('asks again where the engine died over the question, and removes what that has left', async () => {
   const { installation, labels } = fixture;
   const dockerHost = process.env.DOCKER_HOST;
