@@ -23,6 +23,9 @@ const PULLS = 4;
 const COPIES = 4;
 const HEARTBEATS = 20;
 
+/** How many agents start at a time on a host with so many cores, which each of them wants for itself. */
+export const startsOn = (cores: number): number => Math.max(4, 2 * cores);
+
 /** @param starts agents that start at a time. */
 export function hostTurns(starts: number): HostTurns {
   return {

@@ -21,6 +21,7 @@ import {
   text,
   textAs,
 } from '../environment/types.js';
+import { startsOn } from './host-turns.js';
 
 /** The OpenClaw release that new agents run; `agent-runtime/` builds the image of just this one. */
 export const AGENT_RUNTIME_VERSION = '2026.9.6';
@@ -171,7 +172,7 @@ export const agentSettings = area(
   }),
   (values) => ({
     ...values,
-    startsAtOnce: values.startsAtOnce ?? Math.max(4, 2 * availableParallelism()),
+    startsAtOnce: values.startsAtOnce ?? startsOn(availableParallelism()),
   }),
   (values, { production }) => {
     const { usual, versions } = runtimeImages(values);

@@ -68,21 +68,29 @@ class Host {
       volumes: {
         copy: ({ agentId }: AgentRef) => call(agentId),
         findOwn: () => Promise.resolve(),
+        remove: () => Promise.resolve([]),
+        require: () => Promise.resolve(),
       },
     };
     const specs = {
       gatewayOf: ({ agentId }: AgentRef) =>
         Promise.resolve({ port: hangs(agentId) ? deadPort : readyPort, gatewayToken: 'token' }),
       imageOf: ({ agentId }: AgentRef) => Promise.resolve(hangs(agentId) ? 'elsewhere' : 'here'),
+      memoryOf: (agent: AgentRef) => Promise.resolve(agent),
       recordImage: () => Promise.resolve(),
       specOf: (agent: AgentRef) => Promise.resolve(agent),
     };
-    const volumes = { name: () => Promise.resolve() };
+    const volumes = { name: () => Promise.resolve(), of: () => Promise.resolve([]) };
+    const clones = {
+      isToBeCopied: () => Promise.resolve(false),
+      originalOf: () => Promise.resolve({}),
+      recordCopied: () => Promise.resolve(),
+    };
     const releases = { replacementOf: () => Promise.resolve({ volume: 'new', copyOf: 'old' }) };
     const dependencies = {
       ...{
         docker,
-        clones: { isToBeCopied: () => Promise.resolve(false) },
+        clones,
         specs,
         releases,
         volumes,
@@ -174,15 +182,39 @@ test.each([
   },
 );
 
-test('no more agents start at a time than the host can bear; one that does nothing gives way', async () => {
-  for (let index = 0; index < 6; index++) {
-    void host.run('startContainer', agentOf(`owner-${index}`, `hanging-${index}`));
-  }
-  await delay(200);
-  expect(host.started).toHaveLength(4);
-  host.runningMs = 10_000;
-  await expect.poll(() => host.started.length).toBe(6);
-});
+test.each([
+  'ensureImage',
+  'copyMemory',
+  'makeVolume',
+  'startContainer',
+  'awaitReady',
+  'sendHeartbeat',
+] as const)(
+  'as many agents as there are turns, each of another owner, that hang in %s hold up no stop and no repair',
+  { tags: 'attack' },
+  async (step) => {
+    for (const { agentId } of forty) void host.run(step, agentOf(`of-${agentId}`, agentId), true);
+    await delay(50);
+    const other = agentOf('other', 'well');
+    const began = performance.now();
+    await host.run('stopContainer', other);
+    await host.run('killGateway', other);
+    expect(performance.now() - began).toBeLessThan(SOON_MS);
+  },
+);
+
+test.each(['startContainer', 'startExisting'] as const)(
+  'no more agents start at a time than the host can bear; one that does nothing gives way: %s',
+  async (step) => {
+    for (let index = 0; index < 6; index++) {
+      void host.run(step, agentOf(`owner-${index}`, `hanging-${index}`));
+    }
+    await delay(200);
+    expect(host.started).toHaveLength(4);
+    host.runningMs = 10_000;
+    await expect.poll(() => host.started.length).toBe(6);
+  },
+);
 
 test('what somebody has asked for goes before what the platform does by itself', async () => {
   for (let index = 0; index < 4; index++) {

@@ -172,4 +172,15 @@ describe('a start', () => {
     await listen(port);
     await starting;
   });
+
+  test('does not use its host for longer than 60 s, whatever it does', async () => {
+    const busy = new Starting(SECOND);
+    const progress = new StartProgress(busy.containers);
+    vi.spyOn(progress, 'idleForMs').mockResolvedValue(0);
+    const starting = whileStarting(busy.containers, progress, agentId, gatewayAt(await freePort()));
+    await expect.poll(() => busy.looks).toBeGreaterThan(1);
+    const now = performance.now.bind(performance);
+    const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 61 * SECOND);
+    await starting.finally(() => later.mockRestore());
+  });
 });

@@ -3,6 +3,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { variablesOf } from '../../scripts/settings-page.js';
+import { startsOn } from '../../src/agents/host-turns.js';
 import { SettingsError } from '../../src/environment/settings-error.js';
 import { AREAS, loadPaymentSettings, loadSettings } from '../../src/settings.js';
 
@@ -283,7 +284,8 @@ describe('the environment', () => {
 
   test('lets as many agents start at a time as the host has cores for, or as it is told', () => {
     const startsAtOnce = (env = {}) => loadSettings({ ...NEEDED, ...env }).agents.startsAtOnce;
-    expect(startsAtOnce()).toBe(Math.max(4, 2 * availableParallelism()));
+    expect(startsAtOnce()).toBe(startsOn(availableParallelism()));
+    expect([1, 2, 3, 16].map(startsOn)).toEqual([4, 4, 6, 32]);
     expect(startsAtOnce({ AGENT_STARTS_AT_ONCE: '3' })).toBe(3);
   });
 
