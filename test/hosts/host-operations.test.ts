@@ -70,6 +70,7 @@ test('a drained host has its agents stopped, each by an operation, with their me
     refused: [],
     remaining: 0,
   });
+  expect(await host('here')).toMatchObject({ status: 'cordoned' });
   await platform.becomes(id, 'stopped');
   const again = await operator('POST', '/api/hosts/here/drain');
   expect(again.body).toMatchObject({ began: [], refused: [], remaining: 0 });

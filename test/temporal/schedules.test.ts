@@ -98,15 +98,16 @@ test('holds past their end are released by a schedule, and the ledger is checked
 test('what runs regularly has a schedule each, and no two come at the same moment for ever', async () => {
   const { client } = temporal;
   await putSchedules(client, 'host-3');
-  const everyMs = {
-    'reconcile-host-3': 300_000,
-    'keep-usage': 60_000,
-    'keep-money': 30_000,
-    'check-ledger': 3_600_000,
-    'remove-old': 3_600_000,
-  };
-  for (const [id, every] of Object.entries(everyMs)) {
+  const schedules = [
+    ['reconcile-host-3', 'reconcileHost', 300_000],
+    ['keep-usage', 'keepUsage', 60_000],
+    ['keep-money', 'keepMoney', 30_000],
+    ['check-ledger', 'checkLedger', 3_600_000],
+    ['remove-old', 'removeOld', 3_600_000],
+  ] as const;
+  for (const [id, workflowType, every] of schedules) {
     const { action, spec } = await client.schedule.getHandle(id).describe();
+    expect(action).toMatchObject({ workflowType });
     expect({ id, spec }).toMatchObject({ id, spec: { intervals: [{ every }] } });
     expect(spec.jitter).toBeGreaterThanOrEqual(every / 20);
     // A pass that nobody ends keeps the next one from its time.
@@ -137,8 +138,15 @@ test('a schedule that an operator paused stays paused when a worker starts, and 
   const runs = async () => (await schedule.describe()).info.numActionsTaken;
   await until(async () => (await runs()) === 1);
   await schedule.pause('its disk is looked at');
+  const { info: before } = await schedule.describe();
   await putSchedules(client, 'host-2');
-  const { state } = await schedule.describe();
+  // What was asked for before this run was left out by then, because the first one goes on. Two of
+  // the same second have one name, and are one.
+  await until(async () => {
+    await schedule.trigger(ScheduleOverlapPolicy.ALLOW_ALL);
+    return (await runs()) > 1;
+  });
+  const { info, state } = await schedule.describe();
   expect(state).toMatchObject({ paused: true, note: 'its disk is looked at' });
-  expect(await runs()).toBe(1);
+  expect(info.numActionsSkippedOverlap).toBe(before.numActionsSkippedOverlap);
 });

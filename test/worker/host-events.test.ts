@@ -40,6 +40,8 @@ class Follower {
   isDockerAway = false;
   /** Agents whose supervisors cannot be reached; `*` is all of them. */
   readonly unreachable = new Set<string>();
+  /** Agents whose supervisors cannot be told of a return, and of an end they can. */
+  readonly deaf = new Set<string>();
   attempts = 0;
   /** Whether those who look at containers may begin. */
   isTold = false;
@@ -64,6 +66,7 @@ class Follower {
         },
         dockerReturned: async ({ agentId }, { awayFrom }) => {
           await reach(agentId);
+          if (this.deaf.has(agentId)) throw new Error('Temporal is away for a moment');
           this.told.push(`return to ${agentId}`);
           this.returns.push(awayFrom);
         },
@@ -187,6 +190,25 @@ describe.concurrent('a worker', () => {
     await expect.poll(() => follower.told.length).toBe(4);
     expect(follower.isTold).toBe(true);
     expect(follower.told.slice(2)).toEqual([`return to ${stuck}`, `end of ${stuck}`]);
+  });
+
+  test('an end is not told to who has not heard of the return, though it could be', async ({
+    expect,
+  }) => {
+    const follower = following();
+    const [deaf, well] = [await follower.agent('deaf'), await follower.agent('well')];
+    follower.deaf.add(deaf);
+    follower.connects(1_000_000);
+    await expect.poll(() => follower.told).toEqual([`return to ${well}`]);
+    follower.ends(deaf);
+    follower.ends(well);
+    const attempts = follower.attempts;
+    await expect.poll(() => follower.attempts).toBeGreaterThan(attempts + 3);
+    expect(follower.told).toEqual([`return to ${well}`, `end of ${well}`]);
+    follower.deaf.clear();
+    await expect
+      .poll(() => follower.told.slice(2))
+      .toEqual([`return to ${deaf}`, `end of ${deaf}`]);
   });
 
   test('an end is told after the return, and kept for as long as nobody can hear of it', async ({
