@@ -1,6 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createRetentionActivities } from '../../activities/retention.js';
+import type { Database } from '../../src/database/database.js';
 import { RETAINED, type Retained } from '../../src/retention/retained.js';
 import { Retention } from '../../src/retention/retention.js';
 import { loadSettings } from '../../src/settings.js';
@@ -240,6 +241,24 @@ test('links in mails go when they are over, and mails when they count nowhere', 
   await insert('mails', { id: 'young', requested_at: daysAgo(1.9) });
   expect(await remove('mails')).toBe(1);
   expect(await idsIn('mails')).toEqual(['young']);
+});
+
+test('each kind is kept for as long as is set', async () => {
+  const asked: unknown[] = [];
+  const note = (days: unknown) => {
+    asked.push(days);
+    return Promise.resolve([{ done: 0 }]);
+  };
+  // As much of it as is asked for.
+  const noting = {
+    asPlatform: () => ({ query: (_: string, { days }: { days: number }) => note(days) }),
+    call: (_: unknown, [days]: readonly unknown[]) => note(days),
+  } as unknown as Database;
+  const set = { agents: 8, operations: 9, transitions: 10, messages: 11, usage: 36, audit: 91 };
+  const kept = new Retention(noting, set);
+  const kinds = ['agents', 'operations', 'transitions', 'messages', 'usage', 'audit'] as const;
+  for (const kind of kinds) await kept.removeSome(kind);
+  expect(asked).toEqual([8, 9, 10, 11, 36, 91]);
 });
 
 test('nothing is kept for less than what needs it, whatever is set', () => {

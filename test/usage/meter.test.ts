@@ -251,6 +251,17 @@ describe('a call that is begun', () => {
   });
 });
 
+test('what a process holds stays held as long as it lives', async () => {
+  const { meter } = meterOf();
+  const { callId, userId } = usageOf();
+  await meter.reserve({ callId, userId, plan: 'solo', tokens: 100 });
+  const soon = `UPDATE quota_reservations SET expires_at = now() + interval '1 s'`;
+  await asOwner(database.ownerUrl, soon);
+  const kept = () =>
+    rowsOf(db, `SELECT expires_at > now() + interval '10 s' AS kept FROM quota_reservations`);
+  await expect.poll(kept).toEqual([{ kept: true }]);
+});
+
 describe('what processes held that were killed', () => {
   test('comes back by any other process, without a schedule', async () => {
     const { meter, close } = meterOf();
