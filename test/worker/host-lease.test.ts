@@ -151,6 +151,16 @@ describe("a host's name", () => {
     await expect(machine('C', 'one', 'A').lease.report()).rejects.toThrow(HostTakenError);
   });
 
+  test('is nobody’s while the host is being removed', async () => {
+    await machine('A').lease.report();
+    await asOwner(`UPDATE hosts SET removed_at = now() WHERE id = 'one'`);
+    const [before] = await asOwner(`SELECT * FROM hosts WHERE id = 'one'`);
+    for (const engine of ['A', 'B']) {
+      await expect(machine(engine).lease.report()).rejects.toThrow('is being removed');
+    }
+    expect(await asOwner(`SELECT * FROM hosts WHERE id = 'one'`)).toEqual([before]);
+  });
+
   test('is lost by an engine that came back without its data: its worker ends', async () => {
     const one = machine('A');
     await one.lease.report();
