@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { allEvents, send } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
 import { sendJson } from '../support/provider-stub.js';
@@ -160,7 +160,9 @@ describe('an answer that does not come', () => {
 
   test('is a 502 when the gateway does not listen any more', async () => {
     const id = await platform.runningAgent(ada);
-    await platform.temporal.client.workflow.getHandle(`supervise-agent-${id}`).terminate('test');
+    // Nobody hears of its end, who would tell that it does not run.
+    await platform.stopWorkers();
+    onTestFinished(() => platform.startWorkers());
     await platform.containers.kill(id);
     const refused = await ask({ agentId: id, message: 'hello' });
     expect(refused.status).toBe(502);
