@@ -296,19 +296,24 @@ test('the chain is asked where a settlement has failed that none has made good, 
   expect(await lab.run(id)).toBe('closed');
 });
 
-test('a session of another chain than the one that is configured waits to be opened', async () => {
-  const id = await lab.open(5n * ONE);
-  await lab.owner(
-    `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
-      WHERE id = '${id}'`,
-  );
-  const node = { chainId: 1, view: lab.node.view.bind(lab.node) };
+/** Its opening waits while another chain is configured, and goes on with its own. */
+async function waitsElsewhere(id: string, view: typeof lab.node.view): Promise<void> {
+  const node = { chainId: 1, view };
   const elsewhere = new SessionOpenings({ ...lab.parts, node });
   await expect(elsewhere.finish(id)).rejects.toThrow(SessionWaitsError);
   expect(await lab.session(id)).toMatchObject({ state: 'opening' });
   expect(await new SessionOpenings(lab.parts).finish(id)).toBe(true);
   await beginClosing(lab.db.asPlatform(), id);
   expect(await lab.run(id)).toBe('closed');
+}
+
+test('a session of another chain than the one that is configured waits to be opened', async () => {
+  const id = await lab.open(5n * ONE);
+  await lab.owner(
+    `UPDATE payment_sessions SET state = 'opening', opened_at = NULL, hold_expires_at = NULL
+      WHERE id = '${id}'`,
+  );
+  await waitsElsewhere(id, lab.node.view.bind(lab.node));
 });
 
 test('so does one whose hold was refused: its chain alone knows whether an earlier transaction has it', async () => {
@@ -319,13 +324,7 @@ test('so does one whose hold was refused: its chain alone knows whether an earli
      UPDATE payments SET state = 'failed', failure = 'refused', hash = NULL, block_number = NULL
       WHERE cause = 'session-open:${id}'`,
   );
-  const node = { chainId: 1, view: () => Promise.reject(new Error('it is not to be asked')) };
-  const elsewhere = new SessionOpenings({ ...lab.parts, node });
-  await expect(elsewhere.finish(id)).rejects.toThrow(SessionWaitsError);
-  expect(await lab.session(id)).toMatchObject({ state: 'opening' });
-  expect(await new SessionOpenings(lab.parts).finish(id)).toBe(true);
-  await beginClosing(lab.db.asPlatform(), id);
-  expect(await lab.run(id)).toBe('closed');
+  await waitsElsewhere(id, () => Promise.reject(new Error('it is not to be asked')));
 });
 
 test('of what an operator has taken by hand no more is booked than was delivered', async () => {

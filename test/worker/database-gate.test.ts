@@ -14,8 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => temporal?.close());
 
-test('a worker that does not reach its database takes no workflow until it does', async () => {
-  const { client, connection, namespace } = temporal;
+/** A gate that is closed, because its database is away. */
+async function gateOfOneAway() {
   const { log, lines } = keptLog();
   let isAway = true;
   const ping = () => (isAway ? Promise.reject(new Error('no connection')) : Promise.resolve());
@@ -23,6 +23,22 @@ test('a worker that does not reach its database takes no workflow until it does'
   const stop = new AbortController();
   const keeping = gate.keep({ ping }, log, stop.signal, 50);
   await until(() => Promise.resolve(!gate.isOpen));
+  return {
+    gate,
+    lines,
+    comesBack: () => {
+      isAway = false;
+    },
+    end: async () => {
+      stop.abort();
+      await keeping;
+    },
+  };
+}
+
+test('a worker that does not reach its database takes no workflow until it does', async () => {
+  const { client, connection, namespace } = temporal;
+  const { comesBack, end, gate, lines } = await gateOfOneAway();
   expect(new GatedSlots(gate, 1).tryReserveSlot()).toBeNull();
 
   const worker = await Worker.create({
@@ -38,11 +54,10 @@ test('a worker that does not reach its database takes no workflow until it does'
     expect(status.name).toBe('RUNNING');
     expect(raw.pendingWorkflowTask?.startedTime ?? null).toBeNull();
 
-    isAway = false;
+    comesBack();
     expect(await handle.result()).toEqual({ rolledUp: 7 });
   });
-  stop.abort();
-  await keeping;
+  await end();
   expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
     'no database: this worker takes no workflows',
     'the database is back: this worker takes workflows again',
@@ -52,13 +67,7 @@ test('a worker that does not reach its database takes no workflow until it does'
 test('nor an activity of a workflow that another worker has', async () => {
   const { client, connection, namespace } = temporal;
   const taskQueue = 'gated-activities';
-  const { log } = keptLog();
-  let isAway = true;
-  const ping = () => (isAway ? Promise.reject(new Error('no connection')) : Promise.resolve());
-  const gate = new DatabaseGate();
-  const stop = new AbortController();
-  const keeping = gate.keep({ ping }, log, stop.signal, 50);
-  await until(() => Promise.resolve(!gate.isOpen));
+  const { comesBack, end, gate } = await gateOfOneAway();
 
   const site = { connection, namespace, taskQueue };
   const other = await Worker.create({ ...site, ...(await workflowCode()) });
@@ -74,12 +83,11 @@ test('nor an activity of a workflow that another worker has', async () => {
       await new Promise((resolve) => setTimeout(resolve, 1_500));
       expect(taken).toBe(0);
 
-      isAway = false;
+      comesBack();
       expect(await handle.result()).toEqual({ rolledUp: 1 });
     }),
   );
-  stop.abort();
-  await keeping;
+  await end();
 });
 
 test('a database that does not answer is as one that is away', async () => {

@@ -4,8 +4,9 @@ import { inGitFolder, type Repository } from './repository.js';
 import { whenAllEnded } from '../../when-all-ended.js';
 import {
   inInfo,
-  isStillThere,
+  lentOnce,
   makeFolder,
+  markAtWork,
   removeFolder,
   type LendFolder,
   type LentFolder,
@@ -40,12 +41,12 @@ export class KeptFolder {
     const kept = this.#kept;
     if (kept && kept.state === state) {
       const lent = this.#lent(kept);
-      if (await isStillThere(kept.folder)) return lent;
+      if (await markAtWork(kept.folder)) return lent;
       await lent.release(false);
     }
     const folder = await makeFolder(place, repository);
     if (state === undefined || folder.indexBytes > MAX_KEPT_BYTES) {
-      return { ...folder, release: () => removeFolder(folder) };
+      return lentOnce(folder);
     }
     const made = { folder, state, users: 0 };
     const lent = this.#lent(made);

@@ -63,11 +63,15 @@ export interface LentFolder extends ViewFolder {
 /** Gives a view its folder. */
 export type LendFolder = (place: WorkspacePlace, repository: Repository) => Promise<LentFolder>;
 
-/** One of the view's own, which goes with it. */
-export const ownFolder: LendFolder = async (place, repository) => {
-  const folder = await makeFolder(place, repository);
-  return { ...folder, release: () => removeFolder(folder) };
-};
+/** One of the view's own. */
+export const ownFolder: LendFolder = async (place, repository) =>
+  lentOnce(await makeFolder(place, repository));
+
+/** It goes with its view. */
+export const lentOnce = (folder: ViewFolder): LentFolder => ({
+  ...folder,
+  release: () => removeFolder(folder),
+});
 
 export async function makeFolder(
   place: WorkspacePlace,
@@ -83,7 +87,7 @@ export async function makeFolder(
 }
 
 /** Says that it is at work, to who begins beside us. @returns false when somebody has removed it. */
-export function isStillThere({ path }: ViewFolder): Promise<boolean> {
+export function markAtWork({ path }: ViewFolder): Promise<boolean> {
   const now = new Date();
   return utimes(path, now, now).then(
     () => true,
