@@ -1,7 +1,8 @@
 import { Context } from '@temporalio/activity';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { EndTurn, Turns } from '../src/turns.js';
 import { DockerRefusedError } from '../src/containers/container-errors.js';
+import { jittered } from '../src/jitter.js';
+import type { EndTurn, Turns } from '../src/turns.js';
 import { asApplicationFailure } from './failures.js';
 import {
   budgetDetails,
@@ -43,7 +44,7 @@ export async function heartbeating<T>(work: () => Promise<T>): Promise<T> {
   const context = Context.current();
   const { heartbeatTimeoutMs = USUAL_TIMEOUT_MS } = context.info;
   const beat = () => context.heartbeat(budgetDetails(context));
-  const timer = setInterval(beat, heartbeatTimeoutMs / PER_TIMEOUT);
+  const timer = setInterval(beat, jittered(heartbeatTimeoutMs / PER_TIMEOUT));
   try {
     return await work();
   } finally {

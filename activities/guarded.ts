@@ -13,25 +13,34 @@ import { UNCHANGED, unchanged, type WatchdogActivities } from './watchdog.js';
 
 type Step = (agent: AgentRef, ...rest: never[]) => Promise<unknown>;
 
-/** The steps that change an agent's container. */
-const CHANGES: readonly string[] = [
-  'createNetwork',
-  'createVolume',
-  'copyMemory',
-  'createContainer',
-  'startContainer',
-  'stopContainer',
-  'removeContainer',
-  'removeNetwork',
-  'removeVolume',
-  'retainContainer',
-  'makeVolume',
-  'undoVolume',
-  'restoreContainer',
-] satisfies (keyof (ContainerActivities & ReleaseActivities & StartActivities))[];
-
 /** Starts what was there when the agent ran last, and changes nothing else. */
 const STARTS_EXISTING = 'startExisting' satisfies keyof StartActivities;
+
+type StepName = keyof (ContainerActivities & ReleaseActivities & StartActivities);
+
+/** Whether a step changes an agent's container, or what it runs on. */
+const CHANGES: Readonly<Record<Exclude<StepName, typeof STARTS_EXISTING>, boolean>> = {
+  ensureImage: false,
+  findImage: false,
+  takenPlaces: false,
+  createNetwork: true,
+  createVolume: true,
+  copyMemory: true,
+  makeVolume: true,
+  requireVolume: false,
+  createContainer: true,
+  startContainer: true,
+  awaitReady: false,
+  stopContainer: true,
+  retainContainer: true,
+  restoreContainer: true,
+  removeLeftovers: false,
+  removeContainer: true,
+  removeNetwork: true,
+  undoVolume: true,
+  removeVolume: true,
+};
+const CHANGING = new Set(Object.entries(CHANGES).flatMap(([name, does]) => (does ? [name] : [])));
 
 /** How soon to look again while the host repairs an agent by itself. */
 const LOCAL_REPAIR_DELAY_MS = 2_000;
@@ -50,7 +59,7 @@ export function guardSteps<T extends Readonly<Record<string, Step>>>(
 ): T {
   const each = Object.entries(steps).map(([name, step]) => {
     if (name === STARTS_EXISTING) return [name, afterRepair(guard, step)];
-    return [name, CHANGES.includes(name) ? changing(guard, name, step) : step];
+    return [name, CHANGING.has(name) ? changing(guard, name, step) : step];
   });
   // Each takes and answers what it did before.
   return Object.fromEntries(each) as T;

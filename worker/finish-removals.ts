@@ -1,8 +1,8 @@
 import pLimit from 'p-limit';
 import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
+import { periodically } from '../src/periodically.js';
 import type { Supervisors } from '../temporal/supervisors.js';
-import { periodically } from './periodically.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 15_000;

@@ -1,5 +1,6 @@
 import { ENGINE_SHUTDOWN_MS } from '../src/containers/container-events.js';
 import type { DockerHost } from '../src/containers/docker-host.js';
+import { jittered } from '../src/jitter.js';
 import { pause } from '../src/pause.js';
 import { HostEvents, type HostEventsDependencies } from './host-events.js';
 
@@ -32,7 +33,7 @@ export async function followDocker(
       await follow(dependencies, hostEvents, signal);
     } catch (error) {
       dependencies.log.error({ err: error }, 'Docker cannot be followed, and is tried again');
-      await pause(RESTART_PAUSE_MS, signal);
+      await pause(jittered(RESTART_PAUSE_MS), signal);
     }
   }
   await telling;

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
 import type { ToldTable } from '../src/database/row-changes.js';
 import { pause } from '../src/pause.js';
-import { periodically } from './periodically.js';
+import { periodically } from '../src/periodically.js';
 
 /** Between two looks where nothing is heard. */
 const INTERVAL_MS = 1_000;

@@ -7,7 +7,7 @@ import type { DiskSpace, DockerDisk } from '../src/containers/docker-disk.js';
 import type { Database } from '../src/database/database.js';
 import { ConflictError, UnavailableError } from '../src/errors.js';
 import { jittered } from '../src/jitter.js';
-import { periodically } from './periodically.js';
+import { periodically } from '../src/periodically.js';
 
 /** Between two looks at the host's free disk. */
 const TICK_MS = 10_000;

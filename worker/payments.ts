@@ -1,6 +1,7 @@
 import { Client } from '@temporalio/client';
 import { Database } from '../src/database/database.js';
 import { createLogger } from '../src/log.js';
+import { periodically } from '../src/periodically.js';
 import { onShutdown, reportReady, runProcess } from '../src/process-lifecycle.js';
 import { createPaymentServices } from '../src/payment-services.js';
 import { loadPaymentSettings } from '../src/settings.js';
@@ -10,7 +11,6 @@ import { connect } from './connect.js';
 import { handOverPeriodically } from './hand-over.js';
 import { payments } from './handed-rows.js';
 import { createPaymentWorker } from './payment-worker.js';
-import { periodically } from './periodically.js';
 import { runTogether, runWorkers } from './run-together.js';
 import { installRuntime } from './temporal-runtime.js';
 

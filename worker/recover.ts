@@ -11,7 +11,7 @@ import type { OperationRow } from '../src/database/models.js';
 import { selectFrom } from '../src/database/table.js';
 import { Operation } from '../src/database/tables/agents.js';
 import { UnavailableError } from '../src/errors.js';
-import { periodically } from './periodically.js';
+import { periodically } from '../src/periodically.js';
 
 /** Between two passes, at most. */
 const INTERVAL_MS = 15_000;

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { RuntimeImages } from '../src/containers/runtime-images.js';
 import type { Database } from '../src/database/database.js';
-import { periodically } from './periodically.js';
+import { periodically } from '../src/periodically.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 60 * 60_000;

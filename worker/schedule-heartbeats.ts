@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../src/database/database.js';
 import { UnavailableError } from '../src/errors.js';
 import type { HeartbeatScheduler, SetHeartbeat } from '../src/heartbeat/heartbeats.js';
-import { periodically } from './periodically.js';
+import { periodically } from '../src/periodically.js';
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 15_000;

@@ -1,5 +1,6 @@
 import type { MetricMeter } from '@temporalio/common';
 import type { HostTurns } from '../src/agents/host-turns.js';
+import { jittered } from '../src/jitter.js';
 import { pause } from '../src/pause.js';
 
 const INTERVAL_MS = 5_000;
@@ -14,7 +15,7 @@ export async function tellTurns(
 ): Promise<void> {
   const taken = meter.createGauge('agent_host_turns_taken', 'int', undefined, 'Turns taken');
   const waiting = meter.createGauge('agent_host_turns_waiting', 'int', undefined, 'Turns awaited');
-  for (; !signal.aborted; await pause(INTERVAL_MS, signal)) {
+  for (; !signal.aborted; await pause(jittered(INTERVAL_MS), signal)) {
     for (const kind of KINDS) {
       const { state } = turns[kind];
       taken.set(state.taken, { kind });

@@ -230,7 +230,8 @@ export class Watchdog {
         () => this.#wakeups.isPressed,
         () => this.#eyes.observeAgent(this.#agent, this.#takenIn),
       );
-      this.#wakeups.ended = undefined;
+      // A look that gave way to an operation is taken again, unless that has begun.
+      if (seen) this.#wakeups.ended = undefined;
       if (seen?.past) return this.#takeIn(seen.past);
       // Docker's events tell a stop from a kill; only its record of a container is sure of an
       // end for want of memory.

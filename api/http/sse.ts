@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { jittered } from '../../src/jitter.js';
 import { streamReply, type StreamReply } from './reply.js';
 
 /** One server-sent event. */
@@ -57,7 +58,7 @@ export function eventStream(
   const heartbeat = setInterval(() => {
     // A client that does not even take the events needs no heartbeat on top of them.
     if (stream.readableLength === 0) stream.push(HEARTBEAT);
-  }, heartbeatMs);
+  }, jittered(heartbeatMs));
   heartbeat.unref();
   // A generator that was never begun would not do what it has to do at its end.
   stream.read(0);

@@ -2,6 +2,8 @@ import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setBounded } from '../bounded-map.js';
+import { jittered } from '../jitter.js';
+import { pause } from '../pause.js';
 import { DockerRefusedError, DockerUnavailableError } from './container-errors.js';
 import { type ContainerDeath, DeathCauses } from './death-cause.js';
 import { asContainerError, type DockerClient } from './docker-client.js';
@@ -75,8 +77,7 @@ export async function* followContainers(
         yield { kind: 'lost', reason: error.message };
       }
     }
-    const pause = Math.min(FIRST_PAUSE_MS * 2 ** failures, LAST_PAUSE_MS);
-    await delay(pause, undefined, { signal }).catch(() => undefined); // aborted: the loop ends
+    await pause(jittered(Math.min(FIRST_PAUSE_MS * 2 ** failures, LAST_PAUSE_MS)), signal);
   }
 }
 
@@ -116,7 +117,7 @@ function watchConnection(client: DockerClient, stream: Readable, signal: AbortSi
     client
       .call((docker) => docker.ping(), PING_TIMEOUT_MS)
       .catch((error: Error) => stream.destroy(error));
-  }, PING_INTERVAL_MS);
+  }, jittered(PING_INTERVAL_MS));
   return () => {
     clearInterval(pinging);
     signal.removeEventListener('abort', end);

@@ -112,7 +112,7 @@ export class RowChanges {
       // What there was to be heard while nobody listened.
       for (const table of this.#tables.values()) table.tell();
       while (!over.signal.aborted) {
-        await pause(CHECK_MS, over.signal);
+        await pause(jittered(CHECK_MS), over.signal);
         if (!over.signal.aborted) await client.query('SELECT 1');
       }
     } finally {

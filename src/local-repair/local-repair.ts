@@ -111,14 +111,14 @@ export class LocalRepair {
       } catch (error) {
         log.error({ err: error }, 'Docker cannot be followed, and is tried again');
         this.#isHeard = false;
-        await pause(RESTART_MS, signal);
+        await pause(jittered(RESTART_MS), signal);
       }
     }
   }
 
   async #tick(signal: AbortSignal): Promise<void> {
     const { log } = this.#dependencies;
-    for (; !signal.aborted; await pause(TICK_MS, signal)) {
+    for (; !signal.aborted; await pause(jittered(TICK_MS), signal)) {
       try {
         this.#takeCharge();
         if (this.#isInCharge) await this.#lookAtAll(signal);

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { jittered } from '../jitter.js';
+import { pause } from '../pause.js';
 
-/** Of the time between two calls: while there is no answer, and by how much each is off. */
+/** Of the time between two calls, while there is no answer. */
 const AWAY_SHARE = 0.4;
-const JITTER = 0.2;
 
 /** So many calls in a row fail before it counts: a process that was paused knows nothing. */
 const FAILURES = 3;
@@ -57,9 +58,7 @@ class Part {
   async watch(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const isThere = await this.#ask(signal);
-      const pause = isThere ? this.#everyMs : this.#everyMs * AWAY_SHARE;
-      const off = 1 + JITTER * (2 * Math.random() - 1);
-      await delay(pause * off, undefined, { signal }).catch(() => undefined); // aborted: it ends
+      await pause(jittered(isThere ? this.#everyMs : this.#everyMs * AWAY_SHARE), signal);
     }
   }
 

@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Database } from '../database/database.js';
 import { UnavailableError } from '../errors.js';
+import { pause } from '../pause.js';
+import { periodically } from '../periodically.js';
 import { Quota, SIGN_OF_LIFE_MS, type TokenClaim } from './quota.js';
 import { settleAbandoned } from './rollups.js';
 import { settleUsage } from './settle-usage.js';
@@ -185,7 +187,7 @@ export class Meter {
         return await this.#settle(records, over);
       } catch (error) {
         this.#logFailure(error);
-        await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+        await pause(RETRY_MS, signal);
       }
     }
   }
@@ -228,16 +230,10 @@ export class Meter {
     this.#write();
   }
 
-  async #regularly(everyMs: number, work: () => void | Promise<void>): Promise<void> {
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      try {
-        await work();
-      } catch (error) {
-        this.#options.log.warn({ reason: messageOf(error) }, 'usage is not kept up');
-      }
-      await delay(everyMs, undefined, { signal }).catch(() => undefined);
-    }
+  #regularly(everyMs: number, work: () => void | Promise<void>): Promise<void> {
+    const { log } = this.#options;
+    const failure = 'usage is not kept up';
+    return periodically({ everyMs, failure, log, work }, this.#closing.signal);
   }
 
   #endOpen(callId: string): void {

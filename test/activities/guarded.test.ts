@@ -5,8 +5,12 @@ import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createContainerActivities } from '../../activities/containers.js';
 import { guardSteps, guardWatchdog } from '../../activities/guarded.js';
+import { createReleaseActivities } from '../../activities/releases.js';
+import { createStartActivities } from '../../activities/starts.js';
 import { unchanged, type WatchdogActivities } from '../../activities/watchdog.js';
+import { hostTurns } from '../../src/agents/host-turns.js';
 import type { Observation } from '../../src/agents/observation.js';
 import type { AgentContainers } from '../../src/containers/agent-containers.js';
 import { AgentGuard } from '../../src/local-repair/agent-guard.js';
@@ -97,6 +101,30 @@ describe('a host learns that an agent should run', () => {
     await expect(watch('starting')).rejects.toThrow(ApplicationFailure);
     expect(journal.get('one')).toBeUndefined();
   });
+});
+
+/** Steps that change nothing of what the host may repair. */
+const HARMLESS = [
+  ...['ensureImage', 'findImage', 'takenPlaces', 'requireVolume', 'awaitReady'],
+  ...['removeLeftovers', 'startExisting'],
+];
+// As much of it as is looked at before a step is asked for.
+const nothing = { turns: hostTurns(1) } as Parameters<typeof createReleaseActivities>[0] &
+  Parameters<typeof createStartActivities>[0];
+
+test.each(
+  Object.keys({
+    ...createContainerActivities(nothing),
+    ...createReleaseActivities(nothing),
+    ...createStartActivities(nothing),
+  }),
+)('a host leaves an agent alone from %s on, unless that is harmless', async (name) => {
+  await known();
+  const phases: unknown[] = [];
+  const step = (_: typeof AGENT) => Promise.resolve(phases.push(journal.get('one')?.phase));
+  const steps = guardSteps(guard, { [name]: step });
+  await new MockActivityEnvironment({}, QUIET).run(() => (steps[name] ?? step)(AGENT));
+  expect(phases).toEqual([HARMLESS.includes(name) ? 'running' : 'held']);
 });
 
 test.each(['removeVolume', 'undoVolume'])('it forgets the agent with %s', async (name) => {

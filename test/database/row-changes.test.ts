@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { builtProgram } from '../../dev/root.js';
 import { Database } from '../../src/database/database.js';
 import type { TableChanges, ToldTable } from '../../src/database/row-changes.js';
@@ -158,6 +158,15 @@ describe('who waits for a row', () => {
     const signal = AbortSignal.abort();
     expect(await watch(listening.changesOf('payments')).until(id, isOver, signal)).toBe('queued');
   });
+});
+
+test('whether it still hears is asked after a pause by chance', async () => {
+  const chance = vi.spyOn(Math, 'random');
+  const another = new Database(database.url, { maxConnections: 1 });
+  await began(another.changesOf('mails'));
+  expect(chance).toHaveBeenCalledOnce();
+  chance.mockRestore();
+  await another.close();
 });
 
 test('a database that is closed is not listened to any more', async () => {

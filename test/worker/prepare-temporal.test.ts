@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { reconcileHostId } from '../../workflows/ids.js';
 import { prepareSearchAttributes, prepareTemporal } from '../../worker/prepare-temporal.js';
 import { until } from '../support/until.js';
@@ -49,8 +49,10 @@ test('what Temporal refuses at the start is told, and had as soon as it lets us'
   await until(isThere);
 
   // As when its store was lost while the worker ran on.
+  const chance = vi.spyOn(Math, 'random');
   await schedule.delete();
   await until(isThere);
+  expect(chance).toHaveBeenCalled();
   const isTold = () => Promise.resolve(lines.join().includes('Temporal had lost its schedules'));
   await until(isTold);
   stop.abort();

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -93,6 +94,19 @@ describe('an operation', () => {
     expect(await agent.end('next')).toBe('succeeded');
     expect(agent.finished.map(({ id }) => id)).toEqual(['next']);
     expect(agent.containerSteps).toEqual(['stopContainer', ...BRING_UP]);
+  });
+
+  test('that was taken back leaves it open whether the agent should run', async () => {
+    const agent = lab.agent();
+    agent.beginnings.set('op', 'withdrawn');
+    const supervisor = await lab.supervise(agent, { desired: 'stopped' });
+    await supervisor.request('start', 'op');
+    const refusal = () => refusalOf(supervisor.request('configure', 'next', randomUUID()));
+    await expect.poll(refusal).toBeUndefined();
+
+    expect(await agent.end('next')).toBe('succeeded');
+    expect(agent.steps).not.toContain('watchHealth');
+    expect(agent.containerSteps).toEqual([]);
   });
 
   test('that ends the container asks nobody how it ended', async () => {

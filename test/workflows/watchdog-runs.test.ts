@@ -59,6 +59,20 @@ describe('the watchdog', () => {
     await agent.went('degraded (kill)', 'repairing (kill)');
   });
 
+  test('judges what it heard before one that was taken back, whose look gave way to it', async () => {
+    const gate = new Gate();
+    const agent = lab.agent().on('observeAgent', gate.pass);
+    agent.beginnings.set('op', 'withdrawn');
+    const supervisor = await watched(lab, agent);
+    agent.health = 'stopped';
+    await supervisor.containerEnded({ cause: 'kill' });
+    await agent.reached('observeAgent');
+    await supervisor.request('restart', 'op');
+    await agent.reached('beginOperation');
+    gate.open();
+    await agent.went('degraded (kill)', 'repairing (kill)');
+  });
+
   test.each(['healthy', 'stopped'] as const)(
     'brings up what was brought up when Docker was back only if it has ended since: %s',
     async (health) => {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import type { TableChanges } from '../src/database/row-changes.js';
-import { jittered } from '../src/jitter.js';
-import { pause } from '../src/pause.js';
+import type { TableChanges } from './database/row-changes.js';
+import { jittered } from './jitter.js';
+import { pause } from './pause.js';
 
 export interface Periodic {
   /** Milliseconds from the end of one time to the next, or up to a tenth less. */
@@ -11,7 +11,7 @@ export interface Periodic {
   readonly log: Logger;
   /** As soon as something is heard of it, the next time comes. */
   readonly changes?: TableChanges;
-  readonly work: () => Promise<void>;
+  readonly work: () => void | Promise<void>;
 }
 
 /** Milliseconds between two lines of one failure that goes on. */

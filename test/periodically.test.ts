@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, expect, test, vi } from 'vitest';
-import { TableChanges } from '../../src/database/row-changes.js';
-import { periodically } from '../../worker/periodically.js';
+import { TableChanges } from '../src/database/row-changes.js';
+import { periodically } from '../src/periodically.js';
 
 afterEach(() => {
   vi.restoreAllMocks();
