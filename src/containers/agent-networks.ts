@@ -22,6 +22,10 @@ const WHOLE_POOL_BITS = 16;
 const IN_USE = 403;
 const REMOVALS = 3;
 
+/** Docker lists a network after it has taken its subnet: two seconds later at most, also when it is busy. */
+const LISTINGS = 40;
+const LISTING_PAUSE_MS = 50;
+
 /** The bridge network that belongs to one agent. */
 export class AgentNetworks {
   readonly #client: DockerClient;
@@ -92,11 +96,11 @@ export class AgentNetworks {
    * before it lists the network: so where nothing in the list overlaps, it is looked at again.
    */
   async #wasMadeMeanwhile(spec: AgentContainerSpec): Promise<boolean> {
-    for (let look = 1; look <= 10; look++) {
+    for (let look = 1; look <= LISTINGS; look++) {
       const made = await this.find(spec.agentId);
       if (made) return subnetOf(made) === spec.subnet;
       if (await this.#overlaps(spec)) return (await this.find(spec.agentId)) !== undefined;
-      await delay(50);
+      await delay(LISTING_PAUSE_MS);
     }
     return false;
   }
