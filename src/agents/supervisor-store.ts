@@ -252,11 +252,13 @@ export class SupervisorStore {
         if (statusReason !== null) await putInOutbox(db, { id, agent, event: 'memory_full' });
       } else if (status === 'succeeded' && kind !== 'delete') {
         // An agent that is stopped, or never came up, only takes note of a configuration.
-        const runs = { desired: 'running', startedAt: { [Op.ne]: null } };
+        const hasRun = { startedAt: { [Op.ne]: null } };
+        const runs = { desired: 'running', ...hasRun };
         await updateAgent(db, agentId, { status: 'active', statusReason: null }, runs);
-        // What it was stopped for is over with the memory that it had.
+        // What it was stopped for, or could not do without, is over with the memory that it had.
         if (BRINGS_MEMORY.includes(kind)) {
-          await updateAgent(db, agentId, { statusReason: null }, { status: 'stopped' });
+          const isStopped = { desired: 'stopped', ...hasRun };
+          await updateAgent(db, agentId, { status: 'stopped', statusReason: null }, isStopped);
         }
       } else if (status === 'succeeded') {
         await buryAgent(db, agentId, id, finishedAt);

@@ -210,6 +210,32 @@ describe('an operation that has ended', () => {
   });
 });
 
+describe('an operation on an agent that is stopped', () => {
+  /** Once `kind` has succeeded on one that is in error for want of its memory. */
+  const after = async (kind: OperationKind, startedAt: Date | null) => {
+    const trouble = { status: 'error', statusReason: 'its memory is missing' } as const;
+    const agent = await newAgent({ desired: 'stopped', startedAt, ...trouble });
+    const id = await request(agent, kind);
+    expect(await begin(agent, kind, id)).toBe('begun');
+    await store.finishOperation(agent, { id, kind, status: 'succeeded', error: null });
+    const { status, statusReason } = await agentRow(agent);
+    return { status, statusReason };
+  };
+
+  test.each(['reset-memory', 'restore', 'begin-anew'] as const)(
+    'that gives it a memory ends its trouble: %s',
+    async (kind) => {
+      expect(await after(kind, new Date())).toEqual({ status: 'stopped', statusReason: null });
+    },
+  );
+
+  test('that gives it none, or finds one that never ran, leaves that as it is', async () => {
+    const trouble = { status: 'error', statusReason: 'its memory is missing' };
+    expect(await after('configure', new Date())).toEqual(trouble);
+    expect(await after('restore', null)).toEqual(trouble);
+  });
+});
+
 test('an operation begins and is audited, or neither', async () => {
   const agent = await newAgent({ desired: 'stopped' });
   const id = await request(agent, 'start');
