@@ -74,7 +74,7 @@ function operationOf(endpoint: Endpoint, limits: readonly WideLimit[]): Json {
     .map(({ name, max, windowMs }) => `Limit ${name}: ${max} requests in ${windowMs / 1000} s.`)
     .join('\n\n');
   return {
-    operationId: `${method.toLowerCase()}${path.replace(/\W+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
+    operationId: `${method.toLowerCase()}${path.replace(/(?<!\W)\W+(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
     summary: endpoint.summary,
     ...(description !== '' && { description }),
     tags: [endpoint.tag],

@@ -140,6 +140,6 @@ function subdomainOf(agent: NewAgent): string {
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, 40)
-    .replace(/^-+|-+$/g, '');
+    .replace(/^-|-$/g, '');
   return `${slug || 'agent'}-${agent.id.replaceAll('-', '').slice(0, 8)}`;
 }

@@ -3,7 +3,7 @@ import { formatUnits } from 'viem';
 /** Decimal text without zeros that say nothing: `1.50` is `1.5`. */
 export function plainDecimal(text: string): string {
   const [whole = '', fraction = ''] = text.split('.');
-  const digits = fraction.replace(/0+$/, '');
+  const digits = fraction.replace(/(?<!0)0+$/, '');
   return (whole.replace(/^0+(?=\d)/, '') || '0') + (digits === '' ? '' : `.${digits}`);
 }
 

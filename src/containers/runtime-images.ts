@@ -143,7 +143,9 @@ export class RuntimeImages {
 export async function pullImage(docker: Docker, image: string, options: PullOptions = {}) {
   if (isLocalImage(image)) throw new ImageUnavailableError(image);
   // Without a tag Docker would pull all of them.
-  const reference = /[:@][^/]*$/.test(image) ? image : `${image}:latest`;
+  const reference = /[:@]/.test(image.slice(image.lastIndexOf('/') + 1))
+    ? image
+    : `${image}:latest`;
   const silence = new AbortController();
   const signal = options.signal
     ? AbortSignal.any([options.signal, silence.signal])

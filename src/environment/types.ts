@@ -66,7 +66,7 @@ export const portRange = textAs(
 export function url(...protocols: readonly string[]) {
   return textAs(`an address that starts with ${protocols.join(':// or ')}://`, (value) => {
     const protocol = URL.canParse(value) ? new URL(value).protocol.slice(0, -1) : '';
-    return protocols.includes(protocol) ? value.replace(/\/+$/, '') : undefined;
+    return protocols.includes(protocol) ? value.replace(/(?<!\/)\/+$/, '') : undefined;
   });
 }
 

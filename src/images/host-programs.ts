@@ -86,7 +86,7 @@ export async function addLibraries(rootfs: Rootfs, source: string): Promise<void
 async function linkedLibraries(source: string): Promise<string[]> {
   try {
     const { stdout } = await run('ldd', [source], { timeout: 10_000, env: { LC_ALL: 'C' } });
-    return [...stdout.matchAll(/(?:=> |^\s+)(\/\S+) \(0x/gm)].flatMap((match) => match[1] ?? []);
+    return [...stdout.matchAll(/(?:=> |^[ \t]+)(\/\S+) \(0x/gm)].flatMap((match) => match[1] ?? []);
   } catch (error) {
     // `ldd` fails for scripts and static programs: they need no library.
     if (error instanceof Error && 'code' in error && error.code === 1) return [];

@@ -8,7 +8,7 @@ const PRESCAN_BYTES = 4_096;
 const USUAL = 'windows-1252';
 
 /** Where a page's own words for its encoding end. */
-const CHARSET = /charset\s*=\s*["']?\s*([^\s"'/>;]{1,40})/i;
+const CHARSET = /charset\s{0,9}=\s{0,9}["']?\s{0,9}([^\s"'/>;]{1,40})/i;
 
 /**
  * Turns a page's bytes into text: by its mark of byte order, then by its header, then by its `<meta>`
