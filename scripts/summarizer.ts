@@ -1,2 +1,5 @@
 // The web summarizer alone, without database, Temporal and Docker: npm run summarizer
-import '../api/summarizer/main.js';
+import { onNpmEnd } from '../dev/processes/npm-end.js';
+
+onNpmEnd(() => process.kill(process.pid, 'SIGTERM'));
+await import('../api/summarizer/main.js');

@@ -93,8 +93,8 @@ export class Place {
   }
 
   /** By npm, which puts itself and a shell before it. */
-  startByNpm(): Launcher {
-    return this.#launch({}, ['npm', 'start']);
+  startByNpm(script: 'start' | 'summarizer'): Launcher {
+    return this.#launch({}, ['npm', 'run', script]);
   }
 
   /** A program of ours beside the platform that runs here: `npm run <name>` with a colon in its name. */

@@ -170,7 +170,7 @@ describe('npm start', () => {
   });
 
   test('ends in order when npm, which ran it, is ended', async () => {
-    const npm = place.startByNpm();
+    const npm = place.startByNpm('start');
     await npm.printed(RUNNING);
     const running = await place.processes();
     npm.kill('SIGTERM');
