@@ -1,10 +1,19 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  readFile,
+  readdir,
+  rm,
+  writeFile,
+  type FileHandle,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setImmediate as others } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { WatchdogMemory } from '../../src/agents/watchdog.js';
 import { AgentGuard, RepairedLocallyError } from '../../src/local-repair/agent-guard.js';
 import { HostJournal } from '../../src/local-repair/host-journal.js';
@@ -120,6 +129,15 @@ describe('the journal', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
+  test('waits for the disk with each entry, and with the name of its file', async () => {
+    const handle = await open(folder, 'r');
+    const sync = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'sync');
+    await handle.close();
+    await watched();
+    expect(sync).toHaveBeenCalledTimes(2);
+    sync.mockRestore();
+  });
+
   test('is kept in memory where nothing can be written', async () => {
     await writeFile(path.join(folder, 'file'), '');
     const elsewhere = await HostJournal.open(path.join(folder, 'file', 'journal'), log);
@@ -138,6 +156,30 @@ test('a disk that hangs keeps no operation waiting for ever', async () => {
   // Who writes into a pipe waits until somebody reads it.
   await readFile(hanging);
   await journal.settled();
+});
+
+describe('an agent whose container has ended is brought up', () => {
+  const entry: JournalEntry = {
+    ...{ agentId: 'one', userId: 'user', containerId: 'container', volumes: [], past: [] },
+    ...{ phase: 'running', memory: { ...MEMORY, since: 10 } },
+  };
+  const inState = (state: WatchdogMemory['state']) => ({
+    ...entry,
+    memory: { ...entry.memory, state },
+  });
+
+  test('unless it was stopped, or is being changed', () => {
+    expect(shouldRun(entry, 0)).toBe(true);
+    expect(shouldRun({ ...entry, phase: 'held' }, 0)).toBe(false);
+    expect(shouldRun(inState('stopped'), 0)).toBe(false);
+    expect(shouldRun(inState('repairing'), 0)).toBe(true);
+  });
+
+  test('unless it is in a loop of crashes that is its own doing', () => {
+    expect(shouldRun(inState('crash_loop'), 0)).toBe(false);
+    expect(shouldRun(inState('crash_loop'), 11)).toBe(false);
+    expect(shouldRun(inState('crash_loop'), 10)).toBe(true);
+  });
 });
 
 describe('an operation', () => {

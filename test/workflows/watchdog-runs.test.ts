@@ -95,6 +95,31 @@ describe('the watchdog', () => {
     },
   );
 
+  test('looks anew whether the return of Docker was met, when that look gave way to one taken back', async () => {
+    const gates = { start: new Gate(), look: new Gate() };
+    const agent = lab
+      .agent()
+      .on('awaitReady', gates.start.pass)
+      .on('observeAgent', gates.look.pass);
+    agent.beginnings.set('next', 'withdrawn');
+    agent.on('startExisting', () => {
+      agent.health = 'healthy';
+    });
+    const supervisor = await watched(lab, agent);
+    await supervisor.request('restart', 'op');
+    await agent.reached('awaitReady');
+    await supervisor.dockerReturned();
+    agent.health = 'stopped';
+    gates.start.open();
+    expect(await agent.end('op')).toBe('succeeded');
+    await agent.reached('observeAgent');
+    await supervisor.request('stop', 'next');
+    await agent.reached('beginOperation', 2);
+    gates.look.open();
+    await agent.went('starting (host_returned)', 'running (healthy)');
+    expect(agent.memory?.crashes).toEqual([]);
+  });
+
   test('lets another operation in once one was taken back during a repair', async () => {
     const gate = new Gate();
     const agent = lab.agent().on('killGateway', gate.pass);
