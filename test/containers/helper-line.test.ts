@@ -2,6 +2,7 @@ import { duplexPair } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { HelperLine } from '../../src/containers/helper-line.js';
 import { ServiceError } from '../../src/errors.js';
+import { HELPER_IDLE_MS } from '../../src/workspace/helper-protocol.js';
 import { until } from '../support/until.js';
 
 const READ = { what: 'read', path: 'a' } as const;
@@ -62,4 +63,8 @@ describe('a way to a helper', () => {
     theirs.write(framed('{"id":1,"value":1}\n'));
     await until(() => Promise.resolve(line.isOpen));
   });
+});
+
+test('a helper waits a minute for who asks next', () => {
+  expect(HELPER_IDLE_MS).toBe(60_000);
 });

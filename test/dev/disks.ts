@@ -46,6 +46,17 @@ export async function onSmallDisk(folder: string, limit = 'mode=755'): Promise<O
   return [...OWN_MOUNTS, ...shell(PUT_ON_DISK, [folder, limit])];
 }
 
+/**
+ * Another file in the place of one.
+ *
+ * @returns undefined where nothing can be mounted.
+ */
+export async function withInstead(file: string, other: string): Promise<OnDisk | undefined> {
+  if (!(await canMount())) return undefined;
+  const script = 'mount --bind "$2" "$(readlink -f "$1")" && shift 2 && exec "$@"';
+  return [...OWN_MOUNTS, ...shell(script, [file, other])];
+}
+
 function shell(script: string, args: readonly string[]): string[] {
   return ['sh', '-c', script, 'sh', ...args];
 }

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http, { type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { StringDecoder } from 'node:string_decoder';
 
@@ -20,14 +21,20 @@ export interface GitRemote {
 /**
  * @param folder in which bare repositories are.
  * @param address where it listens.
+ * @param secure for one that is spoken to by https.
  */
-export async function gitRemote(folder: string, address = '127.0.0.1'): Promise<GitRemote> {
-  const server = http.createServer((request, response) => {
+export async function gitRemote(
+  folder: string,
+  address = '127.0.0.1',
+  secure?: https.ServerOptions,
+): Promise<GitRemote> {
+  const handle: RequestListener = (request, response) => {
     const { headers, method, url = '' } = request;
     remote.asked.push({ line: `${method} ${url}`, authorization: headers.authorization });
     if (remote.instead) remote.instead(request, response);
     else void remote.before().then(() => byGit(folder, request, response));
-  });
+  };
+  const server = secure ? https.createServer(secure, handle) : http.createServer(handle);
   await once(server.listen(0, address), 'listening');
   const { port } = server.address() as AddressInfo; // that of a TCP listener
   const remote: GitRemote = {

@@ -1,15 +1,26 @@
 // @module-tag attack
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import tls from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Outbound } from '../../src/outbound/outbound.js';
 import { allowedPlaces } from '../../src/outbound/allowed-places.js';
 import { Workspace } from '../../src/workspace/workspace.js';
+import { withInstead } from '../dev/disks.js';
+import { buildPrograms } from '../support/run-program.js';
+import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.js';
 import { gitRemote, type GitRemote } from './git-remote.js';
 import { plainGit, testWorkspace, type TestWorkspace } from './support.js';
+
+/** Whom git trusts, where Debian and its like have it. */
+const TRUSTED = '/etc/ssl/certs/ca-certificates.crt';
+const SYNC_BESIDE = fileURLToPath(new URL('sync-beside.mjs', import.meta.url));
 
 const PASSWORD = 'pass:word @of the remote';
 const LOGIN = `ada:${encodeURIComponent(PASSWORD)}`;
@@ -187,6 +198,29 @@ test('a remote by https is greeted by its name, and has nothing where its certif
   await new Promise((resolve) => secure.close(resolve));
 });
 
+test('where its certificate is trusted, a remote by https is pushed to', async (context) => {
+  const bundle = path.join(at.around, 'trusted.pem');
+  await writeFile(bundle, CERTIFICATE);
+  const trusting = existsSync(TRUSTED) ? await withInstead(TRUSTED, bundle) : undefined;
+  if (!trusting) return context.skip(`nothing can be mounted in the place of ${TRUSTED} here`);
+  const identity = { cert: CERTIFICATE, key: CERTIFICATE_KEY };
+  const secure = await gitRemote(hub.around, '127.0.0.1', identity);
+  const { port } = secure;
+  try {
+    await buildPrograms();
+    await originAt(`https://code.test:${port}/${nameOf()}`);
+    const said = await runCommand([
+      ...[...trusting, process.execPath, SYNC_BESIDE],
+      ...[at.path, at.views, `127.0.0.1:${port}`],
+    ]);
+    const { hash, ...answer } = JSON.parse(said) as { hash: string };
+    expect(answer).toEqual({ committed: true, pushed: true, message: 'changed' });
+    expect(await atRemote('rev-parse', 'team/main')).toBe(hash);
+  } finally {
+    await secure.close();
+  }
+});
+
 test('a name is looked up once, and git connects to where it led then', async () => {
   // Nobody else knows this name; a last dot is one more spelling of it.
   for (const host of ['code.test', 'code.test.']) {
@@ -317,6 +351,10 @@ describe('a remote whose answer never ends', { timeout: 60_000 }, () => {
     expect(await at.workspace.gitLog(1)).toMatchObject([{ subject: 'changed' }]);
   });
 });
+
+async function runCommand([command = '', ...args]: readonly string[]): Promise<string> {
+  return (await promisify(execFile)(command, args)).stdout;
+}
 
 /** What all processes of this machine were started with, as everybody sees it. */
 async function commandLines(): Promise<string[]> {
