@@ -1,4 +1,4 @@
-import { condition, log, proxyActivities } from '@temporalio/workflow';
+import { condition, isCancellation, log, proxyActivities } from '@temporalio/workflow';
 import type { ContainerActivities } from '../activities/containers.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
 import { failureReason, isRefusal } from './failure-reason.js';
@@ -8,6 +8,9 @@ import { proxyRecords } from './records.js';
 import * as retries from './retries.js';
 import type { Wakeups } from './wakeups.js';
 import type { WatchdogStates } from './watchdog-states.js';
+
+/** Whether what should not run was taken away, or why that cannot be done. */
+type Stopped = { readonly isDone: true } | { readonly isDone: false; readonly reason: string };
 
 /** Keeps an agent stopped that should not run. */
 export class KeptStopped {
@@ -33,36 +36,55 @@ export class KeptStopped {
     this.#isRefused = false;
   }
 
-  /** Waits for as long as nothing is heard of it. When somebody has looked at it, it is stopped. */
+  /**
+   * Waits for as long as it is known to be stopped and nothing is heard of it. When somebody has looked at
+   * it, it is stopped.
+   */
   async keep(provisioned: boolean, isStale: () => boolean): Promise<void> {
     const wakeups = this.#wakeups;
     wakeups.isInterrupted = false;
-    await condition(() => wakeups.isUrgent);
+    // A stop has failed, or nobody was there to hear how it ended.
+    const isUnstopped = provisioned && this.#states.memory.state !== 'stopped';
+    const isDue = isUnstopped && !this.#isRefused;
+    if (!isDue) await condition(() => wakeups.isUrgent);
     if (isStale()) return;
     const { isWoken } = wakeups;
     wakeups.dismiss();
-    if (!isWoken) return;
+    if (!isWoken && !isDue) return;
+    const stopped = await this.#stop(provisioned);
+    if (stopped?.isDone && isUnstopped) await this.#tell('stopped', 'stopped', null);
+    // One that never ran has failed already, and says why.
+    if (stopped?.isDone === false && provisioned && !this.#isRefused) {
+      await this.#tell('running', 'stop_refused', stopped.reason);
+    }
+  }
+
+  /** Undefined when something else goes before it. */
+  async #stop(provisioned: boolean): Promise<Stopped | undefined> {
     try {
-      const isDone = await interruptible(
-        () => wakeups.isInterrupted,
+      return await interruptible(
+        () => this.#wakeups.isInterrupted,
         async () => {
           await (provisioned ? this.#docker.stopContainer(this.#agent) : this.#undoProvisioning());
-          return true;
+          return { isDone: true };
         },
       );
-      if (isDone && this.#isRefused) await this.#tell('stopped', null);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (isCancellation(error) || !(provisioned || isRefusal(error))) throw error;
+      // It is tried again when somebody has looked at the agent.
       const reason = failureReason(error);
       log.warn('what should not run cannot be taken away', { reason });
-      // One that never ran has failed already, and says why.
-      if (provisioned && !this.#isRefused) await this.#tell('stop_refused', reason);
+      return { isDone: false, reason };
     }
   }
 
   /** Tells how it went to stop what should not run; once, since it is tried with each look. */
-  async #tell(cause: 'stopped' | 'stop_refused', reason: string | null): Promise<void> {
-    await this.#states.go('stopped', cause, reason);
+  async #tell(
+    state: 'stopped' | 'running',
+    cause: 'stopped' | 'stop_refused',
+    reason: string | null,
+  ): Promise<void> {
+    await this.#states.go(state, cause, reason, 'stopped');
     this.#isRefused = cause === 'stop_refused';
   }
 

@@ -36,15 +36,16 @@ export class WatchdogStates {
     return { id: changeId(version), from: this.memory.state, cause, reason, memory };
   }
 
-  /** Goes to another state. */
+  /** Goes to another state, of an agent that should run unless said. */
   async go(
     state: WatchdogState,
     cause: WatchdogCause,
     reason: string | null,
+    desired: 'running' | 'stopped' = 'running',
   ): Promise<WatchdogTransition> {
     const made = this.transitionTo(state, cause, reason);
     this.memory = made.memory;
-    showPhase(state, state === 'stopped' ? 'stopped' : 'running', reason);
+    showPhase(state, desired, reason);
     await this.#record.recordTransition(this.#agent, made);
     return made;
   }

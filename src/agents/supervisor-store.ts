@@ -238,10 +238,9 @@ export class SupervisorStore {
         await settleCredentials(db, agentId);
       }
       if (status === 'failed') {
-        // Of one whose supervisor was ended, the next one may have told that the agent is up.
-        const isUp =
-          !transition && found.desired === 'running' && found.watchdog?.state === 'running';
-        if (!unharmed && !isUp) {
+        // Of one whose supervisor was ended, the next one may have told that the agent is as it should be.
+        const isAsDesired = !transition && found.watchdog?.state === found.desired;
+        if (!unharmed && !isAsDesired) {
           await updateAgent(db, agentId, { status: 'error', statusReason: error });
         }
       } else if (status === 'succeeded' && kind === 'stop') {
@@ -273,11 +272,11 @@ export class SupervisorStore {
       if (!(await recordTransition(db, agent, made))) return;
       const event = eventOf(made);
       if (event) await putInOutbox(db, { id, agent, ...event });
-      const desired = memory.state === 'stopped' ? 'stopped' : 'running';
-      const status = desired === 'stopped' ? STATUS_OF_STOP[cause] : STATUS[memory.state];
+      const ofStop = STATUS_OF_STOP[cause];
+      const status = ofStop ?? STATUS[memory.state];
       if (!status) return;
       const seen = { status, statusReason, observedAt: new Date(memory.since) };
-      await updateAgent(db, agent.agentId, seen, { desired });
+      await updateAgent(db, agent.agentId, seen, { desired: ofStop ? 'stopped' : 'running' });
     });
   }
 

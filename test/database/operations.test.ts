@@ -229,6 +229,23 @@ describe('an operation on an agent that is stopped', () => {
     },
   );
 
+  test.each([
+    ['running', 'stopped', 'error'],
+    ['stopped', 'stopped', 'stopped'],
+    ['running', 'running', 'stopped'],
+    ['degraded', 'running', 'error'],
+  ] as const)(
+    'that failed, of one that is known to be %s and should be %s: %s',
+    async (state, desired, status) => {
+      const watchdog = { ...crashesForgotten().memory, state };
+      const agent = await newAgent({ desired, status: 'stopped', watchdog });
+      const id = await request(agent, 'update');
+      const failed = { status: 'failed', error: 'its supervisor was ended' } as const;
+      await store.finishOperation(agent, { id, kind: 'update', ...failed });
+      expect((await agentRow(agent)).status).toBe(status);
+    },
+  );
+
   test('that gives it none, or finds one that never ran, leaves that as it is', async () => {
     const trouble = { status: 'error', statusReason: 'its memory is missing' };
     expect(await after('configure', new Date())).toEqual(trouble);

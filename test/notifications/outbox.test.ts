@@ -205,7 +205,7 @@ test('of an agent that Docker refuses to stop operators are told, and its owner 
   };
   await sql(`UPDATE agents SET desired = 'stopped' WHERE id = '${agentId}'`);
   const reason = 'The container engine has refused this step';
-  await store.recordTransition(agent, { ...change('stopped', 'stop_refused'), reason });
+  await store.recordTransition(agent, { ...change('running', 'stop_refused'), reason });
   const { told, parts } = channels();
   await sendDue(parts);
   expect(told.map(({ event }) => event)).toEqual(['stop_refused']);

@@ -78,7 +78,7 @@ describe('an operation', () => {
     expect(agent.finished[0]?.error).toEqual(expect.any(String));
 
     // The server that skips time loses a workflow task in which a check is cancelled as it ends.
-    if (kind !== 'stop') await agent.went('running (healthy)');
+    await agent.went(kind === 'stop' ? 'running (stop_refused)' : 'running (healthy)');
     agent.behave(MIDDLE[kind]);
     await supervisor.request('restart', 'follows');
     expect(await agent.end('follows')).toBe('succeeded');
@@ -107,6 +107,18 @@ describe('an operation', () => {
     expect(await agent.end('next')).toBe('succeeded');
     expect(agent.steps).not.toContain('watchHealth');
     expect(agent.containerSteps).toEqual([]);
+  });
+
+  test('that should have stopped the agent, and failed, is made good', async () => {
+    let stops = 0;
+    const agent = lab.agent().on('stopContainer', (attempt) => {
+      if (++stops === 1) return refuse()(attempt);
+    });
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('stop', 'op');
+    expect(await agent.end('op')).toBe('failed');
+    await agent.went('stopped (stopped)');
+    expect(agent.containerSteps).toEqual(['stopContainer', 'stopContainer']);
   });
 
   test('that ends the container asks nobody how it ended', async () => {

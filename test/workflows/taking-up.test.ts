@@ -67,6 +67,28 @@ describe('a supervisor that is made anew', () => {
     expect([agent.checks, agent.containerSteps]).toEqual([0, []]);
   });
 
+  test('stops an agent that should be, and is not known to be', async () => {
+    const agent = lab.agent();
+    agent.desired = 'stopped';
+    agent.memory = { ...RUNNING, state: 'degraded' };
+    await lab.superviseAnew(agent);
+    await agent.went('stopped (stopped)');
+    await lab.pass('10 minutes');
+    expect(agent.containerSteps).toEqual(['stopContainer']);
+  });
+
+  test('tells that an agent is stopped which Docker had refused to stop', async () => {
+    const agent = lab.agent().on('stopContainer', refuse('LastingRefusalError'));
+    agent.desired = 'stopped';
+    agent.memory = { ...RUNNING, state: 'stopped' };
+    const { handle } = await lab.superviseAnew(agent, 'dockerReturned');
+    await agent.went('running (stop_refused)');
+    await handle.terminate();
+    agent.behave('stopContainer');
+    await lab.superviseAnew(agent);
+    await agent.went('running (stop_refused)', 'stopped (stopped)');
+  });
+
   test('of an agent that is no more ends at once, whatever it was told', async () => {
     const agent = lab.agent();
     agent.isGone = true;
@@ -148,7 +170,7 @@ describe('a supervisor', () => {
   test('that knows an older state than the database follows the database', async () => {
     const agent = lab.agent().on('recordTransition', refuse('SupersededError'));
     await lab.supervise(agent);
-    agent.memory = { ...RUNNING, version: 7 };
+    agent.memory = { ...RUNNING, version: 7, state: 'stopped' };
     agent.desired = 'stopped';
     agent.health = 'stopped';
     await lab.pass('5 minutes');

@@ -444,13 +444,13 @@ describe('a Docker daemon that is back', () => {
     const agent = lab.agent().on('stopContainer', refuse('LastingRefusalError'));
     const supervisor = await lab.supervise(agent, { desired: 'stopped' });
     await supervisor.dockerReturned();
-    await agent.went('stopped (stop_refused)');
+    await agent.went('running (stop_refused)');
     await supervisor.checkNow();
     await agent.until('it is tried again', () => agent.containerSteps.length === 2);
 
     agent.behave('stopContainer');
     await supervisor.checkNow();
-    await agent.went('stopped (stop_refused)', 'stopped (stopped)');
+    await agent.went('running (stop_refused)', 'stopped (stopped)');
     expect(agent.states).toHaveLength(2);
   });
 

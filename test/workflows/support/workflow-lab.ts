@@ -152,7 +152,8 @@ export class WorkflowLab {
   async supervise(agent: FakeAgent, { provision, ...input }: Beginning = {}): Promise<Supervised> {
     const { workflow } = this.environment.client;
     const workflowId = superviseAgentId(agent.ref.agentId);
-    const watchdog = input.provisioned === false ? undefined : RUNNING;
+    const { desired: state = 'running' } = input;
+    const watchdog = input.provisioned === false ? undefined : { ...RUNNING, state };
     const begins = { desired: 'running', provisioned: true, watchdog, ...input } as const;
     // As the supervisor has written it down before.
     agent.desired = begins.desired;
