@@ -58,6 +58,9 @@ interface Carried {
   readonly outcome: Outcome;
 }
 
+/** What an agent that should not run, or never has, takes note of: its container stays as it is. */
+const NOTED_WHILE_DOWN: readonly OperationKind[] = ['configure', 'update'];
+
 /** How often the end of an operation is put down until recovery is left to tell of it. */
 const MAX_ENDINGS = 5;
 
@@ -310,9 +313,9 @@ export class Operations {
     const { watchdog: effect } = operationRules(kind);
     const isUp = this.#state.desired === 'running' && this.#state.provisioned;
     if (status === 'succeeded') {
-      return effect && isUp
-        ? this.#watchdog.transitionTo('running', effect.succeeds, null)
-        : this.#watchdog.transitionTo('stopped', 'operation', null);
+      if (effect && isUp) return this.#watchdog.transitionTo('running', effect.succeeds, null);
+      if (NOTED_WHILE_DOWN.includes(kind)) return undefined;
+      return this.#watchdog.transitionTo('stopped', 'operation', null);
     }
     if (!effect) return undefined;
     if (unharmed) return this.#watchdog.transitionTo(before, 'operation', error);

@@ -121,6 +121,18 @@ describe('an operation', () => {
     expect(agent.containerSteps).toEqual(['stopContainer', 'stopContainer']);
   });
 
+  test('that is only noted does not stop an agent that could not be stopped', async () => {
+    const agent = lab.agent().on('stopContainer', refuse('LastingRefusalError'));
+    const supervisor = await lab.supervise(agent);
+    await supervisor.request('stop', 'stop');
+    expect(await agent.end('stop')).toBe('failed');
+    await agent.went('running (stop_refused)');
+    agent.behave('stopContainer');
+    await supervisor.request('configure', 'noted');
+    expect(await agent.end('noted')).toBe('succeeded');
+    await agent.went('running (stop_refused)', 'stopped (stopped)');
+  });
+
   test('that ends the container asks nobody how it ended', async () => {
     const agent = lab.agent();
     const supervisor = await lab.supervise(agent);

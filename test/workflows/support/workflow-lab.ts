@@ -17,6 +17,8 @@ import {
 import { findTemporalTestServer } from '../../../dev/temporal/temporal-binary.js';
 import { poll } from '../../../dev/poll.js';
 import { readSettings } from '../../../dev/settings.js';
+import type { RecordActivities } from '../../../activities/records.js';
+import type { ReleaseRecordActivities } from '../../../activities/releases.js';
 import type { AgentRef } from '../../../src/agents/agent-ref.js';
 import type { RequestedKind } from '../../../src/agents/operation-kinds.js';
 import type { WatchdogMemory } from '../../../src/agents/watchdog.js';
@@ -65,6 +67,8 @@ interface LabOptions {
   readonly resumable?: boolean;
   /** On the way of what workflows and activities say to each other. */
   readonly codec?: PayloadCodec;
+  /** What is written down, and where, instead of in the fakes. */
+  readonly records?: RecordActivities & ReleaseRecordActivities;
   /** `false` for one whose first workers the test starts. */
   readonly workers?: false;
   /**
@@ -244,7 +248,7 @@ export class WorkflowLab {
         ...common,
         taskQueue: PLATFORM_TASK_QUEUE,
         workflowBundle: this.#bundle,
-        activities: records,
+        activities: this.#options.records ?? records,
         ...IN_THIS_THREAD,
         ...(resumable && { maxCachedWorkflows: 0 }),
       }),
