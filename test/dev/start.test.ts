@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import type { Hex } from 'viem';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readLocalChain } from '../../dev/chain/local-chain.js';
 import { keptPorts } from '../../dev/kept-ports.js';
 import { poll } from '../../dev/poll.js';
@@ -21,7 +21,7 @@ import { agentPlaces } from '../support/agent-places.js';
 import { keptKeysOf, secretsOfMoneyIn } from '../support/chain/money-secrets.js';
 import { remainsOf, removeRemains } from '../support/docker-remains.js';
 import { textsOfHistories } from '../support/histories.js';
-import { Place, survivors } from './launcher.js';
+import { Place, survivors, type Launcher } from './launcher.js';
 
 const attack = { tags: 'attack' };
 const RUNNING = 'Ctrl-C stops everything.';
@@ -155,101 +155,105 @@ describe('npm start', () => {
     }
   }
 
-  test('recovers when it was killed, and leaves nothing of the killed one behind', async () => {
+  test('recovers when it was killed, leaves nothing of that behind, and ends with its npm', async () => {
     const first = place.start();
     await first.printed(RUNNING);
     const old = await place.processes();
     first.kill('SIGKILL');
     await first.ended;
 
-    const second = place.start();
-    await second.printed(RUNNING);
-    expect(await survivors(old)).toEqual([]);
-    second.kill('SIGINT');
-    expect(await second.ended).toBe(0);
-  });
-
-  test('ends in order when npm, which ran it, is ended', async () => {
     const npm = place.startByNpm('start');
     await npm.printed(RUNNING);
+    expect(await survivors(old)).toEqual([]);
     const running = await place.processes();
     npm.kill('SIGTERM');
     await npm.printed('Stopped.');
     expect(await survivors(running)).toEqual([]);
   });
 
-  test('starts again whatever is killed', async () => {
-    const launcher = place.start();
-    await launcher.printed(RUNNING);
-    const victims = {
-      postgres: 'PostgreSQL',
-      temporal: 'Temporal',
-      chain: 'The chain',
-      worker: 'worker',
-      payments: 'payments',
-      api: 'api',
-      'agents-ai': 'agents-ai',
-      summarizer: 'summarizer',
-    };
-    for (const [record, name] of Object.entries(victims)) {
-      const victim = (await place.processes()).find((each) => each.name === record);
-      process.kill(victim?.pid ?? 0, 'SIGKILL');
-      await launcher.printed(`${name} is back.`);
-    }
-    launcher.kill('SIGINT');
-    expect(await launcher.ended).toBe(0);
-  });
-
-  test.runIf(process.platform === 'linux')(
-    'gives the key that payments are signed with to who makes them alone',
-    attack,
-    async () => {
-      const launcher = place.start({
+  describe('one that runs', () => {
+    let shared: Place;
+    let launcher: Launcher;
+    beforeAll(async () => {
+      shared = await Place.make();
+      launcher = shared.start({
         OPERATOR_PRIVATE_KEY: OPERATOR_KEY,
         ADMIN_EMAILS: 'boss@example.com',
+        AGENT_AI_HOST: '127.0.0.1',
       });
-      // Programs that refuse to have it have run, too.
+      // Programs that refuse to have the key have run, too.
       await launcher.printed('Migrated the database');
       await launcher.printed('/api/auth/admin?token=');
       await launcher.printed(RUNNING);
-      const processes = await place.processes();
-      const environments = await Promise.all(
-        processes.map(async ({ name, pid }) => ({
-          name,
-          environment: await readFile(`/proc/${pid}/environ`, 'utf8'),
-        })),
-      );
-      const holders = environments.filter(({ environment }) => environment.includes(OPERATOR_KEY));
-      expect(holders.map(({ name }) => name)).toEqual(['payments']);
-      // Strangers' pages are read there.
-      const summarizer = environments.find(({ name }) => name === 'summarizer')?.environment;
-      expect(summarizer).toContain('SUMMARIZER_PORT=');
-      expect(summarizer).not.toMatch(/[A-Z]_(?:KEY|SECRET)=|DATABASE_URL=/);
-      launcher.kill('SIGINT');
-      expect(await launcher.ended).toBe(0);
-    },
-  );
+    });
+    afterAll(async () => {
+      launcher?.kill('SIGINT');
+      const code = await launcher?.ended;
+      await shared?.close();
+      expect(code).toBe(0);
+    });
 
-  test('serves users while agents keep theirs busy, and the other way round', attack, async () => {
-    const launcher = place.start({ AGENT_AI_HOST: '127.0.0.1' });
-    await launcher.printed(RUNNING);
-    const processes = await place.processes();
-    const pidOf = (name: string) => processes.find((each) => each.name === name)?.pid ?? 0;
-    const status = async (url: string) =>
-      (await fetch(url, { signal: AbortSignal.timeout(60_000) })).status;
-    const users = () => status(`http://127.0.0.1:${place.webPort}/api/auth/session`);
-    const agents = () => status(`http://127.0.0.1:${place.agentAiPort}/v1/models`);
-    expect([await users(), await agents()]).toEqual([200, 401]);
-    // A process that is stopped answers as little as one whose event loop never comes round.
-    const [ofAgents, ofUsers] = [pidOf('agents-ai'), pidOf('api')];
-    process.kill(ofAgents, 'SIGSTOP');
-    expect(await users()).toBe(200);
-    process.kill(ofAgents, 'SIGCONT');
-    process.kill(ofUsers, 'SIGSTOP');
-    expect(await agents()).toBe(401);
-    process.kill(ofUsers, 'SIGCONT');
-    launcher.kill('SIGINT');
-    expect(await launcher.ended).toBe(0);
+    test.runIf(process.platform === 'linux')(
+      'gives the key that payments are signed with to who makes them alone',
+      attack,
+      async () => {
+        const processes = await shared.processes();
+        const environments = await Promise.all(
+          processes.map(async ({ name, pid }) => ({
+            name,
+            environment: await readFile(`/proc/${pid}/environ`, 'utf8'),
+          })),
+        );
+        const holders = environments.filter(({ environment }) =>
+          environment.includes(OPERATOR_KEY),
+        );
+        expect(holders.map(({ name }) => name)).toEqual(['payments']);
+        // Strangers' pages are read there.
+        const summarizer = environments.find(({ name }) => name === 'summarizer')?.environment;
+        expect(summarizer).toContain('SUMMARIZER_PORT=');
+        expect(summarizer).not.toMatch(/[A-Z]_(?:KEY|SECRET)=|DATABASE_URL=/);
+      },
+    );
+
+    test(
+      'serves users while agents keep theirs busy, and the other way round',
+      attack,
+      async () => {
+        const processes = await shared.processes();
+        const pidOf = (name: string) => processes.find((each) => each.name === name)?.pid ?? 0;
+        const status = async (url: string) =>
+          (await fetch(url, { signal: AbortSignal.timeout(60_000) })).status;
+        const users = () => status(`http://127.0.0.1:${shared.webPort}/api/auth/session`);
+        const agents = () => status(`http://127.0.0.1:${shared.agentAiPort}/v1/models`);
+        expect([await users(), await agents()]).toEqual([200, 401]);
+        // A process that is stopped answers as little as one whose event loop never comes round.
+        const [ofAgents, ofUsers] = [pidOf('agents-ai'), pidOf('api')];
+        process.kill(ofAgents, 'SIGSTOP');
+        expect(await users()).toBe(200);
+        process.kill(ofAgents, 'SIGCONT');
+        process.kill(ofUsers, 'SIGSTOP');
+        expect(await agents()).toBe(401);
+        process.kill(ofUsers, 'SIGCONT');
+      },
+    );
+
+    test('starts again whatever is killed', async () => {
+      const victims = {
+        postgres: 'PostgreSQL',
+        temporal: 'Temporal',
+        chain: 'The chain',
+        worker: 'worker',
+        payments: 'payments',
+        api: 'api',
+        'agents-ai': 'agents-ai',
+        summarizer: 'summarizer',
+      };
+      for (const [record, name] of Object.entries(victims)) {
+        const victim = (await shared.processes()).find((each) => each.name === record);
+        process.kill(victim?.pid ?? 0, 'SIGKILL');
+        await launcher.printed(`${name} is back.`);
+      }
+    });
   });
 
   test('says what is missing, and serves what can do without it', async () => {
