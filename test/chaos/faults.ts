@@ -104,10 +104,11 @@ async function removeMemory(site: LongSite, agentId: string): Promise<void> {
   const host = await hostOf(site, agentId);
   if (!host) throw new Error(`${agentId} is on no host`);
   const { docker } = host;
-  const memories = await memoriesOf(docker, agentId);
-  // Its supervisor may be bringing it up again at this moment, which holds the volume.
+  let memories: Awaited<ReturnType<typeof memoriesOf>> | undefined;
+  // Its engine may be away at this moment, or its supervisor bring it up again, which holds the volume.
   const attempt = async () => {
     try {
+      memories ??= await memoriesOf(docker, agentId);
       const container = docker.getContainer(containerName(agentId));
       await container.remove({ force: true }).catch(() => undefined); // there may be none
       for (const { name } of memories) await docker.getVolume(name).remove({ force: true });
