@@ -1,4 +1,4 @@
-import { Op, type WhereOptions } from 'sequelize';
+import { literal, Op, type WhereOptions } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { AgentRow, AgentStatus } from '../database/models.js';
 import { NotFoundError } from '../errors.js';
@@ -85,6 +85,8 @@ const STATUS_OF_STOP: Partial<Record<WatchdogCause, AgentStatus>> = {
   stop_refused: 'error',
   stopped: 'stopped',
 };
+
+const IS_NOT_AS_DESIRED = literal(`watchdog ->> 'state' IS DISTINCT FROM desired`);
 
 const BRINGS_MEMORY: readonly OperationKind[] = ['reset-memory', 'restore', 'begin-anew'];
 
@@ -238,10 +240,11 @@ export class SupervisorStore {
         await settleCredentials(db, agentId);
       }
       if (status === 'failed') {
-        // Of one whose supervisor was ended, the next one may have told that the agent is as it should be.
-        const isAsDesired = !transition && found.watchdog?.state === found.desired;
-        if (!unharmed && !isAsDesired) {
-          await updateAgent(db, agentId, { status: 'error', statusReason: error });
+        // Of one whose supervisor was ended, the next one may have told, at this moment as well, that the
+        // agent is as it should be.
+        const only = transition ? {} : { [Op.and]: IS_NOT_AS_DESIRED };
+        if (!unharmed) {
+          await updateAgent(db, agentId, { status: 'error', statusReason: error }, only);
         }
       } else if (status === 'succeeded' && kind === 'stop') {
         const row = await db.Operation.findByPk(id, { attributes: ['input'] });

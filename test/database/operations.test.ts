@@ -246,6 +246,27 @@ describe('an operation on an agent that is stopped', () => {
     },
   );
 
+  test('that failed as the next supervisor tells that the agent is as it should be', async () => {
+    const watchdog = { ...crashesForgotten().memory, state: 'starting' } as const;
+    const agent = await newAgent({ desired: 'running', status: 'active', watchdog });
+    const id = await request(agent, 'update');
+    const failed = { kind: 'update', status: 'failed', error: 'its supervisor was ended' } as const;
+    let finishing: Promise<void> | undefined;
+    await tenant.transaction(async (db) => {
+      const known = { ...watchdog, state: 'running' } as const;
+      await db.Agent.update({ watchdog: known }, { where: { id: agent.agentId } });
+      finishing = store.finishOperation(agent, { id, ...failed });
+      // It waits for the row.
+      await until(async () => {
+        const waiting = `SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)
+          WHERE datname = current_database() AND NOT granted`;
+        return (await queryRows(database.ownerUrl, waiting)).length > 0;
+      });
+    });
+    await finishing;
+    expect((await agentRow(agent)).status).toBe('active');
+  });
+
   test('that gives it none, or finds one that never ran, leaves that as it is', async () => {
     const trouble = { status: 'error', statusReason: 'its memory is missing' };
     expect(await after('configure', new Date())).toEqual(trouble);
