@@ -86,6 +86,7 @@ const STATUS_OF_STOP: Partial<Record<WatchdogCause, AgentStatus>> = {
   stopped: 'stopped',
 };
 
+/** Judged when the row is written, whatever was read before. */
 const IS_NOT_AS_DESIRED = literal(`watchdog ->> 'state' IS DISTINCT FROM desired`);
 
 const BRINGS_MEMORY: readonly OperationKind[] = ['reset-memory', 'restore', 'begin-anew'];
@@ -240,10 +241,10 @@ export class SupervisorStore {
         await settleCredentials(db, agentId);
       }
       if (status === 'failed') {
-        // Of one whose supervisor was ended, the next one may have told, at this moment as well, that the
-        // agent is as it should be.
-        const only = transition ? {} : { [Op.and]: IS_NOT_AS_DESIRED };
         if (!unharmed) {
+          // Of one whose supervisor was ended, the next one may have told, at this moment as well, that the
+          // agent is as it should be.
+          const only = transition ? {} : { [Op.and]: IS_NOT_AS_DESIRED };
           await updateAgent(db, agentId, { status: 'error', statusReason: error }, only);
         }
       } else if (status === 'succeeded' && kind === 'stop') {
