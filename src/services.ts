@@ -32,7 +32,8 @@ import type { Database } from './database/database.js';
 import { FarcasterTokens } from './farcaster/farcaster-tokens.js';
 import { QuickAuth } from './farcaster/quick-auth.js';
 import { Gateway } from './gateway/gateway.js';
-import { gatewayActions } from './gateway/gateway-actions.js';
+import { GatewayCatalogue, ownActions } from './gateway/gateway-catalogue.js';
+import { X402Endpoints } from './gateway/x402.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
@@ -164,6 +165,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
   const secrets = secretBox(settings);
   const { provider: aiProvider } = settings.ai;
   const { host: here } = settings.agents;
+  const { summarizerUrl, x402Url } = settings.http;
   const directory = new HostDirectory({
     ...{ database, docker, secrets, here, log, helper },
     image: runtimeImages(settings.agents).usual,
@@ -203,7 +205,10 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
       log,
     }),
     gateway: new Gateway({
-      actions: gatewayActions({ ai, chain, summarizerUrl: settings.http.summarizerUrl }),
+      catalogue: new GatewayCatalogue(
+        ownActions({ ai, chain, summarizerUrl }),
+        x402Url === undefined ? undefined : new X402Endpoints(x402Url, log),
+      ),
       log,
     }),
     hosts: new HostOperations(database, operations),

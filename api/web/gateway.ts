@@ -1,5 +1,5 @@
 import { creditsPurse } from '../../src/gateway/credits-purse.js';
-import { findAction } from '../../src/gateway/gateway-actions.js';
+import type { GatewayAction } from '../../src/gateway/gateway-action.js';
 import { SessionDebits } from '../../src/gateway/session-debits.js';
 import { sessionPurse } from '../../src/gateway/session-purse.js';
 import type { Purse } from '../../src/gateway/debits.js';
@@ -35,10 +35,8 @@ const sold = area({ tag: 'Gateway', auth: anonymous, limit: LIMITS.gateway });
 export function gatewayEndpoints({ database, gateway, settings }: WebDependencies) {
   const debits = new SessionDebits(database, settings.paymentSessions);
   const payment = presentPaymentTerms(settings.chain, settings.paymentSessions);
-  const offer = { plugins: gateway.actions.map(presentAction), payment };
-  const readers = new Map(
-    gateway.actions.map((action) => [action, validator(action.input, 'input')]),
-  );
+  const presented = madeOnce(presentAction);
+  const readers = madeOnce(({ input }) => validator(input, 'input'));
 
   return [
     sold({
@@ -46,7 +44,8 @@ export function gatewayEndpoints({ database, gateway, settings }: WebDependencie
       path: PATH,
       summary: 'What is sold, for how much, and how to pay',
       responses: { 200: gatewayOffer },
-      handler: () => reply(200, offer),
+      handler: async () =>
+        reply(200, { plugins: (await gateway.catalogue.list()).map(presented), payment }),
     }),
     sold({
       method: 'POST',
@@ -57,9 +56,9 @@ export function gatewayEndpoints({ database, gateway, settings }: WebDependencie
       body: gatewayOrder,
       responses: { 200: gatewayAnswer, 402: paymentRefusal },
       errors: [400, 404, 502],
-      async handler({ body, caller, keepAnswer }) {
-        const action = findAction(gateway.actions, body.plugin, body.action);
-        const input = readers.get(action)?.(body.input);
+      async handler({ body, caller, idempotencyId, keepAnswer }) {
+        const action = await gateway.catalogue.find(body.plugin, body.action);
+        const input = readers(action)(body.input);
         if (caller.kind === 'anonymous') {
           return caller.showsSession
             ? reply(402, presentRefusal(action, { code: 'SESSION_INVALID', remaining: undefined }))
@@ -69,7 +68,7 @@ export function gatewayEndpoints({ database, gateway, settings }: WebDependencie
         const answerTo = (served: Parameters<typeof presentServed>[2]) =>
           reply(200, presentServed(action, purse, served), remainingOf(purse, served.remaining));
         const served = await gateway.serve(
-          { action, input, purse },
+          { action, input, purse, idempotencyKey: idempotencyId },
           keepAnswer &&
             (async (db, served) => {
               const isOurs = await keepAnswer(db, answerTo(served));
@@ -87,6 +86,18 @@ export function gatewayEndpoints({ database, gateway, settings }: WebDependencie
       ? sessionPurse(database, caller.session.id, settings.paymentSessions, debits)
       : creditsPurse(database, caller.user.id);
   }
+}
+
+/** Makes something of an action when it is first asked for. */
+function madeOnce<Made>(make: (action: GatewayAction) => Made): (action: GatewayAction) => Made {
+  const made = new WeakMap<GatewayAction, Made>();
+  return (action) => {
+    const known = made.get(action);
+    if (known !== undefined) return known;
+    const fresh = make(action);
+    made.set(action, fresh);
+    return fresh;
+  };
 }
 
 /** Credits are not told of in a header. */

@@ -4,6 +4,8 @@ import type * as z from 'zod';
 export interface RunContext {
   /** The debit's: names this run where something keeps a record of it. */
   readonly id: string;
+  /** The same for a run that its buyer asks for again, where something outside is to do it once. */
+  readonly idempotencyKey: string;
   /** Aborts when the run has taken too long: what comes after that serves nobody. */
   readonly signal: AbortSignal;
 }

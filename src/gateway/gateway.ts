@@ -13,7 +13,8 @@ import {
   type Purse,
   type WithPayment,
 } from './debits.js';
-import type { GatewayAction, Json } from './gateway-action.js';
+import type { GatewayAction, Json, RunContext } from './gateway-action.js';
+import type { GatewayCatalogue } from './gateway-catalogue.js';
 
 /** Milliseconds between tries to post what was served, of which there are so many. */
 const POST_AGAIN_MS = 250;
@@ -24,6 +25,8 @@ export interface Order {
   /** What `action.input` has made of what was sent. */
   readonly input: z.output<GatewayAction['input']>;
   readonly purse: Purse;
+  /** Of the request, as runs are told it. */
+  readonly idempotencyKey: string;
 }
 
 export interface Served extends Paid {
@@ -31,7 +34,7 @@ export interface Served extends Paid {
 }
 
 export interface GatewayParts {
-  readonly actions: readonly GatewayAction[];
+  readonly catalogue: GatewayCatalogue;
   readonly log: Logger;
   /** For a run, in milliseconds. */
   readonly runMs?: number;
@@ -42,12 +45,12 @@ export interface GatewayParts {
  * nobody was served. A client that goes away is served, and pays, all the same.
  */
 export class Gateway {
-  readonly actions: readonly GatewayAction[];
+  readonly catalogue: GatewayCatalogue;
   readonly #log: Logger;
   readonly #runMs: number;
 
-  constructor({ actions, log, runMs = RUN_MS }: GatewayParts) {
-    this.actions = actions;
+  constructor({ catalogue, log, runMs = RUN_MS }: GatewayParts) {
+    this.catalogue = catalogue;
     this.#log = log;
     this.#runMs = runMs;
   }
@@ -59,7 +62,7 @@ export class Gateway {
    *   long; what `also` throws: then nothing was paid. By anything else it is not known whether it was.
    */
   async serve(
-    { action, input, purse }: Order,
+    { action, idempotencyKey, input, purse }: Order,
     also?: (db: Parameters<WithPayment>[0], served: Served) => Promise<void>,
   ): Promise<Served | DebitRefusal> {
     const debit: Debit = {
@@ -71,7 +74,7 @@ export class Gateway {
     try {
       const refusal = await purse.hold(debit);
       if (refusal) return refusal;
-      const result = await this.#run(action, input, debit.id);
+      const result = await this.#run(action, input, { id: debit.id, idempotencyKey });
       const within: WithPayment | undefined = also && ((db, paid) => also(db, { ...paid, result }));
       return { ...(await this.#post(purse, debit, within)), result };
     } catch (error) {
@@ -81,13 +84,17 @@ export class Gateway {
     }
   }
 
-  async #run(action: GatewayAction, input: unknown, id: string): Promise<Json> {
+  async #run(
+    action: GatewayAction,
+    input: unknown,
+    run: Omit<RunContext, 'signal'>,
+  ): Promise<Json> {
     const name = nameOf(action);
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(tookTooLong(name)), this.#runMs);
     try {
       return await Promise.race([
-        action.run(input, { id, signal: limit.signal }),
+        action.run(input, { ...run, signal: limit.signal }),
         abortOf(limit.signal),
       ]);
     } catch (error) {

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { BadGatewayError, BadRequestError } from '../errors.js';
-import { strictCall, textOf } from '../http/strict-call.js';
-import { tryParseJson } from '../json.js';
+import { askService } from './ask-service.js';
 import { gatewayAction, type GatewayAction, type Json } from './gateway-action.js';
 
 const PLUGIN = 'summarizer';
@@ -63,7 +62,13 @@ const pageAction = (
         .describe('http or https; other addresses than public ones are refused'),
     }),
     async run({ url }, { signal }) {
-      const { said, status } = await ask(`${at}/api/${action}`, { url }, signal);
+      const { said, status } = await askService({
+        name: 'The summarizer',
+        url: `${at}/api/${action}`,
+        body: { url },
+        maxBytes: MAX_ANSWER_BYTES,
+        signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]),
+      });
       if (status === 200) {
         const read = answer.safeParse(said);
         if (read.success) return read.data;
@@ -76,15 +81,3 @@ const pageAction = (
       throw isRefused ? new BadRequestError(error) : new BadGatewayError(error);
     },
   });
-
-/** Asked once: whoever has not heard it was not served, and asking changes nothing. */
-async function ask(url: string, body: object, ended: AbortSignal) {
-  const signal = AbortSignal.any([ended, AbortSignal.timeout(CALL_MS)]);
-  const call = { url, body, accept: 'application/json', maxBytes: MAX_ANSWER_BYTES, signal };
-  try {
-    const { body: answer, status } = await strictCall(call);
-    return { status, said: tryParseJson(answer ? await textOf(answer) : '') };
-  } catch (cause) {
-    throw new BadGatewayError('The summarizer does not answer', { cause });
-  }
-}

@@ -47,6 +47,12 @@ export const httpSettings = area(
       'where the web API reaches the web summarizer, to sell what it reads',
       { otherwise: 'none are sold' },
     ),
+    x402Url: variable(
+      'X402_GATEWAY_URL',
+      url('http', 'https').optional(),
+      'where the web API reaches an x402 gateway, to resell its endpoints',
+      { otherwise: 'none are sold' },
+    ),
     allowedHosts: variable(
       'ALLOWED_HOSTS',
       hostNames.prefault(''),

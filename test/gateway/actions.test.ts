@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ChainNode } from '../../src/chain/chain-node.js';
 import type { GatewayAction } from '../../src/gateway/gateway-action.js';
-import { findAction } from '../../src/gateway/gateway-actions.js';
 import { databaseAlone } from '../support/dependencies.js';
 import { CHAIN_ID, PATH_USD, testChain, type TestChain } from '../support/chain/chain.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -11,7 +10,9 @@ import { chainTransfers } from '../../src/gateway/chain-transfers.js';
 /** Runs it as it is run when its input was looked at. */
 const run = async (action: GatewayAction, input: unknown): Promise<unknown> => {
   const { signal } = new AbortController();
-  return action.run(action.input.parse(input), { id: crypto.randomUUID(), signal });
+  return action.run(action.input.parse(input), {
+    ...{ id: crypto.randomUUID(), idempotencyKey: crypto.randomUUID(), signal },
+  });
 };
 
 describe('chain transfers', () => {
@@ -65,7 +66,7 @@ describe('ai chat', () => {
       OPENAI_API_KEY: provider.apiKey,
       OPENAI_BASE_URL: provider.baseUrl,
     });
-    action = findAction(alone.dependencies.gateway.actions, 'ai', 'chat');
+    action = await alone.dependencies.gateway.catalogue.find('ai', 'chat');
   });
   afterAll(async () => {
     await alone?.close();

@@ -5,6 +5,7 @@ import { createWeb } from '../../api/web/web.js';
 import { createApiKey } from '../../src/accounts/api-keys.js';
 import { HOLD_MS, RUN_MS, type Purse } from '../../src/gateway/debits.js';
 import { Gateway } from '../../src/gateway/gateway.js';
+import { GatewayCatalogue } from '../../src/gateway/gateway-catalogue.js';
 import { checkLedger, LEDGER_CHECKS } from '../../src/ledger/check-ledger.js';
 import { HoldOverError, transfer } from '../../src/ledger/ledger.js';
 import { releaseEndedHolds } from '../../src/ledger/ended-holds.js';
@@ -54,7 +55,10 @@ beforeAll(async () => {
   });
   const { dependencies } = alone;
   const selling = (runMs: number) => {
-    const gateway = new Gateway({ actions: testActions(behaviour), log, runMs });
+    const gateway = new Gateway({
+      catalogue: new GatewayCatalogue(testActions(behaviour)),
+      ...{ log, runMs },
+    });
     return createWeb({ ...dependencies, gateway }).listen('127.0.0.1', 0);
   };
   web = await selling(RUN_MS);
@@ -284,7 +288,7 @@ describe('what is not paid is not run', () => {
     }
   });
 
-  test('of x402, which the product does not sell, nothing is to be had, whoever would pay', async () => {
+  test('where no x402 gateway is told, nothing of it is to be had, whoever would pay', async () => {
     const session = await open(PRICE);
     for (const headers of [{}, session.headers]) {
       const { body, status } = await buy(headers, { plugin: 'x402', action: 'a-slug' }, real);
@@ -669,9 +673,9 @@ test('a hold of which it was not heard whether it was made is given back', async
       return Promise.resolve();
     },
   };
-  const gateway = new Gateway({ actions: [action], log });
+  const gateway = new Gateway({ catalogue: new GatewayCatalogue([action]), log });
   const input: unknown = action.input.parse({ text: 'hello' });
-  await expect(gateway.serve({ action, input, purse })).rejects.toBe(lost);
+  await expect(gateway.serve({ action, input, purse, idempotencyKey: 'key' })).rejects.toBe(lost);
   expect(released).toHaveLength(1);
 });
 
@@ -680,7 +684,7 @@ test('a payment of which it was not heard whether it was made is asked for again
   if (!action) throw new Error('nothing is sold');
   const lost = new Error('the connection was lost');
   const over = new HoldOverError('voucher:1', 'released');
-  const gateway = new Gateway({ actions: [action], log });
+  const gateway = new Gateway({ catalogue: new GatewayCatalogue([action]), log });
   const input: unknown = action.input.parse({ text: 'hello' });
   const posted = async (answers: readonly (Error | undefined)[]) => {
     let asked = 0;
@@ -693,7 +697,9 @@ test('a payment of which it was not heard whether it was made is asked for again
       },
       release: () => Promise.resolve(),
     };
-    const served = await gateway.serve({ action, input, purse }).catch((error: unknown) => error);
+    const served = await gateway
+      .serve({ action, input, purse, idempotencyKey: 'key' })
+      .catch((error: unknown) => error);
     return { asked, served };
   };
   const paid = { asked: 3, served: { remaining: 7n, result: { text: 'hello' } } };

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import http, { type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Listening } from '../../api/http/server.js';
@@ -16,6 +14,7 @@ import { databaseAlone } from '../support/dependencies.js';
 import { call } from '../support/http.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { readingProgram } from '../support/reading-program.js';
+import { stub, type StubService } from './stub-service.js';
 import { booksOf, openSession, type TestSession } from './support.js';
 
 const PATH = '/api/v1/gateway';
@@ -24,31 +23,8 @@ const PRICE = 5_000n;
 const HTML = `<!doctype html><html><head><title>Rivers</title></head>
 <body><main><h1>Rivers</h1><p>They flow to <a href="/sea">the sea</a>.</p></main></body></html>`;
 
-/** Somebody on loopback, and what was asked of them. */
-async function stub(answer: RequestListener) {
-  const asked: string[] = [];
-  const server = http.createServer((request, response) => {
-    asked.push(request.url ?? '');
-    answer(request, response);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // TCP: never a string
-  return {
-    asked,
-    place: `127.0.0.1:${port}`,
-    url: `http://127.0.0.1:${port}`,
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
-
-type Stub = Awaited<ReturnType<typeof stub>>;
-
 let database: TestDatabase;
-let site: Stub;
+let site: StubService;
 let pages: Pages;
 let summarizer: Listening;
 let alone: Awaited<ReturnType<typeof databaseAlone>>;
@@ -130,8 +106,8 @@ test('who is not served does not pay, and hears what was wrong', async () => {
 test('where it does not run it is not sold', async () => {
   const none = await databaseAlone(database);
   try {
-    const { actions } = none.dependencies.gateway;
-    expect(actions.filter(({ plugin }) => plugin === 'summarizer')).toEqual([]);
+    const sold = await none.dependencies.gateway.catalogue.list();
+    expect(sold.filter(({ plugin }) => plugin === 'summarizer')).toEqual([]);
   } finally {
     await none.close();
   }
@@ -158,7 +134,9 @@ test('what is no answer of it serves nobody, and no redirect is followed', async
     const posing = await stub(answer);
     const [action] = summarizerActions(posing.url);
     const { signal } = new AbortController();
-    await expect(action?.run({ url: site.url }, { id: 'debit', signal })).rejects.toMatchObject({
+    await expect(
+      action?.run({ url: site.url }, { id: 'debit', idempotencyKey: 'key', signal }),
+    ).rejects.toMatchObject({
       status: 502,
     });
     expect(posing.asked).toEqual(['/api/summarize']);

@@ -1,0 +1,61 @@
+import type { Ai } from '../ai/ai.js';
+import type { ChainNode } from '../chain/chain-node.js';
+import { BadGatewayError, NotFoundError } from '../errors.js';
+import { aiChat } from './ai-chat.js';
+import { chainTransfers } from './chain-transfers.js';
+import type { GatewayAction } from './gateway-action.js';
+import { summarizerActions } from './summarizer.js';
+import { X402, type X402Endpoints } from './x402.js';
+
+interface ActionParts {
+  readonly ai: Pick<Ai, 'completions' | 'router'>;
+  readonly chain: Pick<ChainNode, 'receipt'>;
+  /** Where the web summarizer is; undefined where it does not run. */
+  readonly summarizerUrl: string | undefined;
+}
+
+/** What the platform serves itself. */
+export const ownActions = ({ ai, chain, summarizerUrl }: ActionParts): readonly GatewayAction[] => [
+  chainTransfers(chain),
+  aiChat(ai),
+  ...(summarizerUrl === undefined ? [] : summarizerActions(summarizerUrl)),
+];
+
+/** All that the gateway sells. */
+export class GatewayCatalogue {
+  readonly #own: readonly GatewayAction[];
+  readonly #x402: Pick<X402Endpoints, 'actions'> | undefined;
+
+  /** @param x402 what others sell; undefined where none of it is resold. */
+  constructor(own: readonly GatewayAction[], x402?: Pick<X402Endpoints, 'actions'>) {
+    this.#own = own;
+    this.#x402 = x402;
+  }
+
+  /** What can be bought at the moment. */
+  async list(): Promise<readonly GatewayAction[]> {
+    return [...this.#own, ...((await this.#x402?.actions()) ?? [])];
+  }
+
+  /**
+   * What is sold under these names.
+   *
+   * @throws NotFoundError; BadGatewayError while it is not known what others sell.
+   */
+  async find(plugin: string, action: string): Promise<GatewayAction> {
+    const found = (await this.#ofPlugin(plugin, action)).find((each) => each.action === action);
+    if (!found) throw new NotFoundError('Unknown action');
+    return found;
+  }
+
+  async #ofPlugin(plugin: string, action: string): Promise<readonly GatewayAction[]> {
+    if (plugin === X402 && this.#x402) {
+      const others = await this.#x402.actions();
+      if (others) return others;
+      throw new BadGatewayError(`${plugin} ${action} cannot be bought now: its price is not known`);
+    }
+    const own = this.#own.filter((each) => each.plugin === plugin);
+    if (own.length === 0) throw new NotFoundError('Unknown plugin');
+    return own;
+  }
+}
