@@ -29,6 +29,16 @@ export function agentsNeverRun(database: Database, host: string): AsyncGenerator
   return pages(database, { host, desired: { [Op.ne]: 'deleted' }, startedAt: null });
 }
 
+/** Those that should not run, have run before, and are not known to be stopped, a page at a time. */
+export function agentsNotKnownStopped(
+  database: Database,
+  host: string,
+): AsyncGenerator<AgentRow[]> {
+  const hasRun = { startedAt: { [Op.ne]: null } };
+  const isUnstopped = { watchdog: { state: { [Op.ne]: 'stopped' } } };
+  return pages(database, { host, desired: 'stopped', ...hasRun, ...isUnstopped });
+}
+
 async function* pages(
   database: Database,
   where: WhereOptions<AgentRow>,

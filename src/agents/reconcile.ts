@@ -2,7 +2,7 @@ import { isSame } from '../containers/agent-volumes.js';
 import type { DockerHost } from '../containers/docker-host.js';
 import type { Database } from '../database/database.js';
 import type { AgentRow, AgentVolumeRow } from '../database/models.js';
-import { agentsNeverRun, agentsToRun } from './host-agents.js';
+import { agentsNeverRun, agentsNotKnownStopped, agentsToRun } from './host-agents.js';
 
 /** Ids that one question to the database names. */
 const CHUNK = 200;
@@ -29,9 +29,9 @@ export class Reconciliation {
   }
 
   /**
-   * The agents of the host that should run and do not, those that run and should not while no
-   * operation of theirs is open, and those that have never run and of which a provisioning has left
-   * something that it could not undo, a part at a time.
+   * The agents of the host that should run and do not, those that should not and run or are not known
+   * to be stopped while no operation of theirs is open, and those that have never run and of which a
+   * provisioning has left something that it could not undo, a part at a time.
    */
   async *drifted(host: string): AsyncGenerator<AgentRow[]> {
     const running = await this.#docker.containers.running();
@@ -44,14 +44,14 @@ export class Reconciliation {
           where: { id: ids, host, desired: 'stopped' },
         }),
       );
-      const busy = await this.#withOpenOperation(stopped.map(({ id }) => id));
-      yield stopped.filter(({ id }) => !busy.has(id));
+      yield* this.#idle(stopped);
+    }
+    for await (const agents of agentsNotKnownStopped(this.#database, host)) {
+      yield* this.#idle(agents.filter(({ id }) => !running.has(id)));
     }
     const owners = await this.#docker.ownersOfContainers();
     for await (const agents of agentsNeverRun(this.#database, host)) {
-      const left = agents.filter(({ id, port }) => port !== null || owners.has(id));
-      const busy = await this.#withOpenOperation(left.map(({ id }) => id));
-      yield left.filter(({ id }) => !busy.has(id));
+      yield* this.#idle(agents.filter(({ id, port }) => port !== null || owners.has(id)));
     }
   }
 
@@ -100,6 +100,12 @@ export class Reconciliation {
       );
     }
     return unknown;
+  }
+
+  /** Those of them of which no operation is open. */
+  async *#idle(agents: readonly AgentRow[]): AsyncGenerator<AgentRow[]> {
+    const busy = await this.#withOpenOperation(agents.map(({ id }) => id));
+    yield agents.filter(({ id }) => !busy.has(id));
   }
 
   #volumesOf(agentIds: readonly string[]): Promise<AgentVolumeRow[]> {

@@ -77,11 +77,13 @@ test('what a failed provisioning could not undo is found, and undone', async () 
 
 test('what does not run as it should is found, and its supervisor told', async () => {
   const { host: agentHost } = on.settings.agents;
-  const [fine, down, gone, looping, drifted] = await Promise.all(
-    Array.from({ length: 5 }, () => on.runningAgent(user)),
+  const [fine, down, gone, looping, drifted, untold, stopped] = await Promise.all(
+    Array.from({ length: 7 }, () => on.runningAgent(user)),
   );
-  const stopped = await on.backend(user, 'POST', `/api/agents/${drifted}/stop?wait=30`);
-  expect(stopped.body.status).toBe('succeeded');
+  for (const id of [drifted, untold, stopped]) {
+    const { body } = await on.backend(user, 'POST', `/api/agents/${id}/stop?wait=30`);
+    expect(body.status).toBe('succeeded');
+  }
   await on.stopWorkers();
   try {
     await on.docker.getContainer(containerName(drifted ?? '')).start();
@@ -91,13 +93,18 @@ test('what does not run as it should is found, and its supervisor told', async (
     await on.asOwner(
       `UPDATE agents SET watchdog = '{"state": "crash_loop"}' WHERE id = '${looping}'`,
     );
+    // As a stop leaves it whose supervisor was ended, and of which the next one knew nothing.
+    await on.asOwner(
+      `UPDATE agents SET status = 'error', watchdog = watchdog || '{"state": "degraded"}'
+        WHERE id = '${untold}'`,
+    );
     const found: string[] = [];
     const reconciliation = new Reconciliation(on.db, on.dockerHost);
     for await (const agents of reconciliation.drifted(agentHost)) {
       found.push(...agents.map(({ id }) => id));
     }
-    expect(found.sort()).toEqual([down, gone, drifted].sort());
-    expect(found).not.toContain(fine);
+    expect(found.sort()).toEqual([down, gone, drifted, untold].sort());
+    for (const id of [fine, stopped]) expect(found).not.toContain(id);
     for await (const agents of reconciliation.drifted('another-host')) expect(agents).toEqual([]);
   } finally {
     await on.startWorkers();
@@ -106,6 +113,9 @@ test('what does not run as it should is found, and its supervisor told', async (
   await putSchedules(on.temporal.client, agentHost);
   const told = () => toldBySignal(on.temporal.client, drifted ?? '', 'checkNow');
   await until(async () => (await told()).length > 0);
+  await until(
+    async () => (await on.backend(user, 'GET', `/api/agents/${untold}`)).body.status === 'stopped',
+  );
   await on.temporal.client.schedule.getHandle(reconcileHostId(agentHost)).delete();
 });
 
