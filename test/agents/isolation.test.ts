@@ -16,7 +16,7 @@ import { readAgentTokens } from '../../src/agents/agent-secrets.js';
 import { HeartbeatSchedules } from '../../temporal/heartbeat-schedules.js';
 import { scheduleHeartbeats } from '../../worker/schedule-heartbeats.js';
 import { deleteAccountId, heartbeatScheduleId } from '../../workflows/ids.js';
-import { tracesOf } from '../database/traces.js';
+import { textsOfRows, tracesOf } from '../database/traces.js';
 import { until } from '../support/until.js';
 import { call, type Answer } from '../support/http.js';
 import { testPlatform, type TestPlatform, type TestUser } from '../support/platform.js';
@@ -439,6 +439,9 @@ const nameOf = ({ method, path }: Endpoint) => `${method} ${path}`;
 
 type Ask = (method: string, path: string, body: unknown) => Promise<Answer>;
 
+/** What is Ada's after the last visit. */
+let left: unknown;
+
 /** Asks for what is Ada's, and makes sure that nothing of it comes back or changes. */
 async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<number> {
   const [method = '', template = ''] = name.split(' ');
@@ -453,33 +456,26 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
     .replace(':userId', ada.id)
     .replace(':address', wallet)
     .concat(query?.() ?? '');
-  const before = await stateOfAda();
+  const before = (left ??= await stateOfAda());
   const answer = await ask(method, path, body?.());
+  left = await stateOfAda();
   const told = answer.text + JSON.stringify([...answer.headers]);
   expect([name, ...marks.filter((mark) => told.includes(mark))]).toEqual([name]);
-  expect([name, await stateOfAda()]).toEqual([name, before]);
+  expect([name, left]).toEqual([name, before]);
   return answer.status;
 }
 
+/** Where rows of Ada's are. */
+const TABLES = [
+  ...['agents', 'operations', 'agent_archives', 'messages', 'heartbeats', 'wallets'],
+  ...['royalty_splits', 'royalty_payouts', 'api_keys', 'agent_secrets', 'agent_credentials'],
+  ...['subscriptions', 'users', 'identities', 'sessions'],
+];
+
 /** All that is Ada's, but for when it was last looked at. */
 async function stateOfAda(): Promise<unknown> {
-  const rows = await platform.db.asUser(ada.id).transaction(async (db) => ({
-    agents: (await db.Agent.findAll()).map(({ observedAt, updatedAt, ...agent }) => agent),
-    operations: await db.Operation.findAll(),
-    archives: await db.AgentArchive.findAll(),
-    messages: await db.Message.findAll(),
-    heartbeats: await db.Heartbeat.findAll(),
-    wallets: await db.Wallet.findAll(),
-    splits: await db.RoyaltySplit.findAll(),
-    payouts: await db.RoyaltyPayout.findAll(),
-    apiKeys: await db.ApiKey.findAll(),
-    secrets: await db.AgentSecret.findAll(),
-    credentials: await db.AgentCredential.findAll(),
-    subscriptions: await db.Subscription.findAll(),
-    users: await db.User.findAll(),
-    identities: await db.Identity.findAll(),
-    sessions: (await db.Session.findAll()).map(({ lastSeenAt, ...session }) => session),
-  }));
+  const looks = ['observed_at', 'updated_at', 'last_seen_at'];
+  const rows = (await textsOfRows(platform.db.asUser(ada.id), TABLES, looks)).sort();
   const container = await platform.containers.inspect(agentId);
   const sessions = await platform.web(ada, 'GET', '/api/auth/session');
   return {

@@ -56,11 +56,18 @@ export async function tracesOf(database: Database, person: Person): Promise<stri
   return rows.map(({ trace }) => trace);
 }
 
-/** Every row of every table, each after its table's name. */
-export async function textsOfRows(platform: Statements): Promise<string[]> {
-  const all = TABLES.map(
-    ({ name }) => `SELECT '${name} ' || to_jsonb(t)::text AS text FROM ${name} t`,
-  );
-  const rows = await platform.query<{ text: string }>(all.join(' UNION ALL '));
+/**
+ * Every row of every table, or of some of them, each after its table's name.
+ *
+ * @param without columns that are left out.
+ */
+export async function textsOfRows(
+  db: Statements,
+  tables: readonly string[] = TABLES.map(({ name }) => name),
+  without: readonly string[] = [],
+): Promise<string[]> {
+  const row = `(to_jsonb(t) - ARRAY[${without.map((name) => `'${name}'`).join()}]::text[])::text`;
+  const all = tables.map((name) => `SELECT '${name} ' || ${row} AS text FROM ${name} t`);
+  const rows = await db.query<{ text: string }>(all.join(' UNION ALL '));
   return rows.map(({ text }) => text);
 }
