@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRecordActivities } from '../../activities/records.js';
@@ -9,6 +10,7 @@ import { requestOperation } from '../../src/agents/operations.js';
 import { ReleaseStore } from '../../src/agents/release-store.js';
 import { SupervisorStore } from '../../src/agents/supervisor-store.js';
 import type { AgentRow, OperationRow } from '../../src/database/models.js';
+import { SUPERVISOR_ENDED } from '../../worker/recover.js';
 import { queryRows } from '../database/catalog.js';
 import { insertSql, ROWS } from '../database/rows.js';
 import { testDatabase, type TestDatabase } from '../support/postgres.js';
@@ -39,18 +41,21 @@ const FAILURES = {
 } as const;
 
 let database: TestDatabase;
+let store: SupervisorStore;
+let releases: ReleaseStore;
 let lab: WorkflowLab;
 beforeAll(async () => {
   database = await testDatabase();
   await queryRows(database.ownerUrl, insertSql('users', ROWS.users?.('user', 1) ?? {}));
   await queryRows(database.ownerUrl, insertSql('hosts', ROWS.hosts?.('lab', 1) ?? {}));
   await grantPlan(database.db, 'user', 'solo', { actor: 'operator', requestId: 'request' });
-  const store = new SupervisorStore(database.db, testSecrets());
+  store = new SupervisorStore(database.db, testSecrets());
+  releases = new ReleaseStore(database.db);
   // A repair would wait for what is not waited for here.
   const settings = { ...SETTINGS, autoRepair: false, degradedCheckIntervalMs: 100 };
   const records = {
     ...createRecordActivities(store, { ...settings, startupFailureThreshold: 1 }),
-    ...createReleaseRecordActivities(new ReleaseStore(database.db)),
+    ...createReleaseRecordActivities(releases),
   };
   lab = await WorkflowLab.open({ environment: realServer, records });
 });
@@ -98,7 +103,7 @@ class Subject {
     this.#supervisor = await lab.supervise(this.#fake);
   }
 
-  /** Asks for something, which may fail, and waits for its end. */
+  /** Asks for something, which may fail, or lose its supervisor over it, and waits for its end. */
   async step(): Promise<void> {
     const random = this.#random;
     if (random.isOneIn(8)) await this.#lose();
@@ -110,12 +115,22 @@ class Subject {
     const input = kind === 'update' && { input: { image: `image:${id}` } };
     await requestOperation(this.#tenant, agent, { id, kind, by, ...input });
     await this.#supervisor?.request(kind, id);
+    if (random.isOneIn(4)) await this.#endSupervisor(id, kind);
     const { status } = await until(async () => {
       const row = await this.#operation(id);
       return row.finishedAt !== null && row;
     });
     this.#fails = false;
     this.history.push(`${kind} ${status}`);
+  }
+
+  /**
+   * What a supervisor that was ended has still begun, the next one learns from the pass over the host,
+   * which finds agents by the same.
+   */
+  async reconcile({ desired, watchdog }: AgentRow): Promise<void> {
+    const isUntold = desired === 'stopped' && watchdog?.state !== 'stopped';
+    if (isUntold || (desired === 'running') !== this.isUp) await this.#supervisor?.checkNow();
   }
 
   async said(): Promise<string> {
@@ -139,6 +154,29 @@ class Subject {
     this.#fake.memoryIsThere = false;
     this.#become('down');
     await this.#supervisor?.containerEnded();
+  }
+
+  /** What recovery then puts down may come before the next supervisor, or after it. */
+  async #endSupervisor(id: string, kind: RequestedKind): Promise<void> {
+    await delay(this.#random.below(120));
+    await this.#supervisor?.handle.terminate();
+    this.history.push('supervisor ended');
+    const recover = async () => {
+      const { status } = await this.#operation(id);
+      if (status === 'requested')
+        await store.beginOperation(this.#fake.ref, { id, kind, runId: '' });
+      await releases.keepRelease(this.#fake.ref, id);
+      const failed = { status: 'failed', error: SUPERVISOR_ENDED } as const;
+      await store.finishOperation(this.#fake.ref, { id, kind, ...failed });
+    };
+    const next = async () => {
+      this.#supervisor = await lab.superviseAnew(this.#fake);
+    };
+    const both = this.#random.isOneIn(2) ? [recover, next] : [next, recover];
+    for (const each of both) {
+      await each();
+      await delay(this.#random.below(200));
+    }
   }
 
   #operation(id: string): Promise<OperationRow> {
@@ -167,7 +205,7 @@ function isSo({ desired, status, statusReason, watchdog }: AgentRow, isUp: boole
   }
 }
 
-test('whatever is asked, and fails: agents are what they are said to be', async () => {
+test('whatever is asked, fails, and is ended by whom: agents are what they are said to be', async () => {
   const random = new Random(SEED);
   const subjects = Array.from({ length: AGENTS }, () => new Subject(random));
   await Promise.all(
@@ -175,9 +213,13 @@ test('whatever is asked, and fails: agents are what they are said to be', async 
       await subject.begin();
       for (let step = 0; step < STEPS; step++) {
         await subject.step();
-        const settled = async () =>
-          isSo(await subject.row(), subject.isUp) || (await subject.said());
-        await expect.poll(settled).toBe(true);
+        const settled = async () => {
+          const row = await subject.row();
+          if (isSo(row, subject.isUp)) return true;
+          await subject.reconcile(row);
+          return subject.said();
+        };
+        await expect.poll(settled, { interval: 200 }).toBe(true);
       }
     }),
   );
