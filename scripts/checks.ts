@@ -26,8 +26,8 @@ const CHECKS = [
   },
   {
     name: 'format',
-    program: 'prettier/bin/prettier.cjs',
-    args: ['--check', '--log-level', 'warn', '--cache', '.'],
+    program: 'oxfmt/bin/oxfmt',
+    args: ['--check', '.'],
   },
 ];
 

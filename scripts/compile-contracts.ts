@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { format, resolveConfig } from 'prettier';
+import { format } from 'oxfmt';
 import solc from 'solc';
 import * as z from 'zod';
 import { projectRoot } from '../dev/root.js';
@@ -9,6 +9,9 @@ const SOURCE = 'contracts/PaymentEscrow.sol';
 
 /** Where the product has what the source compiles to. */
 export const COMPILED = path.join(projectRoot, 'src', 'chain', 'payment-escrow.ts');
+
+/** How the sources are formatted. */
+const style = z.object({ printWidth: z.number(), singleQuote: z.boolean() });
 
 const compiled = z.object({
   errors: z.array(z.object({ severity: z.string(), formattedMessage: z.string() })).default([]),
@@ -52,8 +55,8 @@ export const escrowAbi = ${JSON.stringify(contract.abi)} as const;
 /** What makes it, to be followed by its constructor's arguments. */
 export const escrowCode: Hex = '0x${contract.evm.bytecode.object}';
 `;
-  const options = await resolveConfig(COMPILED);
-  return format(text, { ...options, filepath: COMPILED });
+  const { code } = await format(COMPILED, text, style.parse(JSON.parse(read('.oxfmtrc.json'))));
+  return code;
 }
 
 const read = (file: string) => readFileSync(path.join(projectRoot, file), 'utf8');

@@ -8,7 +8,8 @@ const MAX_USER_ID = 255;
 export interface ClaimedIdentity {
   /** From `x-user-id`, `x-user-email` and `x-user-role`; absent without `x-user-id`. */
   readonly user:
-    { readonly id: string; readonly email?: string; readonly role?: string } | undefined;
+    | { readonly id: string; readonly email?: string; readonly role?: string }
+    | undefined;
   /** From `x-user-email`, also where nobody says whose it is. */
   readonly email: string | undefined;
   /** From `x-user-plan`, as it came. */

@@ -11,7 +11,13 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** What one status answers with: JSON of a schema, or what its word says. */
 export type ResponseBody =
-  z.ZodType | 'stream' | 'file' | 'html' | 'redirect' | 'empty' | readonly [z.ZodType, 'stream'];
+  | z.ZodType
+  | 'stream'
+  | 'file'
+  | 'html'
+  | 'redirect'
+  | 'empty'
+  | readonly [z.ZodType, 'stream'];
 
 export type Responses = Readonly<Record<number, ResponseBody>>;
 

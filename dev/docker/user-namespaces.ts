@@ -12,7 +12,8 @@ const REMAPPED = /^\d+\.\d+$/;
 
 /** How the engine of a data folder runs containers; `kept` when it has data that are reached in no other way. */
 export type UserNamespaces =
-  { readonly on: true; readonly kept: boolean } | { readonly on: false; readonly why: string };
+  | { readonly on: true; readonly kept: boolean }
+  | { readonly on: false; readonly why: string };
 
 /**
  * Whether containers get a namespace of users: root and the users in them are then nobody on this machine.

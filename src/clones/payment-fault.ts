@@ -13,7 +13,11 @@ export interface DuePayment {
 
 /** What keeps a transaction from being a payment. */
 export type PaymentFault =
-  'reverted' | 'wrong_token' | 'wrong_recipient' | 'wrong_sender' | 'underpaid';
+  | 'reverted'
+  | 'wrong_token'
+  | 'wrong_recipient'
+  | 'wrong_sender'
+  | 'underpaid';
 
 /**
  * What keeps a transaction from being the payment: undefined when its transfers of pathUSD from the

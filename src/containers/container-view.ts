@@ -2,7 +2,13 @@ import type Docker from 'dockerode';
 import { LABEL, VERSION_LABEL } from './container-spec.js';
 
 export type ContainerStatus =
-  'created' | 'running' | 'paused' | 'restarting' | 'removing' | 'exited' | 'dead';
+  | 'created'
+  | 'running'
+  | 'paused'
+  | 'restarting'
+  | 'removing'
+  | 'exited'
+  | 'dead';
 
 /** A container as Docker sees it now. */
 export interface ContainerState {

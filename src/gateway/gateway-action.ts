@@ -12,7 +12,12 @@ export interface RunContext {
 
 /** What JSON can say: the result of a run. */
 export type Json =
-  null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+  | null
+  | boolean
+  | number
+  | string
+  | readonly Json[]
+  | { readonly [key: string]: Json };
 
 /** Something that the gateway sells, by the names of its plugin and of itself. */
 export interface GatewayAction<Input extends z.ZodType = z.ZodType> {

@@ -15,9 +15,8 @@ const MOST_A_MINUTE = 10_000_000;
 
 const MIN_KEY_LENGTH = 32;
 
-const longKey = textAs(
-  `at least ${MIN_KEY_LENGTH} characters (openssl rand -base64 32)`,
-  (value) => (value.length >= MIN_KEY_LENGTH ? value : undefined),
+const longKey = textAs(`at least ${MIN_KEY_LENGTH} characters (openssl rand -base64 32)`, (value) =>
+  value.length >= MIN_KEY_LENGTH ? value : undefined,
 );
 
 export const httpSettings = area(

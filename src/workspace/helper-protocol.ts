@@ -36,7 +36,8 @@ export interface HelperTask {
 
 /** A request, or that nobody waits for its answer any more. */
 export type HelperRequest =
-  { readonly id: number; readonly call: HelperCall } | { readonly id: number; readonly left: true };
+  | { readonly id: number; readonly call: HelperCall }
+  | { readonly id: number; readonly left: true };
 
 /** The id comes first: who sends an answer on does not read the rest. */
 export type HelperAnswer =

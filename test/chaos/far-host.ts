@@ -14,7 +14,8 @@ type Order =
 
 export type HostOrder = Order & { readonly id: number };
 export type HostAnswer = { readonly id: number } & (
-  { readonly value: unknown } | { readonly failed: string }
+  | { readonly value: unknown }
+  | { readonly failed: string }
 );
 
 /** A Docker host with its worker, in a network of its own that a cable joins to this one. */
