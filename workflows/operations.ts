@@ -58,9 +58,6 @@ interface Carried {
   readonly outcome: Outcome;
 }
 
-/** What an agent that should not run, or never has, takes note of: its container stays as it is. */
-const NOTED_WHILE_DOWN: readonly OperationKind[] = ['configure', 'update'];
-
 /** How often the end of an operation is put down until recovery is left to tell of it. */
 const MAX_ENDINGS = 5;
 
@@ -310,11 +307,11 @@ export class Operations {
     { status, error, unharmed, memoryIsMissing }: Outcome,
   ): WatchdogTransition | undefined {
     if (this.#agentIsGone || status === 'cancelled') return undefined;
-    const { watchdog: effect } = operationRules(kind);
+    const { watchdog: effect, whileDown } = operationRules(kind);
     const isUp = this.#state.desired === 'running' && this.#state.provisioned;
     if (status === 'succeeded') {
       if (effect && isUp) return this.#watchdog.transitionTo('running', effect.succeeds, null);
-      if (NOTED_WHILE_DOWN.includes(kind)) return undefined;
+      if (whileDown === 'noted') return undefined;
       return this.#watchdog.transitionTo('stopped', 'operation', null);
     }
     if (!effect) return undefined;

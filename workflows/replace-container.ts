@@ -8,7 +8,7 @@ import {
 import type { ContainerActivities } from '../activities/containers.js';
 import type { ReleaseActivities, ReleaseRecordActivities } from '../activities/releases.js';
 import type { AgentRef } from '../src/agents/agent-ref.js';
-import type { OperationKind } from '../src/agents/operation-kinds.js';
+import { operationRules, type OperationKind } from '../src/agents/operation-kinds.js';
 import { bringUp } from './bring-up.js';
 import { failureReason } from './failure-reason.js';
 import { containersTaskQueue } from './ids.js';
@@ -55,8 +55,10 @@ export async function replaceContainer(
 
   // Before anything is touched: what cannot be had is no reason to stop an agent.
   if (kind === 'update' && !(await findsImage())) return;
-  if (!isUp && kind === 'update') return record.recordUpdate(agent, operationId);
-  if (!isUp && (kind === 'configure' || !provisioned)) return;
+  if (!isUp && operationRules(kind).whileDown === 'noted') {
+    return kind === 'update' ? record.recordUpdate(agent, operationId) : undefined;
+  }
+  if (!provisioned) return;
   const hasMemory = await findsMemory();
   try {
     await docker.stopContainer(agent);

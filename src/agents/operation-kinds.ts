@@ -21,6 +21,8 @@ interface OperationRules {
   readonly desired: 'running' | 'stopped' | 'deleted' | null;
   /** What it does while another one runs: the same one joins it in any case. */
   readonly whileBusy: 'conflicts' | 'preempts';
+  /** What it is to an agent that does not run: done all the same, or only noted for its next start. */
+  readonly whileDown: 'done' | 'noted';
   /** What becomes of a request that did not reach the supervisor. */
   readonly refused: 'withdrawn' | 'kept';
   /** Null: until it has succeeded, the agent is what it was. */
@@ -44,6 +46,7 @@ const ORDINARY = {
   asked: 'plainly',
   desired: null,
   whileBusy: 'conflicts',
+  whileDown: 'done',
   refused: 'withdrawn',
   watchdog: STARTS,
 } satisfies Partial<OperationRules>;
@@ -75,12 +78,14 @@ export const OPERATIONS = {
     summary: 'Configure an agent; it goes back by itself when that fails',
     phase: 'configuring',
     asked: 'by-own-endpoint',
+    whileDown: 'noted',
   },
   update: {
     ...ORDINARY,
     summary: 'Update an agent; it goes back by itself when that fails',
     phase: 'updating',
     asked: 'by-own-endpoint',
+    whileDown: 'noted',
   },
   repair: {
     ...BRINGS_UP,
@@ -110,6 +115,7 @@ export const OPERATIONS = {
     asked: 'by-own-endpoint',
     desired: 'deleted',
     whileBusy: 'preempts',
+    whileDown: 'done',
     // Once written down it happens.
     refused: 'kept',
     watchdog: null,
