@@ -241,7 +241,7 @@ describe('a host elsewhere', () => {
       (_, response) => {
         response.writeHead(200, isAnswer).on('close', () => (isLeft = true));
         const piece = `{"item":"${'x'.repeat(1024 * 1024)}`;
-        const goOn = () => response.write(piece, () => setImmediate(goOn));
+        const goOn = () => isLeft || response.write(piece, () => setImmediate(goOn));
         goOn();
       },
       async (url) => {
