@@ -11,6 +11,8 @@ import { testDatabase, type TestDatabase } from '../support/postgres.js';
 import { stub, type StubService } from './stub-service.js';
 import { booksOf, openSession, type TestSession } from './support.js';
 
+const attack = { tags: 'attack' };
+
 const PATH = '/api/v1/gateway';
 const PRICE = 50_000n;
 
@@ -97,14 +99,18 @@ const buy = (
 
 const unpaid = { delivered: 0n, held: 0n, left: 2n * PRICE, vouchers: [] };
 
-test('what the upstream lists is sold beside our own, at its prices, and nothing that is no endpoint', async () => {
-  const sold = await soldBy(web);
-  expect(sold.map(({ plugin }: { plugin: string }) => plugin)).toContain('chain');
-  expect(sold.filter(({ plugin }: { plugin: string }) => plugin === 'x402')).toMatchObject([
-    { action: 'weather', description: 'Tomorrow', price: '0.050000', currency: 'USD' },
-    { action: 'news.v2', description: '', price: '1.000000', input: { type: 'object' } },
-  ]);
-});
+test(
+  'what the upstream lists is sold beside our own, at its prices, and nothing that is no endpoint',
+  attack,
+  async () => {
+    const sold = await soldBy(web);
+    expect(sold.map(({ plugin }: { plugin: string }) => plugin)).toContain('chain');
+    expect(sold.filter(({ plugin }: { plugin: string }) => plugin === 'x402')).toMatchObject([
+      { action: 'weather', description: 'Tomorrow', price: '0.050000', currency: 'USD' },
+      { action: 'news.v2', description: '', price: '1.000000', input: { type: 'object' } },
+    ]);
+  },
+);
 
 test('no more than 200 are sold', async () => {
   const endpoints = Array.from({ length: 250 }, (_, index) => ({ slug: `n${index}`, price: '1' }));
@@ -149,31 +155,35 @@ test('who did not hear of a run gets the same one, and nobody else does', async 
   expect(new Set([first, ...others]).size).toBe(3);
 });
 
-test('who is not served does not pay, and hears nothing of what the seller says to us', async () => {
-  const session = await open();
-  const secret = 'inner-name.example';
-  const deep = '['.repeat(200_000) + ']'.repeat(200_000);
-  const typed = { 'content-type': 'application/json' };
-  const answers: [(response: ServerResponse) => unknown, number][] = [
-    [(response) => json(response, 400, { error: secret }), 400],
-    [(response) => json(response, 422, { error: secret }), 400],
-    [(response) => json(response, 402, { error: secret, accepts: [] }), 502],
-    [(response) => json(response, 500, { error: secret }), 502],
-    [(response) => response.writeHead(302, { location: seller.url }).end(), 502],
-    [(response) => response.writeHead(200, { 'content-type': 'text/html' }).end(secret), 502],
-    [(response) => response.writeHead(200, typed).end(`{"a":`), 502],
-    [(response) => response.writeHead(200, typed).end(deep), 502],
-    [(response) => json(response, 200, 'x'.repeat(1024 * 1024)), 502],
-  ];
-  for (const [next, status] of answers) {
-    answer = next;
-    const refused = await buy(session);
-    expect([refused.status, refused.body]).toEqual([status, { error: expect.any(String) }]);
-    expect(JSON.stringify(refused.body)).not.toContain(secret);
-  }
-  expect(asked).toHaveLength(answers.length);
-  expect(await booksOf(database.db, session)).toMatchObject(unpaid);
-});
+test(
+  'who is not served does not pay, and hears nothing of what the seller says to us',
+  attack,
+  async () => {
+    const session = await open();
+    const secret = 'inner-name.example';
+    const deep = '['.repeat(200_000) + ']'.repeat(200_000);
+    const typed = { 'content-type': 'application/json' };
+    const answers: [(response: ServerResponse) => unknown, number][] = [
+      [(response) => json(response, 400, { error: secret }), 400],
+      [(response) => json(response, 422, { error: secret }), 400],
+      [(response) => json(response, 402, { error: secret, accepts: [] }), 502],
+      [(response) => json(response, 500, { error: secret }), 502],
+      [(response) => response.writeHead(302, { location: seller.url }).end(), 502],
+      [(response) => response.writeHead(200, { 'content-type': 'text/html' }).end(secret), 502],
+      [(response) => response.writeHead(200, typed).end(`{"a":`), 502],
+      [(response) => response.writeHead(200, typed).end(deep), 502],
+      [(response) => json(response, 200, 'x'.repeat(1024 * 1024)), 502],
+    ];
+    for (const [next, status] of answers) {
+      answer = next;
+      const refused = await buy(session);
+      expect([refused.status, refused.body]).toEqual([status, { error: expect.any(String) }]);
+      expect(JSON.stringify(refused.body)).not.toContain(secret);
+    }
+    expect(asked).toHaveLength(answers.length);
+    expect(await booksOf(database.db, session)).toMatchObject(unpaid);
+  },
+);
 
 test('nothing is asked of the seller for who cannot pay, or asks for what is not listed', async () => {
   const session = await open();
@@ -195,6 +205,10 @@ test('while the upstream does not say what it sells all else is sold, and it is 
     (response: ServerResponse) => response.destroy(),
     (response: ServerResponse) => json(response, 500, { endpoints: LISTED }),
     (response: ServerResponse) => json(response, 200, { endpoints: 'none' }),
+    (response: ServerResponse) =>
+      json(response, 200, { endpoints: LISTED, more: 'x'.repeat(256 * 1024) }),
+    // It is not waited for.
+    () => undefined,
   ]) {
     const posing = await stub((_, response) => away(response));
     opened.push(posing);
@@ -212,5 +226,5 @@ test('while the upstream does not say what it sells all else is sold, and it is 
     expect(await booksOf(database.db, session)).toMatchObject(unpaid);
     expect(posing.asked).toEqual(['/api/endpoints']);
   }
-  expect(lines.filter((line) => line.includes('does not say what it sells'))).toHaveLength(3);
+  expect(lines.filter((line) => line.includes('does not say what it sells'))).toHaveLength(5);
 });
