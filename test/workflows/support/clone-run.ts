@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { CloneActivities } from '../../../activities/clones.js';
 import type { cloneAgent } from '../../../workflows/clone-agent.js';
 import { cloneAgentId } from '../../../workflows/ids.js';
-import { IN_THIS_THREAD } from './in-this-thread.js';
+import { runAlone } from './run-alone.js';
 
 /** The run that makes one clone, with a worker of its own. */
 export async function cloneRun(
@@ -13,15 +13,10 @@ export async function cloneRun(
   activities: CloneActivities,
   cloneId: string = randomUUID(),
 ): Promise<{ readonly workflowId: string; readonly made: boolean }> {
-  const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = cloneAgentId(cloneId);
-  const common = { connection, namespace, taskQueue: workflowId, maxCachedWorkflows: 0 };
-  const worker = await Worker.create({ ...common, ...IN_THIS_THREAD, workflowBundle, activities });
-  const made = await worker.runUntil(
-    client.workflow.execute<typeof cloneAgent>('cloneAgent', {
-      ...{ workflowId, taskQueue: workflowId },
-      args: [cloneId],
-    }),
+  const alone = { workflowId, activities };
+  const made = await runAlone(environment, workflowBundle, alone, (workflows, started) =>
+    workflows.execute<typeof cloneAgent>('cloneAgent', { ...started, args: [cloneId] }),
   );
   return { workflowId, made };
 }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { MoneyActivities } from '../../../activities/money.js';
 import type { SettlementActivities } from '../../../activities/payment-sessions.js';
 import type { checkLedger } from '../../../workflows/check-ledger.js';
 import type { keepMoney } from '../../../workflows/keep-money.js';
-import { IN_THIS_THREAD } from './in-this-thread.js';
+import { runAlone } from './run-alone.js';
 
 interface Passes {
   readonly keepMoney: typeof keepMoney;
@@ -22,12 +22,10 @@ export async function moneyPass<Name extends keyof Passes>(
   workflow: Name,
   activities: MoneyPassActivities,
 ): Promise<{ readonly workflowId: string; readonly result: Awaited<ReturnType<Passes[Name]>> }> {
-  const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = `${workflow}-${randomUUID()}`;
-  const common = { connection, namespace, taskQueue: workflowId, maxCachedWorkflows: 0 };
-  const worker = await Worker.create({ ...common, ...IN_THIS_THREAD, workflowBundle, activities });
-  const result = await worker.runUntil(
-    client.workflow.execute(workflow, { workflowId, taskQueue: workflowId }),
+  const alone = { workflowId, activities };
+  const result = await runAlone(environment, workflowBundle, alone, (workflows, started) =>
+    workflows.execute(workflow, started),
   );
   return { workflowId, result: result as Awaited<ReturnType<Passes[Name]>> }; // of that workflow
 }

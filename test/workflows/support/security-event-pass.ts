@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { SecurityEventActivities } from '../../../activities/security-events.js';
 import type { applySecurityEvent } from '../../../workflows/apply-security-event.js';
 import { applySecurityEventId } from '../../../workflows/ids.js';
-import { IN_THIS_THREAD } from './in-this-thread.js';
+import { runAlone } from './run-alone.js';
 
 /** What one token told is applied, with a worker of its own that does this. */
 export async function securityEventPass(
@@ -12,14 +12,11 @@ export async function securityEventPass(
   workflowBundle: WorkflowBundleWithSourceMap,
   activities: SecurityEventActivities,
 ): Promise<{ readonly workflowId: string }> {
-  const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const id = randomUUID();
-  const common = { connection, namespace, taskQueue: id, maxCachedWorkflows: 0 };
-  const worker = await Worker.create({ ...common, ...IN_THIS_THREAD, workflowBundle, activities });
   const workflowId = applySecurityEventId(id);
-  const started = { workflowId, taskQueue: id, args: [id] as [string] };
-  await worker.runUntil(
-    client.workflow.execute<typeof applySecurityEvent>('applySecurityEvent', started),
+  const alone = { workflowId, activities };
+  await runAlone(environment, workflowBundle, alone, (workflows, started) =>
+    workflows.execute<typeof applySecurityEvent>('applySecurityEvent', { ...started, args: [id] }),
   );
   return { workflowId };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type {
   PaymentSessionActivities,
   SessionHoldActivities,
@@ -9,7 +9,7 @@ import type {
 import type { PaymentActivities } from '../../../activities/payments.js';
 import { PAYMENTS_TASK_QUEUE, settlePaymentSessionId } from '../../../workflows/ids.js';
 import type { settlePaymentSession } from '../../../workflows/settle-payment-session.js';
-import { IN_THIS_THREAD } from './in-this-thread.js';
+import { runAlone } from './run-alone.js';
 
 /** What the run of a session asks for where keys are opened. */
 export type SessionPaymentActivities = SessionHoldActivities &
@@ -25,24 +25,14 @@ export async function sessionRun(
   },
   id: string = randomUUID(),
 ) {
-  const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = settlePaymentSessionId(id);
-  const common = { connection, namespace };
-  const [runs, payments] = await Promise.all([
-    Worker.create({
-      ...{ ...common, ...IN_THIS_THREAD, workflowBundle, activities: of.platform },
-      ...{ taskQueue: workflowId, maxCachedWorkflows: 0 },
+  const elsewhere = { taskQueue: PAYMENTS_TASK_QUEUE, activities: of.payments };
+  const alone = { workflowId, activities: of.platform, elsewhere };
+  const result = await runAlone(environment, workflowBundle, alone, (workflows, started) =>
+    workflows.execute<typeof settlePaymentSession>('settlePaymentSession', {
+      ...started,
+      args: [id],
     }),
-    Worker.create({ ...common, activities: of.payments, taskQueue: PAYMENTS_TASK_QUEUE }),
-  ]);
-  const result = await runs.runUntil(
-    payments.runUntil(
-      client.workflow.execute<typeof settlePaymentSession>('settlePaymentSession', {
-        workflowId,
-        taskQueue: workflowId,
-        args: [id],
-      }),
-    ),
   );
   return { workflowId, result };
 }

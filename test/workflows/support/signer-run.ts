@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
-import { Worker, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import type { WorkflowBundleWithSourceMap } from '@temporalio/worker';
 import type { PaymentActivities } from '../../../activities/payments.js';
 import { wakeSignal } from '../../../workflows/chain-signer-messages.js';
 import type { chainSigner } from '../../../workflows/chain-signer.js';
 import { chainSignerId, PAYMENTS_TASK_QUEUE } from '../../../workflows/ids.js';
-import { IN_THIS_THREAD } from './in-this-thread.js';
+import { runAlone } from './run-alone.js';
 
 /** The run of one signer, with workers of its own; begun as it is woken. */
 export async function signerRun(
@@ -14,33 +14,18 @@ export async function signerRun(
   payAll: (wake: (said?: string) => Promise<void>) => Promise<void>,
   signerId = `4217-${randomUUID()}`,
 ): Promise<{ readonly workflowId: string; readonly signerId: string }> {
-  const { client, nativeConnection: connection, namespace = 'default' } = environment;
   const workflowId = chainSignerId(signerId);
-  const wake = (said = '') => client.workflow.getHandle(workflowId).signal(wakeSignal.name, said);
+  const { workflow: all } = environment.client;
+  const wake = (said = '') => all.getHandle(workflowId).signal(wakeSignal.name, said);
   const activities = { payAll: () => payAll(wake) } satisfies Partial<PaymentActivities>;
-  const common = { connection, namespace };
-  const [runs, payments] = await Promise.all([
-    Worker.create({
-      ...common,
-      ...IN_THIS_THREAD,
-      taskQueue: workflowId,
-      maxCachedWorkflows: 0,
-      workflowBundle,
-    }),
-    Worker.create({ ...common, taskQueue: PAYMENTS_TASK_QUEUE, activities }),
-  ]);
-  await runs.runUntil(
-    payments.runUntil(
-      (async () => {
-        const started = await client.workflow.signalWithStart<typeof chainSigner>('chainSigner', {
-          workflowId,
-          taskQueue: workflowId,
-          args: [signerId],
-          signal: wakeSignal,
-        });
-        await started.result();
-      })(),
-    ),
-  );
+  const alone = { workflowId, elsewhere: { taskQueue: PAYMENTS_TASK_QUEUE, activities } };
+  await runAlone(environment, workflowBundle, alone, async (workflows, started) => {
+    const woken = await workflows.signalWithStart<typeof chainSigner>('chainSigner', {
+      ...started,
+      args: [signerId],
+      signal: wakeSignal,
+    });
+    await woken.result();
+  });
   return { workflowId, signerId };
 }
