@@ -33,7 +33,7 @@ import { FarcasterTokens } from './farcaster/farcaster-tokens.js';
 import { QuickAuth } from './farcaster/quick-auth.js';
 import { Gateway } from './gateway/gateway.js';
 import { GatewayCatalogue, ownActions } from './gateway/gateway-catalogue.js';
-import { X402Endpoints } from './gateway/x402.js';
+import { x402Actions } from './gateway/x402.js';
 import { HeartbeatSender } from './heartbeat/heartbeat-sender.js';
 import { UserHeartbeats } from './heartbeat/user-heartbeats.js';
 import { configuredChannels } from './notifications/configured-channels.js';
@@ -207,7 +207,7 @@ export function createApiServices(foundation: ApiFoundation): ApiServices {
     gateway: new Gateway({
       catalogue: new GatewayCatalogue(
         ownActions({ ai, chain, summarizerUrl }),
-        x402Url === undefined ? undefined : new X402Endpoints(x402Url, log),
+        x402Url === undefined ? undefined : x402Actions(x402Url, log),
       ),
       log,
     }),

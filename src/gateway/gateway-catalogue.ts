@@ -5,7 +5,7 @@ import { aiChat } from './ai-chat.js';
 import { chainTransfers } from './chain-transfers.js';
 import type { GatewayAction } from './gateway-action.js';
 import { summarizerActions } from './summarizer.js';
-import { X402, type X402Endpoints } from './x402.js';
+import { X402, type OfferedActions } from './x402.js';
 
 interface ActionParts {
   readonly ai: Pick<Ai, 'completions' | 'router'>;
@@ -24,17 +24,17 @@ export const ownActions = ({ ai, chain, summarizerUrl }: ActionParts): readonly 
 /** All that the gateway sells. */
 export class GatewayCatalogue {
   readonly #own: readonly GatewayAction[];
-  readonly #x402: Pick<X402Endpoints, 'actions'> | undefined;
+  readonly #x402: OfferedActions | undefined;
 
   /** @param x402 what others sell; undefined where none of it is resold. */
-  constructor(own: readonly GatewayAction[], x402?: Pick<X402Endpoints, 'actions'>) {
+  constructor(own: readonly GatewayAction[], x402?: OfferedActions) {
     this.#own = own;
     this.#x402 = x402;
   }
 
   /** What can be bought at the moment. */
   async list(): Promise<readonly GatewayAction[]> {
-    return [...this.#own, ...((await this.#x402?.actions()) ?? [])];
+    return [...this.#own, ...((await this.#x402?.()) ?? [])];
   }
 
   /**
@@ -50,7 +50,7 @@ export class GatewayCatalogue {
 
   async #ofPlugin(plugin: string, action: string): Promise<readonly GatewayAction[]> {
     if (plugin === X402 && this.#x402) {
-      const others = await this.#x402.actions();
+      const others = await this.#x402();
       if (others) return others;
       throw new BadGatewayError(`${plugin} ${action} cannot be bought now: its price is not known`);
     }

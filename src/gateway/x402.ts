@@ -46,23 +46,23 @@ const listed = z.object({ slug, description: z.string().max(1_000).default(''), 
 
 const list = z.object({ endpoints: z.array(z.unknown()) });
 
-/** What an x402 gateway sells at the moment, at its prices. */
-export class X402Endpoints {
-  /** Undefined while it does not say what it sells. */
-  readonly actions: () => Promise<readonly GatewayAction[] | undefined>;
+/** Undefined while it is not known. */
+export type OfferedActions = () => Promise<readonly GatewayAction[] | undefined>;
 
-  /** @param at its address. */
-  constructor(at: string, log: Logger) {
-    this.actions = keptFor(KEEP_MS, async () => {
-      try {
-        return await readList(at);
-      } catch (error) {
-        log.warn({ error: describeError(error) }, 'the x402 gateway does not say what it sells');
-        return undefined;
-      }
-    });
-  }
-}
+/**
+ * What an x402 gateway sells at the moment, at its prices.
+ *
+ * @param at its address.
+ */
+export const x402Actions = (at: string, log: Logger): OfferedActions =>
+  keptFor(KEEP_MS, async () => {
+    try {
+      return await readList(at);
+    } catch (error) {
+      log.warn({ error: describeError(error) }, 'the x402 gateway does not say what it sells');
+      return undefined;
+    }
+  });
 
 /** Leaves out what cannot be sold, and what comes again under a name. */
 async function readList(at: string): Promise<readonly GatewayAction[]> {

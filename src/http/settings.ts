@@ -49,8 +49,8 @@ export const httpSettings = area(
     x402Url: variable(
       'X402_GATEWAY_URL',
       url('http', 'https').optional(),
-      'where the web API reaches an x402 gateway, to resell its endpoints',
-      { otherwise: 'none are sold' },
+      'where the web API reaches an x402 gateway, to resell its endpoints; with what opens it',
+      { secret: true, otherwise: 'none are sold' },
     ),
     allowedHosts: variable(
       'ALLOWED_HOSTS',

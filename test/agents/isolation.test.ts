@@ -465,17 +465,18 @@ async function visit(name: string, { query, body }: Visit, ask: Ask): Promise<nu
   return answer.status;
 }
 
-/** Where rows of Ada's are. */
-const TABLES = [
-  ...['agents', 'operations', 'agent_archives', 'messages', 'heartbeats', 'wallets'],
-  ...['royalty_splits', 'royalty_payouts', 'api_keys', 'agent_secrets', 'agent_credentials'],
-  ...['subscriptions', 'users', 'identities', 'sessions'],
-];
+/** Where rows of Ada's are, with what tells when they were last looked at. */
+const TABLES = {
+  agents: ['observed_at', 'updated_at'],
+  sessions: ['last_seen_at'],
+  ...{ operations: [], agent_archives: [], messages: [], heartbeats: [], wallets: [] },
+  ...{ royalty_splits: [], royalty_payouts: [], api_keys: [], agent_secrets: [] },
+  ...{ agent_credentials: [], subscriptions: [], users: [], identities: [] },
+};
 
 /** All that is Ada's, but for when it was last looked at. */
 async function stateOfAda(): Promise<unknown> {
-  const looks = ['observed_at', 'updated_at', 'last_seen_at'];
-  const rows = (await textsOfRows(platform.db.asUser(ada.id), TABLES, looks)).sort();
+  const rows = (await textsOfRows(platform.db.asUser(ada.id), TABLES)).sort();
   const container = await platform.containers.inspect(agentId);
   const sessions = await platform.web(ada, 'GET', '/api/auth/session');
   return {

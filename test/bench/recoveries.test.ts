@@ -29,7 +29,7 @@ describe('each benchmark of recoveries runs by itself and prints its times besid
   });
 
   test.runIf(canHaveOwnEngine)('reboot', waiting, async () => {
-    const output = await bench('reboot', ['--image=small,slow', '--agents=2', '--slow=0.5']);
+    const output = await bench('reboot', ['--image=small,slow', '--agents=2', '--slow=2']);
     for (const image of ['small', 'slow']) {
       const [, running, ms, , , crashLoops] = rowOf(output, image);
       expect([running, crashLoops]).toEqual(['2 of 2', '0']);

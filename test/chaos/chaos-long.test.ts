@@ -3,7 +3,7 @@ import { canHaveOwnEngine } from '../support/own-engine.js';
 import { runChaos } from './run-built.js';
 
 /** Temporal away, then PostgreSQL for one worker alone, for seconds instead of minutes. */
-const ROUNDS = ['--seed=12', '--rounds=2', '--shortest=2', '--longest=5', '--slow=0.5'];
+const ROUNDS = ['--seed=12', '--rounds=2', '--shortest=2', '--longest=5', '--slow=2'];
 
 test.runIf(canHaveOwnEngine)(
   'what was accepted is done, and every agent is looked after, once an outage is over',

@@ -24,6 +24,8 @@ const OF_NOBODY = [
   ...['farcaster_tokens', 'payments', 'transactions', 'payment_vouchers', 'payment_settlements'],
 ];
 
+const EVERY_TABLE = Object.fromEntries(TABLES.map(({ name }) => [name, []]));
+
 export interface Person {
   readonly id: string;
   readonly email: string;
@@ -59,15 +61,16 @@ export async function tracesOf(database: Database, person: Person): Promise<stri
 /**
  * Every row of every table, or of some of them, each after its table's name.
  *
- * @param without columns that are left out.
+ * @param tables with the columns that are left out.
  */
 export async function textsOfRows(
   db: Statements,
-  tables: readonly string[] = TABLES.map(({ name }) => name),
-  without: readonly string[] = [],
+  tables: Readonly<Record<string, readonly string[]>> = EVERY_TABLE,
 ): Promise<string[]> {
-  const row = `(to_jsonb(t) - ARRAY[${without.map((name) => `'${name}'`).join()}]::text[])::text`;
-  const all = tables.map((name) => `SELECT '${name} ' || ${row} AS text FROM ${name} t`);
+  const all = Object.entries(tables).map(([name, without]) => {
+    const left = without.map((column) => `'${column}'`).join();
+    return `SELECT '${name} ' || (to_jsonb(t) - ARRAY[${left}]::text[])::text AS text FROM ${name} t`;
+  });
   const rows = await db.query<{ text: string }>(all.join(' UNION ALL '));
   return rows.map(({ text }) => text);
 }
