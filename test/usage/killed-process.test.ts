@@ -7,6 +7,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { Meter } from '../../src/usage/meter.js';
+import { queryRows } from '../database/catalog.js';
 import { keptLog } from '../support/platform-environment.js';
 import { testDatabase } from '../support/postgres.js';
 import { asOwner, rowsOf, unbalanced } from './ledger.js';
@@ -36,6 +37,17 @@ async function recordUntilKilled(url: string, folder: string): Promise<string[]>
   return recorded();
 }
 
+/** How many others are connected to a database. */
+async function connectionsTo(ownerUrl: string): Promise<number> {
+  const others = await queryRows(
+    ownerUrl,
+    `SELECT FROM pg_stat_activity
+      WHERE datname = current_database() AND backend_type = 'client backend'
+            AND pid <> pg_backend_pid()`,
+  );
+  return others.length;
+}
+
 test('a process that is killed loses no recorded call, doubles none, and holds nothing', async () => {
   const database = await testDatabase();
   const place = await mkdtemp(path.join(tmpdir(), 'aps-journal-'));
@@ -45,6 +57,8 @@ test('a process that is killed loses no recorded call, doubles none, and holds n
   try {
     const recorded = await recordUntilKilled(database.url, place);
     expect(recorded.length).toBeGreaterThanOrEqual(CALLS);
+    // The server goes on with what it was last asked, which may be to hold tokens.
+    await expect.poll(() => connectionsTo(database.ownerUrl)).toBe(0);
     await asOwner(
       database.ownerUrl,
       `UPDATE quota_reservations SET expires_at = now() - interval '1 s'`,
