@@ -92,7 +92,7 @@ export default defineConfig({
     // The tests' own provider says that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider WARNING'),
     // All times are for what hangs: a machine that has other work takes several times as long.
-    expect: { poll: { timeout: 150_000 } },
+    expect: { poll: { timeout: 150_000, interval: 100 } },
     testTimeout: 600_000,
     hookTimeout: 600_000,
     projects: [

@@ -16,13 +16,23 @@ import { usageOf, type Usage } from './process-tree.js';
 
 const START_TIMEOUT_MS = 300_000;
 
+/** Set to where a platform without containers runs already. */
+const LEFT_RUNNING = 'BENCH_PLATFORM';
+
+/** Where a platform is. */
+interface Place {
+  readonly dataDir: string;
+  readonly webUrl: string;
+  readonly backendUrl: string;
+}
+
 /** The whole platform as `npm start` runs it, on a data folder and ports of its own. */
 export class BenchPlatform {
-  readonly #launcher: ChildProcess;
+  readonly #launcher: ChildProcess | undefined;
   readonly #dataDir: string;
 
   private constructor(
-    launcher: ChildProcess,
+    launcher: ChildProcess | undefined,
     dataDir: string,
     readonly webUrl: string,
     readonly backendUrl: string,
@@ -74,12 +84,20 @@ export class BenchPlatform {
       `http://127.0.0.1:${web}`,
       `http://127.0.0.1:${backend}`,
     );
-    await platform.#untilRunning();
+    await platform.#untilRunning(launcher);
     return platform;
   }
 
-  /** In a folder of its own, behind a proxy on this machine; no container runs there. */
+  /**
+   * In a folder of its own, behind a proxy on this machine; no container runs there. Or the one that
+   * another benchmark's run has left running, as \`forNext\` tells of it.
+   */
   static async withoutContainers(atEnd: AtEnd): Promise<BenchPlatform> {
+    const left = process.env[LEFT_RUNNING];
+    if (left !== undefined) {
+      const { dataDir, webUrl, backendUrl } = JSON.parse(left) as Place; // \`forNext\` wrote it
+      return new BenchPlatform(undefined, dataDir, webUrl, backendUrl);
+    }
     const platform = await BenchPlatform.start(path.join(await makeFolder(atEnd), 'data'), {
       TRUSTED_PROXIES: '127.0.0.1/32',
       MANAGE_DOCKER: 'never',
@@ -89,8 +107,15 @@ export class BenchPlatform {
     return platform;
   }
 
+  /** The environment in which the next benchmark finds this one. */
+  get forNext(): Readonly<Record<string, string>> {
+    const { webUrl, backendUrl } = this;
+    const place: Place = { dataDir: this.#dataDir, webUrl, backendUrl };
+    return { [LEFT_RUNNING]: JSON.stringify(place) };
+  }
+
   get pid(): number {
-    return this.#launcher.pid ?? 0;
+    return this.#launcher?.pid ?? 0;
   }
 
   get internalApiKey(): string {
@@ -144,9 +169,10 @@ export class BenchPlatform {
   }
 
   async stop(): Promise<void> {
-    if (this.#launcher.exitCode === null && this.#launcher.signalCode === null) {
-      const ended = new Promise((resolve) => this.#launcher.once('exit', resolve));
-      this.#launcher.kill('SIGTERM');
+    const launcher = this.#launcher;
+    if (launcher?.exitCode === null && launcher.signalCode === null) {
+      const ended = new Promise((resolve) => launcher.once('exit', resolve));
+      launcher.kill('SIGTERM');
       await ended;
     }
     await endLeftovers(path.join(this.#dataDir, 'run'));
@@ -157,13 +183,13 @@ export class BenchPlatform {
     return (JSON.parse(readFileSync(file, 'utf8')) as Record<typeof name, number>)[name];
   }
 
-  async #untilRunning(): Promise<void> {
+  async #untilRunning(launcher: ChildProcess): Promise<void> {
     let output = '';
     let over = false;
     const collect = (chunk: Buffer) => (output += chunk.toString());
-    this.#launcher.stdout?.on('data', collect);
-    this.#launcher.stderr?.on('data', collect);
-    this.#launcher.once('exit', () => (over = true));
+    launcher.stdout?.on('data', collect);
+    launcher.stderr?.on('data', collect);
+    launcher.once('exit', () => (over = true));
     const running = await poll(
       () => Promise.resolve(output.includes('Ctrl-C stops everything.') || over || undefined),
       { timeoutMs: START_TIMEOUT_MS },

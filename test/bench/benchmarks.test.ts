@@ -1,4 +1,6 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AtEnd } from '../../bench/support/cleanups.js';
+import { BenchPlatform } from '../../bench/support/platform.js';
 import { buildPrograms } from '../support/run-program.js';
 import { bench, rowOf } from './run-benchmark.js';
 
@@ -19,15 +21,6 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     expect(rowOf(output, 'startContainer')).toHaveLength(5);
   });
 
-  test('http', async () => {
-    const output = await bench('http', ['--rounds=1', '--seconds=0.5', '--warmup=0.5']);
-    for (const name of ['/api/agents', '/api/auth/session']) {
-      const [, , , , , ratio, aim] = rowOf(output, name);
-      expect(Number(ratio)).toBeGreaterThan(0);
-      expect(aim).toBe('0.7');
-    }
-  });
-
   test('debit', async () => {
     const sizes = ['--rounds=1', '--seconds=0.2', '--warmup=0.1', '--sessions=2'];
     const output = await bench('debit', [...sizes, '--connections=4']);
@@ -37,15 +30,6 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     const [, , , , , ratio, aim] = rowOf(output, '  bare Koa handler');
     expect(Number(ratio)).toBeGreaterThan(0);
     expect(aim).toBe('0.7');
-  });
-
-  test('session', async () => {
-    const output = await bench('session', ['--sessions=1']);
-    for (const way of ['opening', 'closing']) {
-      const [, platform, bare, over, aim] = rowOf(output, way);
-      for (const figure of [platform, bare, over]) expect(Number(figure)).toBeGreaterThan(0);
-      expect(aim).toBe('1.3');
-    }
   });
 
   test('files', async () => {
@@ -74,23 +58,6 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     expect(Number(rowOf(output, 'read, 8 at a time')[1])).toBeGreaterThan(0);
     expect(rowOf(output, 'summarize, 32 at a time')[5]).toBe('3');
     expect(Number(rowOf(output, 'after 20 pages')[1])).toBeGreaterThan(0);
-  });
-
-  test('auth', async () => {
-    const output = await bench('auth', [
-      '--answers=2',
-      '--signins=2',
-      '--rounds=1',
-      '--seconds=0.5',
-      '--warmup=0.5',
-    ]);
-    for (const way of ['login', 'forgot-password', 'reset-password']) {
-      const [, , , ratio, aim] = rowOf(output, `/api/auth/${way}`);
-      expect(Number(ratio)).toBeGreaterThan(0);
-      expect(aim).toBe('0.95 to 1.05');
-    }
-    expect(rowOf(output, 'sign-ins')[3]).toBe('0.9');
-    expect(Number(rowOf(output, '/api/keys/validate')[2])).toBeGreaterThan(0);
   });
 
   test('usage', async () => {
@@ -143,5 +110,53 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
     expect(Number(rowOf(output, 'probes a second, made')[1])).toBeGreaterThan(0);
     expect(Number(rowOf(output, 'worker over the bare loop')[1])).toBeGreaterThan(0);
     expect(rowOf(output, 'history events of an agent an hour')[1]).toBe('0.00');
+  });
+});
+
+describe('and so do those that need no containers, one after the other on one platform', () => {
+  const cleanups: Parameters<AtEnd>[0][] = [];
+  let platform: BenchPlatform;
+  beforeAll(async () => {
+    platform = await BenchPlatform.withoutContainers((cleanup) => cleanups.push(cleanup));
+  });
+  afterAll(async () => {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  });
+
+  test('http', async () => {
+    const output = await bench(
+      'http',
+      ['--rounds=1', '--seconds=0.5', '--warmup=0.5'],
+      platform.forNext,
+    );
+    for (const name of ['/api/agents', '/api/auth/session']) {
+      const [, , , , , ratio, aim] = rowOf(output, name);
+      expect(Number(ratio)).toBeGreaterThan(0);
+      expect(aim).toBe('0.7');
+    }
+  });
+
+  test('session', async () => {
+    const output = await bench('session', ['--sessions=1'], platform.forNext);
+    for (const way of ['opening', 'closing']) {
+      const [, platform, bare, over, aim] = rowOf(output, way);
+      for (const figure of [platform, bare, over]) expect(Number(figure)).toBeGreaterThan(0);
+      expect(aim).toBe('1.3');
+    }
+  });
+
+  test('auth', async () => {
+    const output = await bench(
+      'auth',
+      ['--answers=2', '--signins=2', '--rounds=1', '--seconds=0.5', '--warmup=0.5'],
+      platform.forNext,
+    );
+    for (const way of ['login', 'forgot-password', 'reset-password']) {
+      const [, , , ratio, aim] = rowOf(output, `/api/auth/${way}`);
+      expect(Number(ratio)).toBeGreaterThan(0);
+      expect(aim).toBe('0.95 to 1.05');
+    }
+    expect(rowOf(output, 'sign-ins')[3]).toBe('0.9');
+    expect(Number(rowOf(output, '/api/keys/validate')[2])).toBeGreaterThan(0);
   });
 });

@@ -2,8 +2,13 @@ import { builtProgram } from '../../dev/root.js';
 import { runProgram } from '../support/run-program.js';
 
 /** Runs a built benchmark as `npm run bench:<name>` does. @returns what it prints. */
-export function bench(name: string, args: readonly string[]): Promise<string> {
-  return runProgram([builtProgram('bench', `${name}.js`), ...args], { MANAGE_DOCKER: 'never' });
+export function bench(
+  name: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const program = builtProgram('bench', `${name}.js`);
+  return runProgram([program, ...args], { MANAGE_DOCKER: 'never', ...env });
 }
 
 /** The cells of the row that begins with a name. */
