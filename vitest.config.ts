@@ -64,6 +64,12 @@ const FIRST = [
   'test/splits/pay.test.ts',
   'test/payments/faults.test.ts',
 ];
+/**
+ * They start git hundreds of times, and each start copies the tables of its parent's memory: they come
+ * first, before other tests have made their processes large.
+ */
+const SPAWNING = 'test/workspace/';
+
 /** Projects whose files do not share processes: they put other things in the place of libraries. */
 const ISOLATED = ['mocking', 'whole'];
 
@@ -74,10 +80,12 @@ const ISOLATED = ['mocking', 'whole'];
  */
 const GROUPS = [['fast', 'mocking'], ['containers'], ['whole']];
 
-class LongestFirst extends BaseSequencer {
+class InOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification) => {
-      const known = FIRST.indexOf(path.relative(project.config.root, moduleId));
+      const file = path.relative(project.config.root, moduleId);
+      if (file.startsWith(SPAWNING)) return -1;
+      const known = FIRST.indexOf(file);
       return known >= 0 ? known : FIRST.length;
     };
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
@@ -88,7 +96,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     tags: [{ name: 'attack', description: 'Plays a stranger or a tenant who wants more' }],
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: InOrder },
     // The tests' own provider says that it is not for production.
     onConsoleLog: (log) => !log.includes('oidc-provider WARNING'),
     // All times are for what hangs: a machine that has other work takes several times as long.

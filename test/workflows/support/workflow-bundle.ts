@@ -76,6 +76,8 @@ function bundleNow(replaced: Replacements): Promise<WorkflowBundleWithSourceMap>
     logger: new DefaultLogger('ERROR'),
     webpackConfigHook: (config) => ({
       ...config,
+      // Each worker reads the map anew: half of it would be texts that the traces of tests do not show.
+      devtool: 'inline-nosources-source-map',
       resolve: { ...config.resolve, alias: { ...config.resolve?.alias, ...alias } },
     }),
   });
