@@ -64,6 +64,7 @@ const FIRST = [
   'test/splits/pay.test.ts',
   'test/payments/faults.test.ts',
 ];
+
 /**
  * They start git hundreds of times, and each start copies the tables of its parent's memory: they come
  * first, before other tests have made their processes large.

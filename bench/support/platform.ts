@@ -16,8 +16,8 @@ import { usageOf, type Usage } from './process-tree.js';
 
 const START_TIMEOUT_MS = 300_000;
 
-/** Set to where a platform without containers runs already. */
-const LEFT_RUNNING = 'BENCH_PLATFORM';
+/** Names the variable that says where a platform without containers runs already. */
+const SHARED = 'BENCH_PLATFORM';
 
 /** Where a platform is. */
 interface Place {
@@ -89,13 +89,13 @@ export class BenchPlatform {
   }
 
   /**
-   * In a folder of its own, behind a proxy on this machine; no container runs there. Or the one that
-   * another benchmark's run has left running, as \`forNext\` tells of it.
+   * In a folder of its own, behind a proxy on this machine; no container runs there. Where the
+   * environment has `shared` of one, it is that one, which is not this process's to stop.
    */
   static async withoutContainers(atEnd: AtEnd): Promise<BenchPlatform> {
-    const left = process.env[LEFT_RUNNING];
-    if (left !== undefined) {
-      const { dataDir, webUrl, backendUrl } = JSON.parse(left) as Place; // \`forNext\` wrote it
+    const running = process.env[SHARED];
+    if (running !== undefined) {
+      const { dataDir, webUrl, backendUrl } = JSON.parse(running) as Place; // `shared` wrote it
       return new BenchPlatform(undefined, dataDir, webUrl, backendUrl);
     }
     const platform = await BenchPlatform.start(path.join(await makeFolder(atEnd), 'data'), {
@@ -107,11 +107,11 @@ export class BenchPlatform {
     return platform;
   }
 
-  /** The environment in which the next benchmark finds this one. */
-  get forNext(): Readonly<Record<string, string>> {
+  /** The environment in which benchmarks use this one. */
+  get shared(): Readonly<Record<string, string>> {
     const { webUrl, backendUrl } = this;
     const place: Place = { dataDir: this.#dataDir, webUrl, backendUrl };
-    return { [LEFT_RUNNING]: JSON.stringify(place) };
+    return { [SHARED]: JSON.stringify(place) };
   }
 
   get pid(): number {

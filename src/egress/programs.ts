@@ -43,7 +43,7 @@ function xtables(args, input) {
 `;
 
 /**
- * Tells what the engine gives its containers: where \`host.docker.internal\` leads, and name servers. And
+ * Tells what the engine gives its containers: where `host.docker.internal` leads, and name servers. And
  * it is somebody on a private address: it takes connections at its own.
  */
 export const NEIGHBOUR = `

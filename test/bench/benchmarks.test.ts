@@ -113,7 +113,7 @@ describe('each benchmark runs by itself and prints its ratio beside the aim', ()
   });
 });
 
-describe('and so do those that need no containers, one after the other on one platform', () => {
+describe('so does each of these, one after the other on one platform', () => {
   const cleanups: Parameters<AtEnd>[0][] = [];
   let platform: BenchPlatform;
   beforeAll(async () => {
@@ -127,7 +127,7 @@ describe('and so do those that need no containers, one after the other on one pl
     const output = await bench(
       'http',
       ['--rounds=1', '--seconds=0.5', '--warmup=0.5'],
-      platform.forNext,
+      platform.shared,
     );
     for (const name of ['/api/agents', '/api/auth/session']) {
       const [, , , , , ratio, aim] = rowOf(output, name);
@@ -137,7 +137,7 @@ describe('and so do those that need no containers, one after the other on one pl
   });
 
   test('session', async () => {
-    const output = await bench('session', ['--sessions=1'], platform.forNext);
+    const output = await bench('session', ['--sessions=1'], platform.shared);
     for (const way of ['opening', 'closing']) {
       const [, platform, bare, over, aim] = rowOf(output, way);
       for (const figure of [platform, bare, over]) expect(Number(figure)).toBeGreaterThan(0);
@@ -149,7 +149,7 @@ describe('and so do those that need no containers, one after the other on one pl
     const output = await bench(
       'auth',
       ['--answers=2', '--signins=2', '--rounds=1', '--seconds=0.5', '--warmup=0.5'],
-      platform.forNext,
+      platform.shared,
     );
     for (const way of ['login', 'forgot-password', 'reset-password']) {
       const [, , , ratio, aim] = rowOf(output, `/api/auth/${way}`);

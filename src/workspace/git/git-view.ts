@@ -70,7 +70,7 @@ interface CheckedIndex {
  * filter, driver, helper or address that is configured there exists for it.
  *
  * @param use is run beside the checks that take longest; what it has found counts once they are done.
- * @param lend gives it its folder, which \`use\` writes nothing to unless it is its own.
+ * @param lend gives it its folder, which `use` writes nothing to unless it is its own.
  * @throws UnsupportedRepositoryError, GitFailedError; ServiceError after 30 s
  */
 export async function withView<T>(
