@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { OPERATOR_USER_ID } from '../../src/accounts/new-account.js';
+import { OPERATOR_USER_ID } from '../../src/accounts/operator-user.js';
 import { reading } from '../../src/chain/unreadable.js';
 import { NotFoundError } from '../../src/errors.js';
 import { formatAmount } from '../../src/money/money.js';

@@ -2,10 +2,8 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { Op } from 'sequelize';
 import type { TenantTransaction } from '../database/database.js';
 import type { UserRow } from '../database/models.js';
+import { OPERATOR_USER_ID } from './operator-user.js';
 import type { AccountSettings } from './settings.js';
-
-/** The built-in user that owns what programs create for nobody in particular. */
-export const OPERATOR_USER_ID = 'operator';
 
 /** Without characters that look alike. */
 const REFERRAL_ALPHABET = 'ABCDEFGHJKMNPQRSTUVWXYZ23456789';

@@ -5,9 +5,7 @@ import { proveByIdentity, type IdentityStore } from './identities.js';
 import { createAccount } from './new-account.js';
 import { IdentityRefusedError, type ProvenIdentity } from './proven-identity.js';
 import type { IdentityProof } from './sign-in.js';
-
-/** Who says whose wallets are: the addresses of all chains that are like Ethereum. */
-export const WALLET_ISSUER = 'eip155';
+import { WALLET_ISSUER } from './ways-in.js';
 
 /** A wallet that was just proven. @param address in lower case. */
 export const walletIdentity = (address: string) =>

@@ -10,3 +10,6 @@ export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
 /** Those at whom people sign in, by the names that sessions have for them. */
 export type ProviderKind = Extract<SignInMethod, 'google' | 'github'>;
+
+/** The issuer of wallet identities: EIP-155, for the addresses of every EVM chain. */
+export const WALLET_ISSUER = 'eip155';

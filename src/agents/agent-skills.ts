@@ -1,16 +1,7 @@
 import { PLAN_LIMITS, type Plan } from '../accounts/plans.js';
 import { PaymentRequiredError } from '../errors.js';
 import { isObject, type JsonObject } from '../json.js';
-
-/** What a user wants of one of the agent's skills. */
-export interface SkillChange {
-  /** The skill's key in the runtime's configuration. */
-  readonly name: string;
-  /** Left as it is when left out. */
-  readonly enabled?: boolean | undefined;
-  /** The skill's own settings, all of them; left as they are when left out. */
-  readonly config?: Readonly<Record<string, unknown>> | undefined;
-}
+import type { SkillChange } from './skill-change.js';
 
 /** An agent's configuration with one skill changed: `runtime.skills.entries.<name>`. */
 export function withSkill(config: JsonObject, change: SkillChange): Record<string, unknown> {

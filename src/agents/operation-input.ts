@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import type { OperationInput, OperationRow } from '../database/models.js';
 import type { SecretBox } from '../secrets/secret-box.js';
-import type { SkillChange } from './agent-skills.js';
+import type { SkillChange } from './skill-change.js';
 
 /** What an operation is asked to bring. */
 export interface RequestedInput extends Omit<OperationInput, 'skill' | 'sealed' | 'digest'> {

@@ -1,5 +1,3 @@
-import type { AgentSettings } from './settings.js';
-
 /** The states of an agent's life as the watchdog sees it (spec 3). */
 export const WATCHDOG_STATES = [
   'stopped',
@@ -88,8 +86,15 @@ export interface PastTransition extends WatchdogTransition {
 export const REPAIR_PAUSE_MS = 5_000;
 export const STARTUP_GRACE_MS = 30_000;
 
-/** The spec's variables `WATCHDOG_*` (section 8), as far as workflows go by them. */
-export type WatchdogSettings = Omit<AgentSettings['watchdog'], 'checkIntervalMs'>;
+/** The settings `WATCHDOG_*` (spec 8) that workflows depend on. */
+export interface WatchdogSettings {
+  readonly degradedCheckIntervalMs: number;
+  readonly autoRepair: boolean;
+  readonly maxRepairAttempts: number;
+  readonly startupFailureThreshold: number;
+  readonly crashLoopThreshold: number;
+  readonly crashLoopWindowMs: number;
+}
 
 /**
  * Whether an agent is left alone for its own crashes.

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Logger } from 'pino';
-import type { Settings } from '../settings.js';
+import type { ProcessSettings } from '../process/settings.js';
+import type { AiSettings } from './settings.js';
 import type { Database } from '../database/database.js';
 import { Meter } from '../usage/meter.js';
 import { Completions } from './completions.js';
@@ -20,7 +21,7 @@ export interface Ai {
 
 /** @throws what the file system refuses the journal of usage. */
 export function createAi(parts: {
-  readonly settings: Pick<Settings, 'ai' | 'process'>;
+  readonly settings: { readonly ai: AiSettings; readonly process: ProcessSettings };
   readonly database: Database;
   readonly log: Logger;
   readonly onAttempt?: (result: AttemptResult) => void;

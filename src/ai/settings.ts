@@ -1,4 +1,4 @@
-import { area, variable } from '../environment/area.js';
+import { area, variable, type SettingsOf } from '../environment/area.js';
 import { choice, count, textAs, textMatching, url } from '../environment/types.js';
 import {
   PROVIDER_BASE_URLS,
@@ -58,3 +58,5 @@ function providerVariables(name: ProviderName) {
     ),
   };
 }
+
+export type AiSettings = SettingsOf<typeof aiSettings>;

@@ -3,7 +3,7 @@ import { getAgent } from '../agents/agents.js';
 import { requireProvider } from '../ai/route.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { HostDirectory } from '../hosts/host-directory.js';
-import type { Settings } from '../settings.js';
+import type { AiSettings } from '../ai/settings.js';
 import { Shares, type Release } from '../shares.js';
 import { chatTurn, requireRunning, type TurnEvent } from './turn.js';
 
@@ -23,14 +23,14 @@ export interface Question {
 /** Conversations of users with their agents. */
 export class Chats {
   readonly #directory: Pick<HostDirectory, 'of'>;
-  readonly #settings: Pick<Settings, 'ai'>;
+  readonly #settings: { readonly ai: AiSettings };
   readonly #turns = new Shares({
     most: MAX_TURNS,
     perOwner: MAX_TURNS_OF_OWNER,
     refusal: 'Too many questions are being answered: come again when one of them is',
   });
 
-  constructor(directory: Pick<HostDirectory, 'of'>, settings: Pick<Settings, 'ai'>) {
+  constructor(directory: Pick<HostDirectory, 'of'>, settings: { readonly ai: AiSettings }) {
     this.#directory = directory;
     this.#settings = settings;
   }

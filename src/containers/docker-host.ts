@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import type { Settings } from '../settings.js';
+import type { SecretsSettings } from '../secrets/settings.js';
 import { AgentContainers } from './agent-containers.js';
 import { AgentNetworks } from './agent-networks.js';
 import { AgentVolumes } from './agent-volumes.js';
@@ -13,6 +13,7 @@ import { NamedContainers } from './named-containers.js';
 import { canListen } from './port-check.js';
 import { RuntimeImages } from './runtime-images.js';
 import { WorkspaceHelpers } from './workspace-helpers.js';
+import type { ContainerSettings } from './settings.js';
 
 const AVAILABLE_TIMEOUT_MS = 2_000;
 const ENGINE_TIMEOUT_MS = 5_000;
@@ -127,8 +128,8 @@ function agentsOf(things: readonly { Labels?: Readonly<Record<string, string>> }
  */
 export function configuredDocker(
   settings: {
-    readonly containers: Settings['containers'];
-    readonly secrets: Pick<Settings['secrets'], 'installation'>;
+    readonly containers: ContainerSettings;
+    readonly secrets: Pick<SecretsSettings, 'installation'>;
   },
   /** Is asked before an agent's container is started. */
   mayStart?: () => Promise<void>,

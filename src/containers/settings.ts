@@ -1,4 +1,4 @@
-import { area, variable } from '../environment/area.js';
+import { area, variable, type SettingsOf } from '../environment/area.js';
 import { size, text, url } from '../environment/types.js';
 
 export const containerSettings = area('Docker', () => ({
@@ -25,3 +25,5 @@ export const containerSettings = area('Docker', () => ({
     "most that an agent's memory may take of the disk: told at 80 %, stopped at 100 %",
   ),
 }));
+
+export type ContainerSettings = SettingsOf<typeof containerSettings>;

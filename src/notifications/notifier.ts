@@ -1,4 +1,4 @@
-import { findAgent } from '../agents/agents.js';
+import { Op } from 'sequelize';
 import type { Database } from '../database/database.js';
 import type { NotificationChannelName } from '../database/models.js';
 import { ChannelError, type NotificationChannel } from './channel.js';
@@ -50,8 +50,11 @@ export class Notifier {
   async #messageOf(notification: Notification): Promise<Message | undefined> {
     if (isOfPlatform(notification)) return (missed) => platformMessageOf(notification, missed);
     const { agentId, userId } = notification.agent;
-    const agent = await findAgent(this.#database.asUser(userId), agentId);
-    if (!agent || agent.desired === 'deleted') return undefined;
+    const where = { id: agentId, deletedAt: null, desired: { [Op.ne]: 'deleted' as const } };
+    const agent = await this.#database
+      .asUser(userId)
+      .transaction((db) => db.Agent.findOne({ where }));
+    if (!agent) return undefined;
     return (missed) => messageOf(notification, agent, missed);
   }
 

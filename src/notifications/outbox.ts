@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { OPERATOR_USER_ID } from '../accounts/new-account.js';
+import { OPERATOR_USER_ID } from '../accounts/operator-user.js';
 import type { Database, Statements } from '../database/database.js';
 import type { PendingNotificationRow } from '../database/models.js';
 import type { Notification } from './notification.js';

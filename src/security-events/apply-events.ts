@@ -5,10 +5,9 @@ import type { RiscEventRow } from '../database/models.js';
 import { selectFrom } from '../database/table.js';
 import { RiscEvent } from '../database/tables/security-events.js';
 import type { SecretBox } from '../secrets/secret-box.js';
-import type { ToldEvent } from './event-tokens.js';
 import { EVENT_TYPES, TOKEN_REVOKED } from './event-types.js';
 import { findSubject, type EventSubject } from './event-subjects.js';
-import type { EventEffect, EventOutcome } from './outcomes.js';
+import type { EventEffect, EventOutcome, ReportedEvent } from './outcomes.js';
 import { removeNamedToken } from './revoked-tokens.js';
 
 /** Does what events ask for. */
@@ -46,7 +45,11 @@ export class EventEffects {
     });
   }
 
-  async #effectOf(db: TenantTransaction, row: RiscEventRow, told: ToldEvent): Promise<EventEffect> {
+  async #effectOf(
+    db: TenantTransaction,
+    row: RiscEventRow,
+    told: ReportedEvent,
+  ): Promise<EventEffect> {
     if (told.type === EVENT_TYPES.verification) return 'acknowledged';
     if (told.type === TOKEN_REVOKED) {
       if (!told.token) return 'ignored';
@@ -70,7 +73,7 @@ async function note(
   db: TenantTransaction,
   noted: {
     readonly row: RiscEventRow;
-    readonly told: ToldEvent;
+    readonly told: ReportedEvent;
     readonly userId: string;
     readonly effect: EventEffect;
   },
@@ -88,7 +91,7 @@ async function note(
 interface Effect {
   readonly db: TenantTransaction;
   readonly subject: EventSubject;
-  readonly told: ToldEvent;
+  readonly told: ReportedEvent;
   /** When it happened. */
   readonly at: Date;
 }

@@ -1,7 +1,7 @@
 import { normalizeEmail } from '../accounts/email.js';
 import type { TenantTransaction } from '../database/database.js';
 import type { RiscEventRow } from '../database/models.js';
-import type { ToldEvent } from './event-tokens.js';
+import type { ReportedEvent } from './outcomes.js';
 
 /** Whose event it is. */
 export interface EventSubject {
@@ -27,7 +27,7 @@ interface Identity {
 export async function findSubject(
   db: TenantTransaction,
   { issuer, matching }: Pick<RiscEventRow, 'issuer' | 'matching'>,
-  { email, sub }: ToldEvent,
+  { email, sub }: ReportedEvent,
 ): Promise<EventSubject | undefined> {
   const told = email === undefined ? [] : [email];
   const named = matching === 'subject' ? sub : undefined;

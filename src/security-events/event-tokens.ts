@@ -2,6 +2,7 @@ import { compactVerify, decodeProtectedHeader, errors } from 'jose';
 import { BadRequestError } from '../errors.js';
 import { isObject, tryParseJson, type JsonObject } from '../json.js';
 import { wellFormed } from '../well-formed.js';
+import type { ReportedEvent } from './outcomes.js';
 import { UnknownKeyError, type ProviderKeys } from './provider-keys.js';
 
 /** What is wrong with a token, as RFC 8935 names it. */
@@ -22,24 +23,12 @@ export class InvalidEventError extends BadRequestError {
   }
 }
 
-/** Of whom an event tells, and what. */
-export interface ToldEvent {
-  /** The event's URI. */
-  readonly type: string;
-  /** The provider's id of the account. */
-  readonly sub?: string;
-  readonly email?: string;
-  readonly reason?: string;
-  /** A token, by what the provider tells it by. */
-  readonly token?: { readonly by: string; readonly value: string };
-}
-
 /** A token that is the provider's, and meant for us. */
 export interface VerifiedEvents {
   readonly jti: string;
   /** When the provider says that it was issued, in seconds since 1970. */
   readonly issuedAt: number | undefined;
-  readonly events: readonly ToldEvent[];
+  readonly events: readonly ReportedEvent[];
 }
 
 /** Who may send, and whom to. */
@@ -120,11 +109,11 @@ function contentOf(claims: JsonObject, issuer: string): VerifiedEvents {
   return {
     jti,
     issuedAt: typeof iat === 'number' && iat >= 0 ? iat : undefined,
-    events: Object.entries(events).map(([type, told]) => toldEvent(type, told, issuer)),
+    events: Object.entries(events).map(([type, told]) => reportedEvent(type, told, issuer)),
   };
 }
 
-function toldEvent(type: string, told: unknown, issuer: string): ToldEvent {
+function reportedEvent(type: string, told: unknown, issuer: string): ReportedEvent {
   const { reason, subject } = isObject(told) ? told : {};
   const { email, iss, sub, token, token_identifier_alg: by } = isObject(subject) ? subject : {};
   // Ids of another issuer's name nobody here.

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { refreshTokenContext } from '../accounts/identities.js';
 import type { TenantTransaction } from '../database/database.js';
 import { SecretUnreadableError, type SecretBox } from '../secrets/secret-box.js';
-import type { ToldEvent } from './event-tokens.js';
+import type { ReportedEvent } from './outcomes.js';
 
 /** Sealed tokens that are opened at a time. */
 const BATCH = 500;
@@ -36,7 +36,7 @@ export async function removeNamedToken(
   db: TenantTransaction,
   secrets: SecretBox,
   issuer: string,
-  { by, value }: NonNullable<ToldEvent['token']>,
+  { by, value }: NonNullable<ReportedEvent['token']>,
 ): Promise<string | undefined> {
   const isNamed = NAMES.get(by);
   if (!isNamed) return undefined;

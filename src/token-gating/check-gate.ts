@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { WALLET_ISSUER } from '../accounts/sign-in-by-wallet.js';
+import { WALLET_ISSUER } from '../accounts/ways-in.js';
 import type { TenantDatabase } from '../database/database.js';
 import type { TokenGate } from './token-gate.js';
 

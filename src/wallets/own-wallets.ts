@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { WALLET_ISSUER } from '../accounts/sign-in-by-wallet.js';
+import { WALLET_ISSUER } from '../accounts/ways-in.js';
 import type { Statements } from '../database/database.js';
 
 /**

@@ -5,7 +5,7 @@ import { createBackend } from '../../api/backend/backend.js';
 import { BackendClient } from '../../api/web/backend-client.js';
 import { createWeb } from '../../api/web/web.js';
 import type { Plan } from '../../src/accounts/plans.js';
-import { WALLET_ISSUER } from '../../src/accounts/sign-in-by-wallet.js';
+import { WALLET_ISSUER } from '../../src/accounts/ways-in.js';
 import { grantPlan } from '../../src/accounts/subscriptions.js';
 import { createAgent } from '../../src/agents/create-agent.js';
 import { ChainNode } from '../../src/chain/chain-node.js';

@@ -4,8 +4,7 @@ import { refreshTokenContext } from '../../src/accounts/identities.js';
 import { resetMailIsStopped } from '../../src/accounts/reset-mail-stops.js';
 import { addSession, createSession } from '../../src/accounts/sessions.js';
 import { stillHolds } from '../../src/accounts/sign-in.js';
-import type { EventEffect } from '../../src/security-events/outcomes.js';
-import type { ToldEvent } from '../../src/security-events/event-tokens.js';
+import type { EventEffect, ReportedEvent } from '../../src/security-events/outcomes.js';
 import { EventEffects } from '../../src/security-events/apply-events.js';
 import { EVENT_TYPES, TOKEN_REVOKED } from '../../src/security-events/event-types.js';
 import type { EventMatching } from '../../src/security-events/receive-events.js';
@@ -103,7 +102,7 @@ const UNTOUCHED: State = {
   resetMails: [true, true],
 };
 
-type Told = Omit<ToldEvent, 'type'> & { readonly type: keyof typeof EVENT_TYPES };
+type Told = Omit<ReportedEvent, 'type'> & { readonly type: keyof typeof EVENT_TYPES };
 
 /** Writes down what was told, as the receiver does. @returns its id. */
 async function told(
@@ -129,7 +128,7 @@ async function apply(...events: Parameters<typeof told>): Promise<EventEffect[]>
 }
 
 /** The same of one token that was revoked. */
-async function applyRevoked(token: ToldEvent['token']): Promise<EventEffect[]> {
+async function applyRevoked(token: ReportedEvent['token']): Promise<EventEffect[]> {
   const id = await told([]);
   const events = [{ type: TOKEN_REVOKED, ...(token && { token }) }];
   await database.db

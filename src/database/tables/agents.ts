@@ -1,6 +1,6 @@
 import { Op, Sequelize } from 'sequelize';
 import type { Plan } from '../../accounts/plans.js';
-import type { SkillChange } from '../../agents/agent-skills.js';
+import type { SkillChange } from '../../agents/skill-change.js';
 import type { OperationKind, OperationStatus } from '../../agents/operation-kinds.js';
 import type { WatchdogCause, WatchdogMemory, WatchdogState } from '../../agents/watchdog.js';
 import { ownedThrough } from '../policies.js';

@@ -1,6 +1,5 @@
 import { literal, Op } from 'sequelize';
-import type { EventOutcome } from '../../security-events/outcomes.js';
-import type { ToldEvent } from '../../security-events/event-tokens.js';
+import type { EventOutcome, ReportedEvent } from '../../security-events/outcomes.js';
 import { PLATFORM } from '../policies.js';
 import { boolean, json, key, nullable, table, text, timestamp, withDefault } from '../table.js';
 
@@ -15,7 +14,7 @@ export const RiscEvent = table(
     /** Whether accounts are found by the subject's id first, or by its address alone. */
     matching: text<'subject' | 'email'>(),
     /** Empty once they are applied: who they were about is forgotten. */
-    events: json<readonly ToldEvent[]>(),
+    events: json<readonly ReportedEvent[]>(),
     /** By which of two that contradict each other the later one counts. */
     happenedAt: timestamp(),
     receivedAt: withDefault(timestamp(), literal('now()')),
